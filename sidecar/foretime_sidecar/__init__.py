@@ -1,0 +1,1 @@
+"""The daemon that learns from finished jobs, publishes the table and answers questions."""

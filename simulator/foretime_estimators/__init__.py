@@ -1,0 +1,1 @@
+"""Runtime and accuracy models: numpy only, the lowest layer."""

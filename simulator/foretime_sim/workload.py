@@ -1,0 +1,109 @@
+"""A workload: the jobs that a simulation runs, complete and in submission order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+Int64Array = npt.NDArray[np.int64]
+Int32Array = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A column of names (users, projects, queues): a code for each job, a name for each code.
+
+    Attributes
+    ----------
+    codes
+        Shape (jobs,), int32; an index into ``names``, or -1 where the log has none (the one
+        place where a code stands for "missing": `get` and `mask` are the way to read it).
+    names
+        The distinct names, in order of first appearance.
+    """
+
+    codes: Int32Array
+    names: tuple[str, ...]
+
+    def get(self, job: int) -> str | None:
+        """Name at one position, ``None`` where the log has none."""
+        code = int(self.codes[job])
+        return None if code < 0 else self.names[code]
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Shape (jobs,): True where the log has no name."""
+        return np.asarray(self.codes < 0)
+
+    def take(self, jobs: npt.ArrayLike) -> Labels:
+        """Give the same names for a selection of jobs (indices or a boolean mask)."""
+        return replace(self, codes=self.codes[jobs])  # type: ignore[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Jobs sorted by submission (ties in the log's order), and the machine that they ran on.
+
+    Every array has shape (jobs,) and nothing missing; times are seconds since the log's start.
+
+    Attributes
+    ----------
+    name
+        What reports call it; usually the log's file name without endings.
+    machine_processors
+        Size of the flat pool.
+    unix_start_time
+        Epoch seconds of the log's time zero; ``None`` where the log does not say.
+    job_id
+        The log's own job numbers, int64.
+    submit_time, processors, actual_runtime, requested_time
+        int64; ``actual_runtime`` may exceed ``requested_time`` only where the filters allow it.
+    logged_wait
+        Wait as logged, a masked int64 array, ``None`` where the log has none at all.
+    status
+        SWF status (1 completed, 0 failed, 5 cancelled, ...), a masked int64 array or ``None``.
+    users, projects, queues, executables
+        Names, ``None`` where the log has none at all.
+    """
+
+    name: str
+    machine_processors: int
+    unix_start_time: int | None
+    job_id: Int64Array
+    submit_time: Int64Array
+    processors: Int64Array
+    actual_runtime: Int64Array
+    requested_time: Int64Array
+    logged_wait: np.ma.MaskedArray | None = None  # type: ignore[type-arg]
+    status: np.ma.MaskedArray | None = None  # type: ignore[type-arg]
+    users: Labels | None = None
+    projects: Labels | None = None
+    queues: Labels | None = None
+    executables: Labels | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.submit_time)
+
+    def take(self, jobs: npt.ArrayLike) -> Workload:
+        """Give the workload of a selection of jobs (indices or a boolean mask), order kept."""
+
+        def labels(column: Labels | None) -> Labels | None:
+            return None if column is None else column.take(jobs)
+
+        return replace(
+            self,
+            job_id=self.job_id[jobs],  # type: ignore[index]
+            submit_time=self.submit_time[jobs],  # type: ignore[index]
+            processors=self.processors[jobs],  # type: ignore[index]
+            actual_runtime=self.actual_runtime[jobs],  # type: ignore[index]
+            requested_time=self.requested_time[jobs],  # type: ignore[index]
+            logged_wait=None if self.logged_wait is None else self.logged_wait[jobs],
+            status=None if self.status is None else self.status[jobs],
+            users=labels(self.users),
+            projects=labels(self.projects),
+            queues=labels(self.queues),
+            executables=labels(self.executables),
+        )
