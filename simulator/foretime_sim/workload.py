@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Int64Array = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
+MaskedInt64Array: TypeAlias = np.ma.MaskedArray[tuple[int], np.dtype[np.int64]]
+Selection: TypeAlias = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,9 @@ class Labels:
         """Shape (jobs,): True where the log has no name."""
         return np.asarray(self.codes < 0)
 
-    def take(self, jobs: npt.ArrayLike) -> Labels:
+    def take(self, jobs: Selection) -> Labels:
         """Give the same names for a selection of jobs (indices or a boolean mask)."""
-        return replace(self, codes=self.codes[jobs])  # type: ignore[index]
+        return replace(self, codes=self.codes[jobs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,8 @@ class Workload:
     processors: Int64Array
     actual_runtime: Int64Array
     requested_time: Int64Array
-    logged_wait: np.ma.MaskedArray | None = None  # type: ignore[type-arg]
-    status: np.ma.MaskedArray | None = None  # type: ignore[type-arg]
+    logged_wait: MaskedInt64Array | None = None
+    status: MaskedInt64Array | None = None
     users: Labels | None = None
     projects: Labels | None = None
     queues: Labels | None = None
@@ -87,7 +90,7 @@ class Workload:
     def __len__(self) -> int:
         return len(self.submit_time)
 
-    def take(self, jobs: npt.ArrayLike) -> Workload:
+    def take(self, jobs: Selection) -> Workload:
         """Give the workload of a selection of jobs (indices or a boolean mask), order kept."""
 
         def labels(column: Labels | None) -> Labels | None:
@@ -95,11 +98,11 @@ class Workload:
 
         return replace(
             self,
-            job_id=self.job_id[jobs],  # type: ignore[index]
-            submit_time=self.submit_time[jobs],  # type: ignore[index]
-            processors=self.processors[jobs],  # type: ignore[index]
-            actual_runtime=self.actual_runtime[jobs],  # type: ignore[index]
-            requested_time=self.requested_time[jobs],  # type: ignore[index]
+            job_id=self.job_id[jobs],
+            submit_time=self.submit_time[jobs],
+            processors=self.processors[jobs],
+            actual_runtime=self.actual_runtime[jobs],
+            requested_time=self.requested_time[jobs],
             logged_wait=None if self.logged_wait is None else self.logged_wait[jobs],
             status=None if self.status is None else self.status[jobs],
             users=labels(self.users),
