@@ -1,0 +1,36 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# A machine shared with others must not fail a property test for being slow.
+settings.register_profile("default", deadline=None)
+settings.load_profile("default")
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def trace() -> Callable[[str], Path]:
+    """Path of a real log by its file name; skips the test where the logs are not."""
+    folder = Path(os.environ.get("FORETIME_TRACES", REPOSITORY.parent / "shared" / "traces"))
+
+    def find(name: str) -> Path:
+        path = folder / name
+        if not path.exists():
+            pytest.skip(f"no {name} in {folder}; set FORETIME_TRACES to the folder of real logs")
+        return path
+
+    return find
