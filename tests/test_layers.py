@@ -1,4 +1,4 @@
-"""Imports go one way: foretime_sidecar -> foretime_sim -> foretime_estimators; the plugin is alone."""
+"""Imports go one way: sidecar -> sim -> estimators; the plugin is alone."""
 
 from __future__ import annotations
 
