@@ -1,0 +1,558 @@
+"""A Slurm with a virtual clock: the hook judges submissions, the engine schedules.
+
+It answers the commands of the sidecar's client with the JSON that Slurm 22.05 prints, so that the
+sidecar can't tell it from a real one. What it leaves out of Slurm: nodes (the machine is a flat
+pool of processors), multifactor priority (the order is the engine's), preemption, steps. Limits are
+whole minutes wherever Slurm has whole minutes (the hook, time_min, the JSON); a job's own limit is
+kept to the second, so that a replay without adjustments equals a plain run of the engine.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from foretime_estimators.errors import InputError, SchedulerError
+from foretime_estimators.jobs import Ending
+
+from foretime_sim.engine import Engine, Moves
+from foretime_sim.policy import Policy
+from foretime_sim.schedule import Schedule
+from foretime_sim.workload import Int64Array
+
+NO_VAL = 4294967294
+INFINITE = 4294967295
+_MINUTE = 60
+
+
+class Mechanism(enum.Enum):
+    """How t_sched reaches the scheduler, and so which roles and correction it has.
+
+    ``SLURM_SOFT_LIMIT``: `time_min` with ``time_min_as_soft_limit`` (Slurm 23.11 and newer).
+    ``REWRITE_LIMIT``: `time_limit` lowered, raised again by PrologSlurmctld when the job starts.
+    ``PBS_SOFT_WALLTIME``: PBS's `soft_walltime`; planned like it, though judged by the Slurm hook.
+    """
+
+    SLURM_SOFT_LIMIT = "slurm-soft-limit"
+    REWRITE_LIMIT = "rewrite-limit"
+    PBS_SOFT_WALLTIME = "pbs-soft-walltime"
+
+    @property
+    def table_mechanism(self) -> str:
+        """The word that the table uses to tell the hook."""
+        return "rewrite-limit" if self is Mechanism.REWRITE_LIMIT else "time-min"
+
+
+class SubmitHook(Protocol):
+    """The scheduler's plugin, as the mock calls it."""
+
+    def submit(
+        self, job: Mapping[str, Any], partitions: Mapping[str, Mapping[str, Any]], uid: int
+    ) -> HookReply:
+        """Judge a submission."""
+
+    def modify(
+        self,
+        job: Mapping[str, Any],
+        record: Mapping[str, Any],
+        partitions: Mapping[str, Mapping[str, Any]],
+        uid: int,
+    ) -> HookReply:
+        """Judge a change of a job."""
+
+
+class HookReply(Protocol):
+    """What the plugin decided."""
+
+    @property
+    def return_code(self) -> int:
+        """Slurm's code; 0 accepts."""
+
+    @property
+    def changed(self) -> Mapping[str, Any]:
+        """Fields that it set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What `sbatch` is told of a job, and what only the log knows.
+
+    Attributes
+    ----------
+    user, account, slurm_partition
+        Names; ``None`` takes the mock's default.
+    processors
+        Processors asked for.
+    requested_time
+        ``--time``, seconds.
+    actual_runtime
+        How long the job runs if nobody stops it, seconds.
+    ending
+        How it ends if it is not stopped at its limit.
+    comment
+        ``--comment``.
+    time_min
+        ``--time-min``, seconds; ``None`` if not given.
+    array_id
+        The job array that it is a task of.
+    """
+
+    user: str | None
+    account: str | None
+    slurm_partition: str | None
+    processors: int
+    requested_time: int
+    actual_runtime: int
+    ending: Ending = Ending.COMPLETED
+    comment: str | None = None
+    time_min: int | None = None
+    array_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSetup:
+    """The mock's slurm.conf.
+
+    Attributes
+    ----------
+    processors
+        Size of the machine.
+    mechanism
+        How the hook's word reaches the planning.
+    max_time_min
+        MaxTime by slurm_partition, minutes; one that is not named has no limit.
+    soft_limit_parameter
+        Whether ``SchedulerParameters`` has ``time_min_as_soft_limit``. Without it, time_min is a
+        limit that jobs are killed at, as on a real Slurm.
+    prolog_works
+        Whether PrologSlurmctld raises the limits that the hook lowered.
+    """
+
+    processors: int
+    mechanism: Mechanism = Mechanism.SLURM_SOFT_LIMIT
+    max_time_min: Mapping[str, int] = field(default_factory=dict)
+    soft_limit_parameter: bool = True
+    prolog_works: bool = True
+
+
+@dataclass(slots=True)
+class _Job:
+    submission: Submission
+    submit_time: int
+    time_limit_min: int
+    time_min_min: int = 0
+    admin_comment: str = ""
+    comment: str = ""
+    site_factor: int = 0
+    kill_limit: int = 0
+    state: str = "PENDING"
+    start_time: int = 0
+    end_time: int = 0
+
+
+_FIRST_JOB_ID = 1
+_FIRST_UID = 1000
+_DEFAULT_PARTITION = "main"
+_RECORDED_REQUEST = re.compile(r"foretime:treq=(\d+)", re.ASCII)
+_STATES = {
+    Ending.COMPLETED: "COMPLETED",
+    Ending.FAILED: "FAILED",
+    Ending.OUT_OF_MEMORY: "OUT_OF_MEMORY",
+    Ending.TIMED_OUT: "TIMEOUT",
+    Ending.CANCELLED: "CANCELLED",
+    Ending.NODE_FAILED: "NODE_FAIL",
+    Ending.PREEMPTED: "PREEMPTED",
+    Ending.REQUEUED: "REQUEUED",
+    Ending.NEVER_STARTED: "CANCELLED",
+}
+
+
+def _minutes(seconds: int) -> int:
+    return -(-seconds // _MINUTE)
+
+
+class MockSlurm:
+    """A Slurm controller, its accounting and its hook, driven by a virtual clock.
+
+    Parameters
+    ----------
+    setup
+        The mock's slurm.conf.
+    policy
+        How the engine schedules.
+    hook
+        The job_submit plugin; ``None`` runs without one.
+    start_time
+        The clock's first reading, epoch seconds.
+    """
+
+    def __init__(
+        self, setup: SlurmSetup, policy: Policy, hook: SubmitHook | None = None, start_time: int = 0
+    ) -> None:
+        self._setup = setup
+        self._hook = hook
+        self._engine = Engine(setup.processors, policy, start_time)
+        self._jobs: list[_Job] = []
+        self._uids: dict[str, int] = {}
+        self._partitions: dict[str, dict[str, Any]] = {}
+        self._partition(_DEFAULT_PARTITION)
+        for name in setup.max_time_min:
+            self._partition(name)
+        self._planned: list[int] = []
+        self._ended: list[int] = []
+        self._end_times: list[int] = []
+        self.now = start_time
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    # The clock ------------------------------------------------------------------------------
+
+    def advance(self, until: int) -> None:
+        """Bring the clock to ``until`` (epoch seconds); jobs submitted next take part in its pass.
+
+        What ends at ``until`` has ended; what could start at ``until`` has not been looked at.
+        """
+        self._take(self._engine.advance(until))
+        self.now = until
+
+    def finish(self) -> None:
+        """Run until the queue is empty and the last job has ended."""
+        self._take(self._engine.finish())
+        self.now = max(self.now, self._end_times[-1] if self._end_times else self.now)
+
+    def _take(self, moves: Moves) -> None:
+        for index in moves.started.tolist():
+            job, seen = self._jobs[index], self._engine.job(index)
+            job.state = "RUNNING"
+            job.start_time = seen.start_time or 0
+            job.time_limit_min = _minutes(job.kill_limit)
+        for index in moves.finished.tolist():
+            job, seen = self._jobs[index], self._engine.job(index)
+            job.end_time = seen.end_time or 0
+            ran = job.end_time - job.start_time
+            job.state = "TIMEOUT" if ran >= job.kill_limit else _STATES[job.submission.ending]
+            self._ended.append(index)
+            self._end_times.append(job.end_time)
+
+    def schedule(self) -> Schedule:
+        """Give the schedule of all jobs, once all have ended; times are epoch seconds."""
+        return self._engine.schedule()
+
+    def scheduled_times(self) -> Int64Array:
+        """t_sched that each job was submitted with, seconds, in order of submission."""
+        return np.array(self._planned, dtype=np.int64)
+
+    # What users do --------------------------------------------------------------------------
+
+    def submit(self, submission: Submission) -> int:
+        """Submit a job now, as `sbatch` does, and give its job id.
+
+        Raises
+        ------
+        SchedulerError
+            If Slurm rejects it (too large a job, a limit above the slurm_partition's, or the hook).
+        """
+        job = self._accepted(submission)
+        limit = submission.requested_time
+        planned = limit
+        kill_limit = limit
+        if self._setup.mechanism is Mechanism.REWRITE_LIMIT:
+            if job.time_limit_min < _minutes(limit):
+                planned = job.time_limit_min * _MINUTE
+                kill_limit = min(limit, self._limit_after_prolog(job))
+        elif job.time_min_min:
+            planned = min(job.time_min_min * _MINUTE, limit)
+            if not self._setup.soft_limit_parameter:
+                kill_limit = planned
+        job.kill_limit = kill_limit
+        index = self._engine.submit(
+            submit_time=self.now,
+            processors=submission.processors,
+            actual_runtime=submission.actual_runtime,
+            requested_time=limit,
+            scheduled_time=planned,
+            time_limit=kill_limit,
+        )
+        self._jobs.append(job)
+        self._planned.append(planned)
+        return index + _FIRST_JOB_ID
+
+    def _accepted(self, submission: Submission) -> _Job:
+        """Judge a submission as slurmctld and its plugin do."""
+        if submission.processors > self._setup.processors:
+            raise SchedulerError(
+                f"Requested node configuration is not available: {submission.processors} "
+                f"processors of {self._setup.processors}"
+            )
+        partition = submission.slurm_partition or _DEFAULT_PARTITION
+        limit_min = _minutes(submission.requested_time)
+        if limit_min > self._partition(partition)["max_time"]:
+            raise SchedulerError("Requested time limit is invalid (missing or exceeds some limit)")
+        job = _Job(submission, self.now, limit_min, comment=submission.comment or "")
+        if submission.time_min is not None:
+            job.time_min_min = _minutes(submission.time_min)
+        if self._hook is not None:
+            user = submission.user or "nobody"
+            description: dict[str, Any] = {
+                "user_name": user,
+                "user_id": self._uid(user),
+                "account": submission.account,
+                "partition": submission.slurm_partition,
+                "time_limit": limit_min,
+                "min_cpus": submission.processors,
+                "num_tasks": submission.processors,
+                "het_job_offset": NO_VAL,
+            }
+            if job.time_min_min:
+                description["time_min"] = job.time_min_min
+            if submission.comment is not None:
+                description["comment"] = submission.comment
+            reply = self._hook.submit(description, self._partitions, description["user_id"])
+            if reply.return_code != 0:
+                raise SchedulerError(f"job_submit/lua rejected the job: {reply.return_code}")
+            self._apply(job, reply.changed)
+        return job
+
+    @staticmethod
+    def _apply(job: _Job, changed: Mapping[str, Any]) -> None:
+        for name, value in changed.items():
+            if name == "time_min":
+                job.time_min_min = 0 if value in (0, NO_VAL) else int(value)
+            elif name == "time_limit":
+                job.time_limit_min = int(value)
+            elif name == "admin_comment":
+                job.admin_comment = value or ""
+            else:
+                raise InputError(f"the hook set {name}, which a replay has no use for")
+
+    def _limit_after_prolog(self, job: _Job) -> int:
+        """Seconds that PrologSlurmctld raises a lowered limit to, read as it reads it."""
+        recorded = _RECORDED_REQUEST.search(job.admin_comment)
+        if recorded is None or not self._setup.prolog_works:
+            return job.time_limit_min * _MINUTE
+        return int(recorded[1]) * _MINUTE
+
+    def cancel(self, job_id: int) -> None:
+        """Cancel a pending job, as `scancel` does."""
+        job = self._job(str(job_id))
+        if job.state != "PENDING":
+            raise SchedulerError(f"job {job_id} is {job.state}: the mock cancels pending jobs only")
+        self._engine.cancel(job_id - _FIRST_JOB_ID)
+        job.state, job.end_time = "CANCELLED", self.now
+        self._ended.append(job_id - _FIRST_JOB_ID)
+        self._end_times.append(self.now)
+
+    def change_limit(self, job_id: int, time_limit: int, uid: int = _FIRST_UID) -> None:
+        """Change a job's limit (seconds), as ``scontrol update JobId=... TimeLimit=...`` does.
+
+        Raises
+        ------
+        SchedulerError
+            If Slurm refuses: users may only lower a limit, and not below time_min.
+        """
+        job = self._job(str(job_id))
+        minutes = _minutes(time_limit)
+        if uid and minutes > job.time_limit_min:
+            raise SchedulerError("Access/permission denied")
+        changed: Mapping[str, Any] = {}
+        if self._hook is not None:
+            record = {
+                "time_limit": job.time_limit_min,
+                "time_min": job.time_min_min or NO_VAL,
+                "admin_comment": job.admin_comment,
+                "comment": job.comment,
+                "user_name": job.submission.user,
+                "account": job.submission.account,
+                "partition": job.submission.slurm_partition or _DEFAULT_PARTITION,
+            }
+            description = {"time_limit": minutes, "het_job_offset": NO_VAL}
+            reply = self._hook.modify(description, record, self._partitions, uid)
+            if reply.return_code != 0:
+                raise SchedulerError(f"job_submit/lua rejected the change: {reply.return_code}")
+            changed = reply.changed
+        time_min_min = int(changed.get("time_min", job.time_min_min))
+        if time_min_min > minutes:
+            raise SchedulerError("Requested time limit is invalid (below time_min)")
+        job.time_limit_min, job.time_min_min = minutes, time_min_min
+        job.kill_limit = time_limit
+        self._replan(job_id, job)
+
+    def _replan(self, job_id: int, job: _Job) -> None:
+        planned = job.time_min_min * _MINUTE if job.time_min_min else job.kill_limit
+        self._engine.update(
+            job_id - _FIRST_JOB_ID,
+            requested_time=job.kill_limit,
+            scheduled_time=min(planned, job.kill_limit),
+            time_limit=job.kill_limit,
+            priority=job.site_factor,
+        )
+
+    # What the sidecar's client runs ---------------------------------------------------------
+
+    def run(self, argv: Sequence[str], stdin: str | None = None) -> object:
+        """Answer one of Slurm's commands: decoded JSON if it has ``--json``, text otherwise.
+
+        Raises
+        ------
+        SchedulerError
+            For a command that the mock does not know, or a change that Slurm would refuse.
+        """
+        match list(argv):
+            case ["squeue", "--json"]:
+                return {"meta": {}, "errors": [], "jobs": self._squeue()}
+            case ["sacct", "--json", *options]:
+                return {"meta": {}, "errors": [], "jobs": self._sacct(options)}
+            case ["sinfo", *_]:
+                allocated = self._setup.processors - self._engine.free_processors
+                idle = self._engine.free_processors
+                return f"{allocated}/{idle}/0/{self._setup.processors}\n"
+            case ["scontrol", "show", "config"]:
+                return self._configuration()
+            case ["scontrol", "show", "reservation", *_]:
+                return "No reservations in the system\n"
+            case ["scontrol"] if stdin is not None:
+                for line in stdin.splitlines():
+                    self._scontrol(line)
+                return ""
+            case _:
+                raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
+
+    def _configuration(self) -> str:
+        parameters = ["bf_continue"]
+        if self._setup.soft_limit_parameter:
+            parameters.append("time_min_as_soft_limit")
+        return (
+            "Configuration data as of the replay\n"
+            "ClusterName             = replay\n"
+            "EnforcePartLimits       = ALL\n"
+            f"SchedulerParameters     = {','.join(parameters)}\n"
+            "SchedulerType           = sched/backfill\n"
+            "SLURM_VERSION           = 23.11.10\n"
+        )
+
+    def _scontrol(self, line: str) -> None:
+        if line in ("", "quit"):
+            return
+        words = line.split()
+        values = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+        if words[0] != "update" or "JobId" not in values:
+            raise SchedulerError(f"the mock Slurm does not know: scontrol {line}")
+        job_id = values.pop("JobId")
+        job = self._job(job_id)
+        for name, value in values.items():
+            if name == "TimeLimit":
+                job.time_limit_min = int(value)
+                job.kill_limit = job.time_limit_min * _MINUTE
+            elif name == "TimeMin":
+                job.time_min_min = int(value)
+            elif name == "SiteFactor":
+                job.site_factor = int(value)
+            else:
+                raise SchedulerError(f"Update of this parameter is not supported: {name}")
+        self._replan(int(job_id), job)
+
+    def _squeue(self) -> list[dict[str, Any]]:
+        indices = [*self._engine.running().tolist(), *self._engine.queue().tolist()]
+        return [self._queued(index) for index in indices]
+
+    def _queued(self, index: int) -> dict[str, Any]:
+        job = self._jobs[index]
+        running = job.state == "RUNNING"
+        array_id = job.submission.array_id
+        return {
+            "account": job.submission.account or "",
+            "admin_comment": job.admin_comment,
+            "array_job_id": array_id or 0,
+            "array_task_id": index + _FIRST_JOB_ID if array_id else None,
+            "array_task_string": "",
+            "comment": job.comment,
+            "cpus": job.submission.processors,
+            "deadline": 0,
+            "dependency": "",
+            "eligible_time": job.submit_time,
+            "het_job_id": 0,
+            "job_id": index + _FIRST_JOB_ID,
+            "job_state": job.state,
+            "partition": job.submission.slurm_partition or _DEFAULT_PARTITION,
+            "pre_sus_time": 0,
+            "priority": 1000 + job.site_factor,
+            "qos": "normal",
+            "resv_name": "",
+            "start_time": job.start_time if running else 0,
+            "state_reason": "None" if running else "Resources",
+            "submit_time": job.submit_time,
+            "suspend_time": 0,
+            "time_limit": job.time_limit_min,
+            "time_minimum": job.time_min_min,
+            "user_name": job.submission.user or "",
+        }
+
+    def _sacct(self, options: Sequence[str]) -> list[dict[str, Any]]:
+        since = 0
+        for option in options:
+            if option.startswith("--starttime=uts"):
+                since = int(option.removeprefix("--starttime=uts"))
+        return [self._accounted(i) for i in self._ended[bisect_left(self._end_times, since) :]]
+
+    def _accounted(self, index: int) -> dict[str, Any]:
+        job = self._jobs[index]
+        submission = job.submission
+        array_id = submission.array_id
+        started = job.start_time > 0 or job.state != "CANCELLED"
+        return {
+            "account": submission.account or "",
+            "array": {
+                "job_id": array_id or 0,
+                "task_id": index + _FIRST_JOB_ID if array_id else None,
+            },
+            "association": {"account": submission.account or "", "user": submission.user or ""},
+            "comment": {"administrator": job.admin_comment, "job": job.comment},
+            "job_id": index + _FIRST_JOB_ID,
+            "partition": submission.slurm_partition or _DEFAULT_PARTITION,
+            "required": {"CPUs": submission.processors},
+            "state": {"current": job.state, "reason": "None"},
+            "time": {
+                "elapsed": job.end_time - job.start_time if started else 0,
+                "eligible": job.submit_time,
+                "end": job.end_time,
+                "limit": job.time_limit_min,
+                "start": job.start_time,
+                "submission": job.submit_time,
+                "suspended": 0,
+            },
+            "tres": {
+                "allocated": [{"type": "cpu", "count": submission.processors}] if started else []
+            },
+        }
+
+    # Names and numbers ----------------------------------------------------------------------
+
+    def _uid(self, user: str) -> int:
+        return self._uids.setdefault(user, _FIRST_UID + len(self._uids))
+
+    def _partition(self, name: str) -> dict[str, Any]:
+        known = self._partitions.get(name)
+        if known is None:
+            known = {
+                "name": name,
+                "max_time": self._setup.max_time_min.get(name, INFINITE),
+                "default_time": NO_VAL,
+                "flag_default": 1 if name == _DEFAULT_PARTITION else 0,
+            }
+            self._partitions[name] = known
+        return known
+
+    def _job(self, job_id: str) -> _Job:
+        try:
+            index = int(job_id) - _FIRST_JOB_ID
+        except ValueError:
+            index = -1
+        if not 0 <= index < len(self._jobs):
+            raise SchedulerError(f"Invalid job id specified: {job_id}")
+        return self._jobs[index]
