@@ -1,4 +1,9 @@
 // Registers the native core; every subject has its own file.
 #include <nanobind/nanobind.h>
 
-NB_MODULE(_core, m) { m.doc() = "Native core of foretime_sim; private: use foretime_sim.engine."; }
+#include "engine_bindings.hpp"
+
+NB_MODULE(_core, m) {
+  m.doc() = "Native core of foretime_sim; private: use foretime_sim.engine.";
+  foretime::register_engine(m);
+}

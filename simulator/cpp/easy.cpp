@@ -1,0 +1,86 @@
+// EASY backfilling: a job may start before the blocked head job if it is expected to end by the
+// head job's shadow time, or takes only processors that the head job will not need then.
+#include <algorithm>
+
+#include "engine.hpp"
+
+namespace foretime {
+
+Seconds Engine::backfill_time(const Pending& entry, bool on_requested) const {
+  return on_requested ? job(entry.job).requested : entry.backfill_time;
+}
+
+// The plan for the head job is made when a job comes up that fits at all.
+bool Engine::may_start(JobIndex head, Processors processors, Seconds time, bool on_requested) {
+  if (!plan_valid_) {
+    const Processors needed = job(head).processors;
+    plan_ = on_requested ? availability_.plan_on_requested(needed, now_)
+                         : availability_.plan(needed, now_);
+    plan_valid_ = true;
+  }
+  return now_ + time <= plan_.shadow_time || processors <= plan_.extra;
+}
+
+// Takes the extra processors that a job which may start keeps at the shadow time. Who fits into the
+// extra processors needed no estimate to start, only a later place than the head job.
+StartedBy Engine::reserve_extra(Processors processors, Seconds time) {
+  const StartedBy how =
+      processors <= plan_.extra ? StartedBy::kOutOfOrder : StartedBy::kBackfilled;
+  if (now_ + time > plan_.shadow_time) plan_.extra -= processors;
+  return how;
+}
+
+// In queue order, through the queue itself.
+void Engine::backfill_queue(JobIndex head, bool on_requested) {
+  Processors free = availability_.free();
+  picked_.clear();
+  for (const auto& block : queue_.blocks()) {
+    if (block.summary.processors > free) continue;
+    if (plan_valid_ && !on_requested && block.summary.processors > plan_.extra &&
+        now_ + block.summary.backfill_time > plan_.shadow_time) {
+      continue;
+    }
+    for (const Pending& entry : block) {
+      if (entry.processors > free || entry.job == head) continue;
+      const Seconds time = backfill_time(entry, on_requested);
+      if (!may_start(head, entry.processors, time, on_requested)) continue;
+      free -= entry.processors;
+      picked_.emplace_back(entry, reserve_extra(entry.processors, time));
+    }
+  }
+  for (const auto& [entry, how] : picked_) start_before_head(entry, how, on_requested);
+}
+
+// A job that may not start now may not later in the same pass, as less and less is free.
+void Engine::add_candidate(JobIndex head, const Pending& entry, double score, bool on_requested) {
+  if (entry.processors > availability_.free() || entry.job == head) return;
+  const Seconds time = backfill_time(entry, on_requested);
+  if (!may_start(head, entry.processors, time, on_requested)) return;
+  if (policy_.backfill == Backfill::kEasySjbf) {
+    candidates_.push_back({0, time, entry});
+  } else {
+    candidates_.push_back({score, entry.key, entry});
+  }
+}
+
+// In an order of their own: shortest first, by score, or just the few that have arrived.
+void Engine::backfill_candidates(bool on_requested) {
+  std::make_heap(candidates_.begin(), candidates_.end());
+  while (!candidates_.empty() && availability_.free() > 0) {
+    const Pending entry = candidates_.front().entry;
+    std::pop_heap(candidates_.begin(), candidates_.end());
+    candidates_.pop_back();
+    const Seconds time = backfill_time(entry, on_requested);
+    if (entry.processors > availability_.free()) continue;
+    if (now_ + time > plan_.shadow_time && entry.processors > plan_.extra) continue;
+    start_before_head(entry, reserve_extra(entry.processors, time), on_requested);
+  }
+}
+
+void Engine::start_before_head(const Pending& entry, StartedBy how, bool on_requested) {
+  // Assumed to end at another time than it was let in for: the plan must be made anew.
+  if (job(entry.job).drain_time != backfill_time(entry, on_requested)) full_pass_ = true;
+  start(entry.job, how);
+}
+
+}  // namespace foretime

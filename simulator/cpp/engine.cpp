@@ -1,0 +1,242 @@
+#include "engine.hpp"
+
+#include <algorithm>
+
+namespace foretime {
+
+Engine::Engine(Processors machine, const Policy& policy, Seconds now)
+    : policy_(policy), availability_(machine, policy, jobs_), queue_(policy.order), now_(now) {}
+
+void Engine::reserve(std::size_t jobs) {
+  jobs_.reserve(jobs);
+  submissions_.reserve(jobs);
+}
+
+JobIndex Engine::submit(const Job& submitted) {
+  const auto index = static_cast<JobIndex>(jobs_.size());
+  jobs_.push_back(submitted);
+  const auto later = [this](Seconds time, JobIndex other) { return time < job(other).submit; };
+  const auto place =
+      std::upper_bound(submissions_.begin() + static_cast<std::ptrdiff_t>(next_submission_),
+                       submissions_.end(), submitted.submit, later);
+  submissions_.insert(place, index);
+  return index;
+}
+
+JobIndex Engine::add_running(const Job& started) {
+  const auto index = static_cast<JobIndex>(jobs_.size());
+  jobs_.push_back(started);
+  Job& added = job(index);
+  added.rank = next_rank_++;
+  added.state = State::kRunning;
+  added.started_by = StartedBy::kHead;
+  availability_.resume(index, now_);
+  set_end(index);
+  changed();
+  return index;
+}
+
+void Engine::update(JobIndex index, const Job& to) {
+  Job& updated = job(index);
+  const auto take_over = [&] {
+    updated.requested = to.requested;
+    updated.queue_time = to.queue_time;
+    updated.backfill_time = to.backfill_time;
+    updated.drain_time = to.drain_time;
+    updated.time_limit = to.time_limit;
+    updated.actual_runtime = to.actual_runtime;
+    updated.priority = to.priority;
+  };
+  if (updated.state == State::kPending) {
+    queue_.erase(index, updated);
+    take_over();
+    queue_.insert(index, updated);
+    changed();
+  } else if (updated.state == State::kRunning) {
+    availability_.finish(index);
+    take_over();
+    availability_.resume(index, now_);
+    set_end(index);
+    changed();
+  } else {
+    take_over();
+  }
+}
+
+void Engine::cancel(JobIndex index) {
+  Job& cancelled = job(index);
+  if (cancelled.state == State::kPending) {
+    queue_.erase(index, cancelled);
+    if (cancelled.guarded) --active_guards_;
+    std::erase(arrived_, index);
+    changed();
+  }
+  cancelled.state = State::kCancelled;
+}
+
+void Engine::advance(Seconds until) {
+  run(until, true);
+  now_ = std::max(now_, until);
+}
+
+Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change(); }
+
+std::vector<JobIndex> Engine::queue() const {
+  std::vector<Candidate> ordered;
+  for (const auto& block : queue_.blocks()) {
+    for (const Pending& entry : block) {
+      const double score = is_time_dependent(policy_.order)
+                               ? queue_score(policy_.order, job(entry.job), now_)
+                               : 0.0;
+      ordered.push_back({score, entry.key, entry});
+    }
+  }
+  std::sort(ordered.rbegin(), ordered.rend());
+  std::vector<JobIndex> jobs;
+  for (const Candidate& candidate : ordered) jobs.push_back(candidate.entry.job);
+  return jobs;
+}
+
+std::vector<JobIndex> Engine::running() const {
+  std::vector<JobIndex> jobs = availability_.running();
+  std::sort(jobs.begin(), jobs.end());
+  return jobs;
+}
+
+void Engine::run(Seconds until, bool hold) {
+  if (policy_.event_order == EventOrder::kPerTimestep) {
+    run_timesteps(until, hold);
+  } else {
+    run_events(until, hold);
+  }
+}
+
+// At equal times: completions, then estimate expiries, then submissions, then one pass; ties by job
+// order in the log.
+void Engine::run_timesteps(Seconds until, bool hold) {
+  for (;;) {
+    const Seconds next = next_change();
+    if (pass_pending_ && next > now_) {
+      if (hold && now_ >= until) return;
+      pass();
+      continue;
+    }
+    if (next == kNever || next > until) return;
+    now_ = next;
+    while (completes(now_)) complete_one();
+    const std::int64_t expired = availability_.correct_all(now_);
+    if (expired > 0) full_pass_ = true;
+    counters_.expiries += expired;
+    while (arrives(now_)) arrive_one();
+    pass_pending_ = true;
+  }
+}
+
+// At equal times: submissions, then completions, then estimate expiries; a pass after each.
+void Engine::run_events(Seconds until, bool hold) {
+  for (;;) {
+    const Seconds next = next_change();
+    if (pass_pending_ && next > now_) {
+      if (hold && now_ >= until) return;
+      pass();
+      continue;
+    }
+    if (next == kNever || next > until || (hold && next == until)) return;
+    now_ = next;
+    if (arrives(now_)) {
+      arrive_one();
+    } else if (completes(now_)) {
+      complete_one();
+    } else {
+      availability_.correct_first(now_);
+      full_pass_ = true;
+      ++counters_.expiries;
+    }
+    pass();
+  }
+}
+
+Seconds Engine::next_change() {
+  while (next_submission_ < submissions_.size() &&
+         job(submissions_[next_submission_]).state == State::kCancelled) {
+    ++next_submission_;
+  }
+  while (!completions_.empty()) {
+    const auto [end, index] = completions_.top();
+    if (job(index).state == State::kRunning && job(index).end == end) break;
+    completions_.pop();
+  }
+  Seconds next = availability_.next_expiry();
+  if (!completions_.empty()) next = std::min(next, completions_.top().first);
+  if (next_submission_ < submissions_.size()) {
+    next = std::min(next, job(submissions_[next_submission_]).submit);
+  }
+  return next;
+}
+
+bool Engine::completes(Seconds now) {
+  while (!completions_.empty() && completions_.top().first <= now) {
+    const auto [end, index] = completions_.top();
+    if (job(index).state == State::kRunning && job(index).end == end) return true;
+    completions_.pop();
+  }
+  return false;
+}
+
+bool Engine::arrives(Seconds now) const {
+  return next_submission_ < submissions_.size() &&
+         job(submissions_[next_submission_]).submit <= now;
+}
+
+void Engine::complete_one() {
+  const JobIndex index = completions_.top().second;
+  completions_.pop();
+  job(index).state = State::kFinished;
+  availability_.finish(index);
+  finished_.push_back(index);
+  full_pass_ = true;
+  ++counters_.completions;
+}
+
+void Engine::arrive_one() {
+  const JobIndex index = submissions_[next_submission_++];
+  Job& arriving = job(index);
+  if (arriving.state == State::kCancelled) return;
+  arriving.rank = next_rank_++;
+  arriving.state = State::kPending;
+  queue_.insert(index, arriving);
+  arrived_.push_back(index);
+  if (queue_.front().job == index) full_pass_ = true;
+  ++counters_.submissions;
+  counters_.deepest_queue =
+      std::max(counters_.deepest_queue, static_cast<std::int64_t>(queue_.size()));
+}
+
+void Engine::start(JobIndex index, StartedBy how) {
+  Job& starting = job(index);
+  queue_.erase(index, starting);
+  if (starting.guarded) {
+    --active_guards_;
+    full_pass_ = true;
+  }
+  starting.start = now_;
+  starting.state = State::kRunning;
+  starting.started_by = how;
+  availability_.start(index);
+  set_end(index);
+  started_.push_back(index);
+}
+
+// A job whose limit is cut below what it has already run ends now.
+void Engine::set_end(JobIndex index) {
+  Job& running = job(index);
+  running.end = std::max(now_, running.start + std::min(running.actual_runtime, running.time_limit));
+  completions_.emplace(running.end, index);
+}
+
+void Engine::changed() {
+  full_pass_ = true;
+  pass_pending_ = true;
+}
+
+}  // namespace foretime

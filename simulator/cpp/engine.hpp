@@ -1,0 +1,135 @@
+// The event loop: when things happen. What a scheduling pass decides is in pass.cpp and easy.cpp,
+// and what it may know of the running jobs in availability.hpp.
+#pragma once
+
+#include <functional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "availability.hpp"
+#include "queue.hpp"
+#include "types.hpp"
+
+namespace foretime {
+
+struct Counters {
+  std::int64_t passes = 0;
+  std::int64_t completions = 0;
+  std::int64_t expiries = 0;
+  std::int64_t submissions = 0;
+  std::int64_t guard_activations = 0;
+  std::int64_t deepest_queue = 0;
+};
+
+// Times and processors are checked by engine.py before they come here.
+class Engine {
+ public:
+  Engine(Processors machine, const Policy& policy, Seconds now);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  void reserve(std::size_t jobs);
+  JobIndex submit(const Job& job);
+  JobIndex add_running(const Job& job);
+  // Takes over the times, the limit and the priority of `changed`.
+  void update(JobIndex index, const Job& changed);
+  void cancel(JobIndex index);
+
+  // Every event before `until`; at `until` itself only as far as jobs that are still to be
+  // submitted at `until` can't matter: under kPerTimestep all but the pass, under kPerEvent nothing.
+  void advance(Seconds until);
+  // All that is left to do at the clock's time.
+  void settle() { run(now_, false); }
+  // To the last event.
+  void finish() { run(kNever, false); }
+
+  Seconds now() const { return now_; }
+  // When something happens next, kNever if nothing does.
+  Seconds next_event_time();
+  Processors free() const { return availability_.free(); }
+  const std::vector<Job>& jobs() const { return jobs_; }
+  const Counters& counters() const { return counters_; }
+  Seconds expected_end(JobIndex index) const { return availability_.expected_end(index); }
+  std::vector<JobIndex> queue() const;
+  std::vector<JobIndex> running() const;
+  // What started and finished since the last call, in the order in which it happened.
+  std::vector<JobIndex> take_started() { return std::exchange(started_, {}); }
+  std::vector<JobIndex> take_finished() { return std::exchange(finished_, {}); }
+
+ private:
+  using Completion = std::pair<Seconds, JobIndex>;
+
+  // A pending job in an order that only holds for one pass.
+  struct Candidate {
+    double score = 0;      // greater first
+    std::int64_t key = 0;  // smaller first
+    Pending entry;
+    // For a heap whose top comes first.
+    friend bool operator<(const Candidate& a, const Candidate& b) {
+      if (a.score != b.score) return a.score < b.score;
+      return a.key != b.key ? a.key > b.key : a.entry.rank > b.entry.rank;
+    }
+  };
+
+  // engine.cpp: events
+  void run(Seconds until, bool hold);
+  void run_timesteps(Seconds until, bool hold);
+  void run_events(Seconds until, bool hold);
+  Seconds next_change();
+  bool completes(Seconds now);
+  bool arrives(Seconds now) const;
+  void complete_one();
+  void arrive_one();
+  void start(JobIndex index, StartedBy how);
+  void set_end(JobIndex index);
+  void changed();
+
+  // pass.cpp: starting jobs in queue order until one does not fit
+  void pass();
+  void pass_in_order(bool full);
+  void pass_by_score();
+  bool guard(JobIndex head);
+
+  // easy.cpp: what may start before the head job
+  void backfill_queue(JobIndex head, bool on_requested);
+  void backfill_candidates(bool on_requested);
+  bool may_start(JobIndex head, Processors processors, Seconds time, bool on_requested);
+  StartedBy reserve_extra(Processors processors, Seconds time);
+  void add_candidate(JobIndex head, const Pending& entry, double score, bool on_requested);
+  void start_before_head(const Pending& entry, StartedBy how, bool on_requested);
+  Seconds backfill_time(const Pending& entry, bool on_requested) const;
+
+  Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
+  const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
+
+  Policy policy_;
+  std::vector<Job> jobs_;
+  Availability availability_;
+  Queue queue_;
+  Seconds now_;
+  Counters counters_;
+
+  std::vector<JobIndex> submissions_;  // by time, then index; those from next_submission_ on wait
+  std::size_t next_submission_ = 0;
+  std::int64_t next_rank_ = 0;
+  // Entries of jobs whose end has changed are dropped when they come up.
+  std::priority_queue<Completion, std::vector<Completion>, std::greater<>> completions_;
+
+  bool pass_pending_ = false;
+  // While false nothing has changed for the jobs that the last pass left waiting: only arrived_
+  // needs testing, and plan_ (if valid) still holds.
+  bool full_pass_ = true;
+  std::vector<JobIndex> arrived_;
+  bool plan_valid_ = false;
+  Plan plan_;
+  std::int64_t active_guards_ = 0;
+
+  std::vector<Candidate> scored_;
+  std::vector<Candidate> candidates_;
+  std::vector<std::pair<Pending, StartedBy>> picked_;
+  std::vector<JobIndex> started_;
+  std::vector<JobIndex> finished_;
+};
+
+}  // namespace foretime

@@ -1,0 +1,241 @@
+#include "engine_bindings.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+
+#include <utility>
+
+#include "engine.hpp"
+
+namespace nb = nanobind;
+
+namespace foretime {
+namespace {
+
+using In = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+template <class T>
+Out<T> to_numpy(std::vector<T>&& values) {
+  auto* owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Out<T>(owned->data(), {owned->size()}, owner);
+}
+
+using Moves = std::pair<Out<JobIndex>, Out<JobIndex>>;
+
+Moves take_moves(Engine& engine) {
+  auto started = to_numpy(engine.take_started());
+  auto finished = to_numpy(engine.take_finished());
+  return {std::move(started), std::move(finished)};
+}
+
+template <class Work>
+Moves moves_after(Engine& engine, Work work) {
+  {
+    nb::gil_scoped_release unlocked;
+    work(engine);
+  }
+  return take_moves(engine);
+}
+
+// One value a job, of every job so far.
+template <class T, class Get>
+Out<T> column(const Engine& engine, Get get) {
+  std::vector<T> values;
+  values.reserve(engine.jobs().size());
+  for (const Job& job : engine.jobs()) values.push_back(static_cast<T>(get(job)));
+  return to_numpy(std::move(values));
+}
+
+Job make_job(Seconds submit, Processors processors, Seconds actual_runtime, Seconds requested_time,
+             Seconds queue_time, Seconds backfill_time, Seconds drain_time, Seconds time_limit,
+             std::int64_t priority) {
+  Job job;
+  job.submit = submit;
+  job.processors = processors;
+  job.actual_runtime = actual_runtime;
+  job.requested = requested_time;
+  job.queue_time = queue_time;
+  job.backfill_time = backfill_time;
+  job.drain_time = drain_time;
+  job.time_limit = time_limit;
+  job.priority = priority;
+  return job;
+}
+
+void submit_all(Engine& engine, In submit, In processors, In actual_runtime, In requested_time,
+                In queue_time, In backfill_time, In drain_time, In time_limit, In priority) {
+  engine.reserve(engine.jobs().size() + submit.shape(0));
+  for (std::size_t i = 0; i < submit.shape(0); ++i) {
+    engine.submit(make_job(submit(i), processors(i), actual_runtime(i), requested_time(i),
+                           queue_time(i), backfill_time(i), drain_time(i), time_limit(i),
+                           priority(i)));
+  }
+}
+
+const Job& at(const Engine& engine, JobIndex index) {
+  return engine.jobs().at(static_cast<std::size_t>(index));
+}
+
+}  // namespace
+
+void register_engine(nb::module_& m) {
+  nb::enum_<Order>(m, "Order")
+      .value("FCFS", Order::kFcfs)
+      .value("SJF", Order::kSjf)
+      .value("LJF", Order::kLjf)
+      .value("XF", Order::kXf)
+      .value("WFP", Order::kWfp)
+      .value("PRIORITY", Order::kPriority);
+  nb::enum_<Backfill>(m, "Backfill")
+      .value("NONE", Backfill::kNone)
+      .value("EASY", Backfill::kEasy)
+      .value("EASY_SJBF", Backfill::kEasySjbf);
+  nb::enum_<Correction>(m, "Correction")
+      .value("REQUESTED", Correction::kRequested)
+      .value("INCREMENTAL", Correction::kIncremental)
+      .value("DOUBLING", Correction::kDoubling)
+      .value("SLURM", Correction::kSlurm)
+      .value("PBS", Correction::kPbs);
+  nb::enum_<EventOrder>(m, "EventOrder")
+      .value("PER_TIMESTEP", EventOrder::kPerTimestep)
+      .value("PER_EVENT", EventOrder::kPerEvent);
+  nb::enum_<State>(m, "State")
+      .value("SUBMITTED", State::kSubmitted)
+      .value("PENDING", State::kPending)
+      .value("RUNNING", State::kRunning)
+      .value("FINISHED", State::kFinished)
+      .value("CANCELLED", State::kCancelled);
+
+  nb::class_<Policy>(m, "Policy")
+      .def(
+          "__init__",
+          [](Policy* self, Order order, Backfill backfill, Correction correction,
+             std::optional<Seconds> guard_s, EventOrder event_order) {
+            new (self) Policy{order, backfill, correction, guard_s, event_order};
+          },
+          nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
+          nb::arg("event_order"));
+
+  nb::class_<Job>(m, "Job")
+      .def_ro("submit_time", &Job::submit)
+      .def_ro("processors", &Job::processors)
+      .def_ro("actual_runtime", &Job::actual_runtime)
+      .def_ro("requested_time", &Job::requested)
+      .def_ro("queue_time", &Job::queue_time)
+      .def_ro("backfill_time", &Job::backfill_time)
+      .def_ro("drain_time", &Job::drain_time)
+      .def_ro("time_limit", &Job::time_limit)
+      .def_ro("priority", &Job::priority)
+      .def_ro("start_time", &Job::start)
+      .def_ro("end_time", &Job::end)
+      .def_ro("corrections", &Job::corrections)
+      .def_prop_ro("started_by", [](const Job& job) { return static_cast<int>(job.started_by); })
+      .def_ro("state", &Job::state);
+
+  nb::class_<Counters>(m, "Counters")
+      .def_ro("passes", &Counters::passes)
+      .def_ro("completions", &Counters::completions)
+      .def_ro("expiries", &Counters::expiries)
+      .def_ro("submissions", &Counters::submissions)
+      .def_ro("guard_activations", &Counters::guard_activations)
+      .def_ro("deepest_queue", &Counters::deepest_queue);
+
+  nb::class_<Engine>(m, "Engine")
+      .def(nb::init<Processors, const Policy&, Seconds>(), nb::arg("machine_processors"),
+           nb::arg("policy"), nb::arg("now"))
+      .def(
+          "submit",
+          [](Engine& engine, Seconds submit, Processors processors, Seconds actual_runtime,
+             Seconds requested_time, Seconds queue_time, Seconds backfill_time, Seconds drain_time,
+             Seconds time_limit, std::int64_t priority) {
+            return engine.submit(make_job(submit, processors, actual_runtime, requested_time,
+                                          queue_time, backfill_time, drain_time, time_limit,
+                                          priority));
+          },
+          nb::arg("submit_time"), nb::arg("processors"), nb::arg("actual_runtime"),
+          nb::arg("requested_time"), nb::arg("queue_time"), nb::arg("backfill_time"),
+          nb::arg("drain_time"), nb::arg("time_limit"), nb::arg("priority"))
+      .def("submit_all", &submit_all, nb::arg("submit_time"), nb::arg("processors"),
+           nb::arg("actual_runtime"), nb::arg("requested_time"), nb::arg("queue_time"),
+           nb::arg("backfill_time"), nb::arg("drain_time"), nb::arg("time_limit"),
+           nb::arg("priority"))
+      .def(
+          "add_running",
+          [](Engine& engine, Seconds submit, Seconds start, Processors processors,
+             Seconds actual_runtime, Seconds requested_time, Seconds drain_time,
+             Seconds time_limit) {
+            Job job = make_job(submit, processors, actual_runtime, requested_time, requested_time,
+                               requested_time, drain_time, time_limit, 0);
+            job.start = start;
+            return engine.add_running(job);
+          },
+          nb::arg("submit_time"), nb::arg("start_time"), nb::arg("processors"),
+          nb::arg("actual_runtime"), nb::arg("requested_time"), nb::arg("drain_time"),
+          nb::arg("time_limit"))
+      .def(
+          "update",
+          [](Engine& engine, JobIndex index, Seconds actual_runtime, Seconds requested_time,
+             Seconds queue_time, Seconds backfill_time, Seconds drain_time, Seconds time_limit,
+             std::int64_t priority) {
+            engine.update(index, make_job(0, 0, actual_runtime, requested_time, queue_time,
+                                          backfill_time, drain_time, time_limit, priority));
+          },
+          nb::arg("index"), nb::arg("actual_runtime"), nb::arg("requested_time"),
+          nb::arg("queue_time"), nb::arg("backfill_time"), nb::arg("drain_time"),
+          nb::arg("time_limit"), nb::arg("priority"))
+      .def("cancel", &Engine::cancel, nb::arg("index"))
+      .def(
+          "advance",
+          [](Engine& engine, Seconds until) {
+            return moves_after(engine, [until](Engine& e) { e.advance(until); });
+          },
+          nb::arg("until"))
+      .def("settle",
+           [](Engine& engine) { return moves_after(engine, [](Engine& e) { e.settle(); }); })
+      .def("finish",
+           [](Engine& engine) { return moves_after(engine, [](Engine& e) { e.finish(); }); })
+      .def_prop_ro("now", &Engine::now)
+      .def_prop_ro("next_event_time",
+                   [](Engine& engine) -> std::optional<Seconds> {
+                     const Seconds next = engine.next_event_time();
+                     return next == kNever ? std::nullopt : std::optional<Seconds>(next);
+                   })
+      .def_prop_ro("free_processors", &Engine::free)
+      .def_prop_ro("counters", &Engine::counters, nb::rv_policy::reference_internal)
+      .def("__len__", [](const Engine& engine) { return engine.jobs().size(); })
+      .def(
+          "job", [](const Engine& engine, JobIndex index) { return at(engine, index); },
+          nb::arg("index"))
+      .def("expected_end", &Engine::expected_end, nb::arg("index"))
+      .def("queue", [](const Engine& engine) { return to_numpy(engine.queue()); })
+      .def("running", [](const Engine& engine) { return to_numpy(engine.running()); })
+      .def("start_times",
+           [](const Engine& engine) {
+             return column<std::int64_t>(engine, [](const Job& job) { return job.start; });
+           })
+      .def("end_times",
+           [](const Engine& engine) {
+             return column<std::int64_t>(engine, [](const Job& job) { return job.end; });
+           })
+      .def("started_by",
+           [](const Engine& engine) {
+             return column<std::int8_t>(engine, [](const Job& job) { return job.started_by; });
+           })
+      .def("corrections",
+           [](const Engine& engine) {
+             return column<std::int32_t>(engine, [](const Job& job) { return job.corrections; });
+           })
+      .def("actual_runtimes",
+           [](const Engine& engine) {
+             return column<std::int64_t>(engine, [](const Job& job) { return job.actual_runtime; });
+           })
+      .def("states", [](const Engine& engine) {
+        return column<std::int8_t>(engine, [](const Job& job) { return job.state; });
+      });
+}
+
+}  // namespace foretime

@@ -1,0 +1,105 @@
+// A scheduling pass: jobs start in queue order until the head job does not fit; then the
+// backfilling of the policy goes on.
+#include <algorithm>
+
+#include "engine.hpp"
+
+namespace foretime {
+
+void Engine::pass() {
+  ++counters_.passes;
+  pass_pending_ = false;
+  availability_.reestimate(now_);
+  if (!queue_.empty()) {
+    const bool full = full_pass_ || is_time_dependent(policy_.order) || availability_.drifts() ||
+                      active_guards_ > 0;
+    if (full) {
+      full_pass_ = false;
+      plan_valid_ = false;
+    }
+    if (is_time_dependent(policy_.order)) {
+      pass_by_score();
+    } else {
+      pass_in_order(full);
+    }
+  }
+  arrived_.clear();
+}
+
+void Engine::pass_in_order(bool full) {
+  if (full) {
+    while (!queue_.empty() && queue_.front().processors <= availability_.free()) {
+      start(queue_.front().job, StartedBy::kHead);
+    }
+  }
+  if (policy_.backfill == Backfill::kNone || queue_.empty()) return;
+  const JobIndex head = queue_.front().job;
+  const bool on_requested = guard(head);
+  if (on_requested && !full) {
+    full = true;
+    plan_valid_ = false;
+  }
+  if (availability_.free() == 0 || queue_.size() == 1) return;
+
+  if (full && policy_.backfill == Backfill::kEasy) {
+    backfill_queue(head, on_requested);
+    return;
+  }
+  candidates_.clear();
+  if (full) {
+    for (const auto& block : queue_.blocks()) {
+      if (block.summary.processors > availability_.free()) continue;
+      for (const Pending& entry : block) add_candidate(head, entry, 0, on_requested);
+    }
+  } else {
+    for (const JobIndex index : arrived_) {
+      add_candidate(head, queue_.entry(index, job(index)), 0, on_requested);
+    }
+  }
+  backfill_candidates(on_requested);
+}
+
+void Engine::pass_by_score() {
+  // The guard must know the head job even if nothing can start.
+  if (!policy_.guard && queue_.least_processors() > availability_.free()) return;
+  scored_.clear();
+  for (const auto& block : queue_.blocks()) {
+    for (const Pending& entry : block) {
+      scored_.push_back({queue_score(policy_.order, job(entry.job), now_), 0, entry});
+    }
+  }
+  std::make_heap(scored_.begin(), scored_.end());
+  while (!scored_.empty() && scored_.front().entry.processors <= availability_.free()) {
+    start(scored_.front().entry.job, StartedBy::kHead);
+    std::pop_heap(scored_.begin(), scored_.end());
+    scored_.pop_back();
+  }
+  if (policy_.backfill == Backfill::kNone || scored_.empty()) return;
+  const JobIndex head = scored_.front().entry.job;
+  const bool on_requested = guard(head);
+  if (availability_.free() == 0) return;
+  candidates_.clear();
+  for (const Candidate& scored : scored_) {
+    add_candidate(head, scored.entry, scored.score, on_requested);
+  }
+  backfill_candidates(on_requested);
+}
+
+// Starvation guard: true if everything must be planned on requested times. A job's deadline is
+// noted when it is first seen blocked at the head; a passed deadline is acted on at the next pass in
+// which the job is at the head, and from then on until it has started.
+bool Engine::guard(JobIndex head) {
+  if (!policy_.guard) return false;
+  Job& blocked = job(head);
+  if (blocked.planned_start == kNever) {
+    blocked.planned_start = availability_.plan_on_requested(blocked.processors, now_).shadow_time;
+  }
+  if (!blocked.guarded && now_ - blocked.planned_start > *policy_.guard) {
+    blocked.guarded = true;
+    ++active_guards_;
+    ++counters_.guard_activations;
+  }
+  return active_guards_ > 0;
+}
+
+}  // namespace foretime

@@ -1,0 +1,66 @@
+// What the engine knows of a job and of a policy.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+namespace foretime {
+
+using Seconds = std::int64_t;
+using Processors = std::int64_t;
+using JobIndex = std::int64_t;
+
+inline constexpr Seconds kNever = std::numeric_limits<Seconds>::max();
+
+// The values are shared with policy.py, which is where the names are explained.
+enum class Order : std::uint8_t { kFcfs, kSjf, kLjf, kXf, kWfp, kPriority };
+enum class Backfill : std::uint8_t { kNone, kEasy, kEasySjbf };
+enum class Correction : std::uint8_t { kRequested, kIncremental, kDoubling, kSlurm, kPbs };
+enum class EventOrder : std::uint8_t { kPerTimestep, kPerEvent };
+enum class StartedBy : std::uint8_t { kNotStarted, kHead, kOutOfOrder, kBackfilled };
+enum class State : std::uint8_t { kSubmitted, kPending, kRunning, kFinished, kCancelled };
+
+// How the scheduler's belief about a running job's end is kept.
+enum class Belief : std::uint8_t {
+  kEstimate,     // it ends at its expected end
+  kOverstaying,  // Slurm's rule, past its estimate: the expected end moves with every pass
+  kOverdue,      // past its requested time: it may end any moment
+};
+
+struct Policy {
+  Order order = Order::kFcfs;
+  Backfill backfill = Backfill::kEasy;
+  Correction correction = Correction::kRequested;
+  std::optional<Seconds> guard;
+  EventOrder event_order = EventOrder::kPerTimestep;
+};
+
+// Under these the order of two waiting jobs changes as time goes by.
+constexpr bool is_time_dependent(Order order) { return order == Order::kXf || order == Order::kWfp; }
+
+struct Job {
+  Seconds submit = 0;
+  Processors processors = 0;
+  Seconds actual_runtime = 0;
+  Seconds requested = 0;
+  Seconds queue_time = 0;     // t_sched, one for each role
+  Seconds backfill_time = 0;
+  Seconds drain_time = 0;
+  Seconds time_limit = 0;     // killed here
+  std::int64_t priority = 0;
+  std::int64_t rank = 0;      // place in the order of submission
+  Seconds start = 0;
+  Seconds end = 0;            // once running: when it will end
+  Seconds expected_end = 0;   // once running: when the scheduler believes it will end
+  Seconds planned_start = kNever;  // starvation guard: the note on its t_req plan
+  std::int32_t corrections = 0;    // how often it outlived its estimate
+  State state = State::kSubmitted;
+  StartedBy started_by = StartedBy::kNotStarted;
+  Belief belief = Belief::kEstimate;
+  bool guarded = false;       // the guard was activated for it
+
+  Seconds hard_end() const { return start + requested; }
+};
+
+}  // namespace foretime

@@ -1,0 +1,476 @@
+"""The scheduling engine: a whole log in one call, or step by step with Python in the loop.
+
+Both run the same native core; `foretime_sim.reference` says in plain Python what it does.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+
+from foretime_estimators.errors import InputError
+from foretime_sim import _core
+from foretime_sim.policy import Policy
+from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
+from foretime_sim.schedule import Counters, Schedule, StartedBy, check as check_schedule
+from foretime_sim.workload import Int64Array, Workload
+
+__all__ = ["Engine", "JobTimesUpdate", "JobView", "Moves", "RoleTimes", "simulate"]
+
+State = _core.State
+
+
+def simulate(
+    workload: Workload,
+    policy: Policy | None = None,
+    scheduled_time: ScheduledTimes = None,
+    time_limit: Int64Array | None = None,
+    priority: Int64Array | None = None,
+    *,
+    check: bool = False,
+) -> Schedule:
+    """Schedule a whole workload in one native call, without the interpreter's lock.
+
+    Parameters
+    ----------
+    workload
+        Jobs in submission order, on a flat pool of processors.
+    policy
+        What the scheduler does; ``None`` for FCFS with EASY.
+    scheduled_time
+        t_sched: shape (jobs,), seconds, used in the roles that ``policy.roles`` names, or a
+        `RoleTimes`. Held within 1 <= t_sched <= t_req. ``None`` for the requested times.
+    time_limit
+        Shape (jobs,), seconds: the kill limit that the scheduler really holds; ``None`` for the
+        requested times. A job ends at start + min(actual_runtime, time_limit).
+    priority
+        Shape (jobs,), for the queue order ``priority``; larger first.
+    check
+        Check the conservation laws on the result (`foretime_sim.schedule.check`).
+
+    Raises
+    ------
+    InputError
+        If a job is wider than the machine, or a column has missing, unsorted or impossible values.
+    ScheduleError
+        If a checked schedule breaks a law.
+    """
+    policy = policy or Policy()
+    times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
+    begin = int(workload.submit_time[0]) if len(workload) else 0
+    core = _core.Engine(workload.machine_processors, _core_policy(policy), begin)
+    actual_runtime = np.ascontiguousarray(workload.actual_runtime, dtype=np.int64)
+    core.submit_all(
+        np.ascontiguousarray(workload.submit_time, dtype=np.int64),
+        np.ascontiguousarray(workload.processors, dtype=np.int64),
+        actual_runtime,
+        np.ascontiguousarray(workload.requested_time, dtype=np.int64),
+        times.queue,
+        times.backfill,
+        times.drain,
+        times.time_limit,
+        times.priority,
+    )
+    core.finish()
+    schedule = Schedule(
+        start_time=core.start_times(),
+        end_time=core.end_times(),
+        started_by=core.started_by(),
+        corrections=core.corrections(),
+        killed=actual_runtime > times.time_limit,
+        counters=_counters(core),
+    )
+    if check:
+        check_schedule(workload, schedule, times.time_limit)
+    return schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What happened in one step; arrays of job indices, in the order of events."""
+
+    started: Int64Array
+    finished: Int64Array
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as the engine holds it now.
+
+    Attributes
+    ----------
+    state
+        submitted (its submission is still to come), pending, running, finished or cancelled.
+    submit_time, processors, actual_runtime, requested_time, time_limit
+        As submitted, or as updated since; seconds.
+    queue_time, backfill_time, drain_time
+        t_sched in each role, seconds.
+    start_time, end_time
+        ``None`` before the start; ``end_time`` of a running job is when it will end.
+    expected_end
+        When the scheduler believes a running job to end; ``None`` for other jobs.
+    started_by
+        ``None`` before the start.
+    corrections
+        How often it outlived its estimate.
+    killed
+        True for a finished job ended by its time limit before its actual runtime.
+    """
+
+    state: str
+    submit_time: int
+    processors: int
+    actual_runtime: int
+    requested_time: int
+    time_limit: int
+    queue_time: int
+    backfill_time: int
+    drain_time: int
+    priority: int
+    start_time: int | None
+    end_time: int | None
+    expected_end: int | None
+    started_by: StartedBy | None
+    corrections: int
+    killed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimesUpdate:
+    """Scheduled times of one job by role, seconds; ``None`` for its requested time."""
+
+    queue: int | None = None
+    backfill: int | None = None
+    drain: int | None = None
+
+
+class Engine:
+    """A scheduler driven step by step, so that its user decides what is known at each moment.
+
+    Under the event order ``per-timestep``, `advance` up to t leaves out the scheduling pass at t, so
+    that jobs submitted at t after a look at what had finished by then still take part in it; under
+    ``per-event``, where submissions come first, it leaves out every event at t. What is left out
+    happens as soon as the clock moves on, or on `settle`. So driving it from submission to
+    submission gives the very schedule of `simulate`.
+
+    Not for use from two threads at once.
+
+    Parameters
+    ----------
+    machine_processors
+        Size of the flat pool.
+    policy
+        What the scheduler does; ``None`` for FCFS with EASY.
+    now
+        The clock's first value, seconds.
+    """
+
+    def __init__(self, machine_processors: int, policy: Policy | None = None, now: int = 0) -> None:
+        if machine_processors < 1:
+            raise InputError(f"machine_processors is {machine_processors}: give at least 1")
+        self.machine_processors = machine_processors
+        self.policy = policy or Policy()
+        self._core = _core.Engine(machine_processors, _core_policy(self.policy), now)
+
+    def submit(
+        self,
+        submit_time: int,
+        processors: int,
+        actual_runtime: int,
+        requested_time: int,
+        scheduled_time: int | JobTimesUpdate | None = None,
+        time_limit: int | None = None,
+        priority: int = 0,
+    ) -> int:
+        """Submit a job at the clock's time or later; give its index (0, 1, 2, ...).
+
+        Parameters are those of `simulate`, for one job.
+
+        Raises
+        ------
+        InputError
+            If it is wider than the machine, is submitted before the clock's time, or a value is
+            impossible.
+        """
+        if submit_time < self._core.now:
+            raise InputError(
+                f"submit_time {submit_time} is before the clock's time {self._core.now}"
+            )
+        self._check(processors, actual_runtime, requested_time, time_limit)
+        queue, backfill, drain = self._roles(requested_time, scheduled_time)
+        return self._core.submit(
+            submit_time,
+            processors,
+            actual_runtime,
+            requested_time,
+            queue,
+            backfill,
+            drain,
+            requested_time if time_limit is None else time_limit,
+            priority,
+        )
+
+    def add_running(
+        self,
+        start_time: int,
+        processors: int,
+        actual_runtime: int,
+        requested_time: int,
+        scheduled_time: int | JobTimesUpdate | None = None,
+        time_limit: int | None = None,
+        submit_time: int | None = None,
+    ) -> int:
+        """Add a job that started before now, to begin from a snapshot; give its index.
+
+        If its estimate has expired already it has been corrected by the policy's rule. If it should
+        have ended already it ends now.
+
+        Raises
+        ------
+        InputError
+            If it starts after the clock's time, or there are not enough free processors for it.
+        """
+        self._check(processors, actual_runtime, requested_time, time_limit)
+        if start_time > self._core.now:
+            raise InputError(f"start_time {start_time} is after the clock's time {self._core.now}")
+        if processors > self._core.free_processors:
+            raise InputError(
+                f"a running job has {processors} processors, but only"
+                f" {self._core.free_processors} of {self.machine_processors} are free"
+            )
+        _, _, drain = self._roles(requested_time, scheduled_time)
+        return self._core.add_running(
+            start_time if submit_time is None else submit_time,
+            start_time,
+            processors,
+            actual_runtime,
+            requested_time,
+            drain,
+            requested_time if time_limit is None else time_limit,
+        )
+
+    def advance(self, until: int) -> Moves:
+        """Move the clock to ``until`` and report what started and finished since the last step.
+
+        See the class for what is held back at ``until`` itself.
+
+        Raises
+        ------
+        InputError
+            If ``until`` is before the clock's time.
+        """
+        if until < self._core.now:
+            raise InputError(f"can't go back from {self._core.now} to {until}")
+        return Moves(*self._core.advance(until))
+
+    def settle(self) -> Moves:
+        """Do all that is left to do at the clock's time, and report it."""
+        return Moves(*self._core.settle())
+
+    def finish(self) -> Moves:
+        """Run until every submitted job has ended, and report what happened."""
+        return Moves(*self._core.finish())
+
+    def update(
+        self,
+        index: int,
+        *,
+        scheduled_time: int | JobTimesUpdate | None = None,
+        requested_time: int | None = None,
+        time_limit: int | None = None,
+        actual_runtime: int | None = None,
+        priority: int | None = None,
+    ) -> None:
+        """Change a job that has not ended; what is not named stays.
+
+        Pending jobs take their new place in the queue, running jobs their new end and, from now on,
+        their new estimate; a scheduling pass follows at the clock's time. A running job whose limit
+        falls below what it has run ends now. A new ``requested_time`` lowers scheduled times above
+        it; it does not touch the time limit.
+
+        Raises
+        ------
+        InputError
+            If there is no such job, it has ended, or a value is impossible.
+        """
+        job = self._job(index)
+        if job.state in (State.FINISHED, State.CANCELLED):
+            raise InputError(f"job {index} is {job.state.name.lower()}: it can't be changed")
+        requested = job.requested_time if requested_time is None else requested_time
+        actual = job.actual_runtime if actual_runtime is None else actual_runtime
+        limit = job.time_limit if time_limit is None else time_limit
+        self._check(job.processors, actual, requested, limit)
+        if scheduled_time is None:
+            queue, backfill, drain = (
+                min(time, requested) for time in (job.queue_time, job.backfill_time, job.drain_time)
+            )
+        else:
+            queue, backfill, drain = self._roles(requested, scheduled_time)
+        self._core.update(
+            index,
+            actual,
+            requested,
+            queue,
+            backfill,
+            drain,
+            limit,
+            job.priority if priority is None else priority,
+        )
+
+    def cancel(self, index: int) -> None:
+        """Take a job that has not started out of the queue.
+
+        Raises
+        ------
+        InputError
+            If there is no such job, or it has started.
+        """
+        job = self._job(index)
+        if job.state not in (State.SUBMITTED, State.PENDING):
+            raise InputError(f"job {index} is {job.state.name.lower()}: it can't be cancelled")
+        self._core.cancel(index)
+
+    @property
+    def now(self) -> int:
+        """The clock, seconds."""
+        return self._core.now
+
+    @property
+    def next_event_time(self) -> int | None:
+        """When something happens next, seconds; ``None`` if nothing ever does."""
+        return self._core.next_event_time
+
+    @property
+    def free_processors(self) -> int:
+        """Processors that no job uses."""
+        return self._core.free_processors
+
+    @property
+    def counters(self) -> Counters:
+        """What was done so far."""
+        return _counters(self._core)
+
+    def queue(self) -> Int64Array:
+        """Indices of the pending jobs, first of the queue first."""
+        return self._core.queue()
+
+    def running(self) -> Int64Array:
+        """Indices of the running jobs, in the order of their submission."""
+        return self._core.running()
+
+    def job(self, index: int) -> JobView:
+        """Look at one job.
+
+        Raises
+        ------
+        InputError
+            If there is no such job.
+        """
+        job = self._job(index)
+        started = job.state in (State.RUNNING, State.FINISHED)
+        running = job.state == State.RUNNING
+        return JobView(
+            state=job.state.name.lower(),
+            submit_time=job.submit_time,
+            processors=job.processors,
+            actual_runtime=job.actual_runtime,
+            requested_time=job.requested_time,
+            time_limit=job.time_limit,
+            queue_time=job.queue_time,
+            backfill_time=job.backfill_time,
+            drain_time=job.drain_time,
+            priority=job.priority,
+            start_time=job.start_time if started else None,
+            end_time=job.end_time if started else None,
+            expected_end=self._core.expected_end(index) if running else None,
+            started_by=StartedBy(job.started_by) if started else None,
+            corrections=job.corrections,
+            killed=job.state == State.FINISHED and job.end_time - job.start_time < job.actual_runtime,
+        )
+
+    def schedule(self) -> Schedule:
+        """Give the schedule of all jobs, in the order of their indices.
+
+        Raises
+        ------
+        InputError
+            If a job has not finished: `finish` first.
+        """
+        states = self._core.states()
+        unfinished = np.flatnonzero(states != State.FINISHED.value)
+        if len(unfinished):
+            state = State(int(states[unfinished[0]])).name.lower()
+            raise InputError(f"job {unfinished[0]} is {state}: run the engine to its end first")
+        start, end = self._core.start_times(), self._core.end_times()
+        return Schedule(
+            start_time=start,
+            end_time=end,
+            started_by=self._core.started_by(),
+            corrections=self._core.corrections(),
+            killed=end - start < self._core.actual_runtimes(),
+            counters=_counters(self._core),
+        )
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def _job(self, index: int) -> _core.Job:
+        if not 0 <= operator.index(index) < len(self._core):
+            raise InputError(f"there is no job {index}: there are {len(self._core)} jobs, from 0")
+        return self._core.job(index)
+
+    def _roles(
+        self, requested: int, scheduled: int | JobTimesUpdate | None
+    ) -> tuple[int, int, int]:
+        if scheduled is None:
+            return requested, requested, requested
+        if isinstance(scheduled, JobTimesUpdate):
+            queue, backfill, drain = scheduled.queue, scheduled.backfill, scheduled.drain
+        else:
+            roles = self.policy.roles
+            queue = scheduled if roles.queue else None
+            backfill = scheduled if roles.backfill else None
+            drain = scheduled if roles.drain else None
+
+        def held(time: int | None) -> int:
+            return requested if time is None else min(max(time, 1), requested)
+
+        return held(queue), held(backfill), held(drain)
+
+    def _check(
+        self, processors: int, actual_runtime: int, requested_time: int, time_limit: int | None
+    ) -> None:
+        if not 1 <= processors <= self.machine_processors:
+            raise InputError(
+                f"a job needs {processors} processors, the machine has {self.machine_processors}"
+            )
+        if not 0 <= actual_runtime <= LONGEST_S:
+            raise InputError(f"actual_runtime is {actual_runtime} s: give 0 or more")
+        if not 1 <= requested_time <= LONGEST_S:
+            raise InputError(f"requested_time is {requested_time} s: give 1 or more")
+        if time_limit is not None and not 1 <= time_limit <= LONGEST_S:
+            raise InputError(f"time_limit is {time_limit} s: give 1 or more")
+
+
+def _core_policy(policy: Policy) -> _core.Policy:
+    return _core.Policy(
+        _core.Order[policy.order.name],
+        _core.Backfill[policy.backfill.name],
+        _core.Correction[policy.correction.name],
+        policy.guard_s,
+        _core.EventOrder[policy.event_order.name],
+    )
+
+
+def _counters(core: _core.Engine) -> Counters:
+    counted = core.counters
+    return Counters(
+        passes=counted.passes,
+        completions=counted.completions,
+        expiries=counted.expiries,
+        submissions=counted.submissions,
+        guard_activations=counted.guard_activations,
+        deepest_queue=counted.deepest_queue,
+    )

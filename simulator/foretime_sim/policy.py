@@ -1,0 +1,155 @@
+"""What a scheduler does: queue order, backfilling, corrections, roles, guard, event order."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+from dataclasses import dataclass, field
+from typing import Self
+
+from foretime_estimators.errors import InputError
+
+
+class _Named(enum.Enum):
+    """A choice with the name that it has on the command line."""
+
+    @classmethod
+    def parse(cls, name: str) -> Self:
+        """Find a choice by name.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name; it says which is nearest and which there are.
+        """
+        folded = name.strip().lower().replace("_", "-")
+        names = [choice.value for choice in cls]
+        if folded in names:
+            return cls(folded)
+        near = difflib.get_close_matches(folded, names, n=1, cutoff=0.0)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        kind = (cls.__doc__ or cls.__name__).split(":")[0].lower()
+        raise InputError(f"unknown {kind} {name!r}{hint} Valid: {', '.join(names)}")
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Order(_Named):
+    """Queue order: who is first; ties by submission, then by place in the log.
+
+    ``xf`` and ``wfp`` change with time and are worked out anew at every pass, in double
+    precision. t is t_sched in its queue role.
+    """
+
+    FCFS = "fcfs"
+    """First come, first served."""
+    SJF = "sjf"
+    """Smallest t first."""
+    LJF = "ljf"
+    """Largest t first."""
+    XF = "xf"
+    """Largest expansion factor (wait + t) / t first."""
+    WFP = "wfp"
+    """Largest (wait / t)^3 * processors first (Tang 2010, equation 1)."""
+    PRIORITY = "priority"
+    """Largest priority from outside first, as given with each job (Slurm's SiteFactor)."""
+
+
+class Backfill(_Named):
+    """Backfilling: what may start before a head job that does not fit."""
+
+    NONE = "none"
+    """Nothing."""
+    EASY = "easy"
+    """In queue order, whatever does not delay the head job's planned start."""
+    EASY_SJBF = "easy-sjbf"
+    """The same with candidates by smallest t_sched(backfill) first, ties in log order."""
+
+
+class Correction(_Named):
+    """Correction: the new estimate of a job that still runs when its estimate expires.
+
+    Estimates count from the start of the job, are whole seconds, always at least one second
+    ahead, and never beyond the requested time t_req.
+    """
+
+    REQUESTED = "requested"
+    """t_req (Gaussier 2015, section 5.2)."""
+    INCREMENTAL = "incremental"
+    """Adds 1, 5, 15, 30 min, 1, 2, 5, 10, 20, 50, 100 h in turn, then t_req (Tsafrir 2007)."""
+    DOUBLING = "doubling"
+    """Twice the estimate, which at that moment is twice the elapsed runtime."""
+    SLURM = "slurm"
+    """now + (hard end - now) / 2, rounded down; anew at every pass and when it expires."""
+    PBS = "pbs"
+    """soft * (1 + floor(elapsed / soft)), soft being t_sched(drain) (OpenPBS)."""
+
+
+class EventOrder(_Named):
+    """Event order: what comes first at one and the same second.
+
+    Ties are resolved by place in the log.
+    """
+
+    PER_TIMESTEP = "per-timestep"
+    """Completions, estimate expiries, submissions, then one scheduling pass."""
+    PER_EVENT = "per-event"
+    """Submissions, completions, expiries, and a scheduling pass after each single event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which uses of a runtime go by t_sched; the others go by t_req (Tang 2010, table II)."""
+
+    queue: bool = True
+    backfill: bool = True
+    drain: bool = True
+
+    @classmethod
+    def parse(cls, name: str) -> Self:
+        """Read three digits for queue, backfill, drain (``110`` or ``S110``), 1 being t_sched.
+
+        Raises
+        ------
+        InputError
+            If the name is anything else.
+        """
+        digits = name.strip().upper().removeprefix("S")
+        if len(digits) != 3 or set(digits) - {"0", "1"}:
+            raise InputError(
+                f"unknown roles {name!r}: give three digits, 1 where t_sched is used and 0 where"
+                " t_req is, for queue order, backfilling and draining, such as 111 or 110"
+            )
+        return cls(*(digit == "1" for digit in digits))
+
+    def __str__(self) -> str:
+        return "".join("1" if used else "0" for used in (self.queue, self.backfill, self.drain))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Everything that decides how a scheduler on a flat pool of processors behaves.
+
+    Attributes
+    ----------
+    order, backfill, correction, roles, event_order
+        See their own types.
+    guard_s
+        Starvation guard, seconds; ``None`` for none. When a job is first seen blocked at the head
+        of the queue, its start as planned on t_req is noted and kept with the job. If it is still
+        blocked at the head at a pass more than ``guard_s`` after that, then from that pass on, until
+        it has started, plans and backfilling go by t_req alone. The deadline is no event of
+        its own: between two events nothing could start anyway.
+    """
+
+    order: Order = Order.FCFS
+    backfill: Backfill = Backfill.EASY
+    correction: Correction = Correction.REQUESTED
+    guard_s: int | None = None
+    roles: Roles = field(default_factory=Roles)
+    event_order: EventOrder = EventOrder.PER_TIMESTEP
+
+    def __post_init__(self) -> None:
+        if self.guard_s is not None and self.guard_s < 0:
+            raise InputError(f"guard_s is {self.guard_s}: give a bound of 0 seconds or more")

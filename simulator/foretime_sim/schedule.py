@@ -1,0 +1,133 @@
+"""A schedule: what a simulation decided for each job, and the laws that any schedule obeys."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from foretime_estimators.errors import ForetimeError
+from foretime_sim.workload import Int32Array, Int64Array, Workload
+
+
+class ScheduleError(ForetimeError):
+    """A schedule breaks a law of conservation: a fault of ours, not of the input."""
+
+
+class StartedBy(enum.IntEnum):
+    """How a job came to start (the three kinds of Tang 2010, figure 4c, on a flat pool).
+
+    The usual number of "backfilled jobs" of the EASY literature is the last two together.
+    """
+
+    HEAD = 1
+    """It was at the head of the queue."""
+    OUT_OF_ORDER = 2
+    """Behind a blocked head job, but it fitted into the extra processors, those that the head job
+    will not need at its planned start: no estimate of its runtime was needed."""
+    BACKFILLED = 3
+    """On processors that the head job will need, because it was expected to end by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What a run did, in numbers."""
+
+    passes: int
+    completions: int
+    expiries: int
+    """Events in which an estimate expired while its job went on."""
+    submissions: int
+    guard_activations: int
+    """Jobs for which the starvation guard became active."""
+    deepest_queue: int
+    """Most jobs pending at once, those that start in the next pass included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When each job of a workload ran; arrays of shape (jobs,) in the workload's order.
+
+    Attributes
+    ----------
+    start_time, end_time
+        Seconds, int64, same clock as ``submit_time``.
+    started_by
+        int8, a `StartedBy` for each job.
+    corrections
+        int32: how often the job outlived its estimate and was given another; 0 for a job that
+        ended within t_sched(drain).
+    killed
+        True where the job was ended by its time limit before its actual runtime.
+    guard_activations
+        Number of jobs for which the starvation guard became active.
+    counters
+        What the run did.
+    """
+
+    start_time: Int64Array
+    end_time: Int64Array
+    started_by: npt.NDArray[np.int8]
+    corrections: Int32Array
+    killed: npt.NDArray[np.bool_]
+    counters: Counters
+
+    @property
+    def guard_activations(self) -> int:
+        """Number of jobs for which the starvation guard became active."""
+        return self.counters.guard_activations
+
+    def __len__(self) -> int:
+        return len(self.start_time)
+
+
+def check(workload: Workload, schedule: Schedule, time_limit: Int64Array) -> None:
+    """Check the conservation laws.
+
+    No job starts before its submission; each runs for its actual runtime or is killed exactly at
+    its time limit; at no moment are more processors in use than there are, and in the end none.
+
+    Parameters
+    ----------
+    workload, schedule
+        Jobs, and when they ran.
+    time_limit
+        Shape (jobs,), seconds: the limits that the scheduler held.
+
+    Raises
+    ------
+    ScheduleError
+        Naming the law and the first job or moment that breaks it.
+    """
+
+    def first(wrong: npt.NDArray[np.bool_], what: str) -> None:
+        if wrong.any():
+            job = int(np.flatnonzero(wrong)[0])
+            raise ScheduleError(
+                f"{workload.name}: job {workload.job_id[job]} {what}: submitted at"
+                f" {workload.submit_time[job]}, started at {schedule.start_time[job]}, ended at"
+                f" {schedule.end_time[job]}, time limit {time_limit[job]} s,"
+                f" actual runtime {workload.actual_runtime[job]} s"
+            )
+
+    ran = schedule.end_time - schedule.start_time
+    over_limit = workload.actual_runtime > time_limit
+    first(schedule.start_time < workload.submit_time, "started before its submission")
+    first(schedule.killed & (ran != time_limit), "was killed, but not at its time limit")
+    first(schedule.killed != over_limit, "was killed or spared against its time limit")
+    first(~over_limit & (ran != workload.actual_runtime), "did not run for its actual runtime")
+    first(~np.isin(schedule.started_by, [how.value for how in StartedBy]), "never started")
+
+    lasting = ran > 0
+    times = np.concatenate([schedule.start_time[lasting], schedule.end_time[lasting]])
+    change = np.concatenate([workload.processors[lasting], -workload.processors[lasting]])
+    order = np.lexsort((change, times))
+    used = np.cumsum(change[order])
+    if len(used) and (used.max() > workload.machine_processors or used[-1] != 0):
+        moment = times[order][int(used.argmax())]
+        raise ScheduleError(
+            f"{workload.name}: {used.max()} processors in use at {moment} s,"
+            f" the machine has {workload.machine_processors}"
+        )
