@@ -7,11 +7,16 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.jobs import Ending, JobRequest
 
 Int64Array = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
 MaskedInt64Array: TypeAlias = np.ma.MaskedArray[tuple[int], np.dtype[np.int64]]
+MaskedEndings: TypeAlias = np.ma.MaskedArray[tuple[int], np.dtype[np.int8]]
 Selection: TypeAlias = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
+
+ENDINGS: tuple[Ending, ...] = tuple(Ending)
+"""What the codes in a column of endings stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +30,13 @@ class Labels:
         place where a code stands for "missing": `get` and `mask` are the way to read it).
     names
         The distinct names, in order of first appearance.
+    numbers
+        SWF's number for each name; ``None`` where the log had names of its own.
     """
 
     codes: Int32Array
     names: tuple[str, ...]
+    numbers: tuple[int, ...] | None = None
 
     def get(self, job: int) -> str | None:
         """Name at one position, ``None`` where the log has none."""
@@ -67,8 +75,12 @@ class Workload:
         Wait as logged, a masked int64 array, ``None`` where the log has none at all.
     status
         SWF status (1 completed, 0 failed, 5 cancelled, ...), a masked int64 array or ``None``.
+    endings
+        How each job ended in the log: a masked int8 array of indices into `ENDINGS`, or ``None``.
     users, projects, queues, executables
         Names, ``None`` where the log has none at all.
+    array_ids
+        Which job array a job is a task of; ``None`` where the log has no arrays.
     """
 
     name: str
@@ -81,10 +93,12 @@ class Workload:
     requested_time: Int64Array
     logged_wait: MaskedInt64Array | None = None
     status: MaskedInt64Array | None = None
+    endings: MaskedEndings | None = None
     users: Labels | None = None
     projects: Labels | None = None
     queues: Labels | None = None
     executables: Labels | None = None
+    array_ids: Labels | None = None
     notes: tuple[str, ...] = field(default=())
 
     def __len__(self) -> int:
@@ -105,8 +119,33 @@ class Workload:
             requested_time=self.requested_time[jobs],
             logged_wait=None if self.logged_wait is None else self.logged_wait[jobs],
             status=None if self.status is None else self.status[jobs],
+            endings=None if self.endings is None else self.endings[jobs],
             users=labels(self.users),
             projects=labels(self.projects),
             queues=labels(self.queues),
             executables=labels(self.executables),
+            array_ids=labels(self.array_ids),
+        )
+
+    def ending(self, job: int) -> Ending | None:
+        """How the job at one position ended in the log, ``None`` where the log does not say."""
+        if self.endings is None or bool(np.ma.getmaskarray(self.endings)[job]):
+            return None
+        return ENDINGS[int(self.endings.data[job])]
+
+    def job_request(self, job: int) -> JobRequest:
+        """Give the job at one position as its user submitted it; times from the log's start."""
+
+        def name(column: Labels | None) -> str | None:
+            return None if column is None else column.get(job)
+
+        return JobRequest(
+            job_id=str(self.job_id[job]),
+            user=name(self.users),
+            project=name(self.projects),
+            processors=int(self.processors[job]),
+            requested_time=int(self.requested_time[job]),
+            submit_time=int(self.submit_time[job]),
+            queue=name(self.queues),
+            array_id=name(self.array_ids),
         )
