@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
-from foretime_sim.job_log import MAX_PROCESSORS, MAX_SECONDS, JobLog
+from foretime_sim.job_log import MAX_PROCESSORS, MAX_SECONDS, JobLog, count_jobs
 from foretime_sim.workload import Int64Array, MaskedInt64Array, Workload
 
 Overruns: TypeAlias = Literal["cut", "keep"]
+Occupied: TypeAlias = Literal["requested", "allocated"]
 MissingRequest: TypeAlias = Literal["drop", "runtime"] | int
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
@@ -34,14 +35,22 @@ class Filters:
         What a job without requested time gets: ``"drop"`` leaves it out; a number of seconds is
         the limit that the site gives such jobs; ``"runtime"`` takes its runtime, as if its user had
         known it. A log in which no job has a requested time is refused with ``"drop"``.
+    occupied
+        ``"requested"``: a job occupies the processors it asked for; ``"allocated"``: those it got
+        (whole nodes, on many Slurm sites). Where only one of the two is known, it is used.
     """
 
     overruns: Overruns = "cut"
     missing_request: MissingRequest = "drop"
+    occupied: Occupied = "requested"
 
     def __post_init__(self) -> None:
         if self.overruns not in ("cut", "keep"):
             raise InputError(f"overruns: {self.overruns!r} is unknown; use 'cut' or 'keep'")
+        if self.occupied not in ("requested", "allocated"):
+            raise InputError(
+                f"occupied: {self.occupied!r} is unknown; use 'requested' or 'allocated'"
+            )
         missing = self.missing_request
         if isinstance(missing, int):
             if not 1 <= missing <= MAX_SECONDS:
@@ -82,8 +91,8 @@ class FilterReport:
     def text(self) -> str:
         """One paragraph."""
         parts = [f"{self.name}: {self.jobs_kept:,} of {self.jobs_read:,} jobs kept"]
-        parts.extend(f"{_jobs(jobs)} dropped: {reason}" for reason, jobs in self.dropped)
-        parts.extend(f"{_jobs(jobs)} changed: {reason}" for reason, jobs in self.changed)
+        parts.extend(f"{count_jobs(jobs)} dropped: {reason}" for reason, jobs in self.dropped)
+        parts.extend(f"{count_jobs(jobs)} changed: {reason}" for reason, jobs in self.changed)
         return "; ".join([*parts, *self.notes]) + "."
 
 
@@ -95,7 +104,7 @@ def workload_of_log(
     Dropped are, in this order: parts of a job that the log also has as a whole (SWF status 2 to 4),
     jobs without submit time, jobs without processors, jobs larger than the machine (requested or
     allocated), jobs without runtime or with a runtime of 0 s, and jobs without requested time.
-    A job uses the processors it requested, or those allocated where only they are known.
+    A job occupies the processors that the filters say.
 
     Parameters
     ----------
@@ -136,7 +145,7 @@ def workload_of_log(
     drop("runtime of 0 s", runtime == 0)
     drop("no requested time", requested_time == 0)
     if not kept.any():
-        reasons = "; ".join(f"{_jobs(jobs)}: {reason}" for reason, jobs in dropped)
+        reasons = "; ".join(f"{count_jobs(jobs)}: {reason}" for reason, jobs in dropped)
         raise InputError(f"{log.source}: no job is left after filtering ({reasons})")
 
     changed: list[tuple[str, int]] = []
@@ -145,7 +154,12 @@ def workload_of_log(
         if count := int(np.count_nonzero(kept & jobs)):
             changed.append((reason, count))
 
-    note_change("requested processors unknown, allocated ones used", requested == 0)
+    first, second = requested, allocated
+    if filters.occupied == "allocated":
+        first, second = allocated, requested
+        note_change("allocated processors unknown, requested ones used", allocated == 0)
+    else:
+        note_change("requested processors unknown, allocated ones used", requested == 0)
     if isinstance(filters.missing_request, int):
         note_change(
             f"no requested time, {filters.missing_request:,} s used",
@@ -162,7 +176,7 @@ def workload_of_log(
     selected = log.take(jobs)
     notes = list(log.notes)
     if repeated := len(jobs) - len(np.unique(selected.job_id)):
-        notes.append(f"{repeated:,} job numbers occur more than once")
+        notes.append(f"{count_jobs(repeated)} with a number that another job has")
     report = FilterReport(
         log.name, len(log), len(jobs), tuple(dropped), tuple(changed), tuple(notes)
     )
@@ -172,7 +186,7 @@ def workload_of_log(
         unix_start_time=log.unix_start_time,
         job_id=selected.job_id,
         submit_time=selected.submit_time.filled(0),
-        processors=np.where(requested > 0, requested, allocated)[jobs],
+        processors=np.where(first > 0, first, second)[jobs],
         actual_runtime=runtime[jobs],
         requested_time=requested_time[jobs],
         logged_wait=_unless_all_masked(selected.wait),
@@ -186,11 +200,6 @@ def workload_of_log(
         notes=(report.text,),
     )
     return workload, report
-
-
-def _jobs(count: int) -> str:
-    """Write a number of jobs."""
-    return f"{count:,} job" if count == 1 else f"{count:,} jobs"
 
 
 def _machine_processors(log: JobLog, processors: int | None) -> int:

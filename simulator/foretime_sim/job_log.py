@@ -159,6 +159,11 @@ LABEL_COLUMNS = (
 )
 
 
+def count_jobs(count: int) -> str:
+    """Write a number of jobs ("1 job", "5,671 jobs")."""
+    return f"{count:,} job" if count == 1 else f"{count:,} jobs"
+
+
 def missing_column(jobs: int) -> MaskedInt64Array:
     """Give a column of which the log says nothing: shape (jobs,), all masked."""
     return np.ma.MaskedArray(np.zeros(jobs, dtype=np.int64), mask=np.ones(jobs, dtype=np.bool_))

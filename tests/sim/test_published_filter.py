@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from foretime_sim.filters import workload_of_log
 from foretime_sim.swf import read_swf
 
