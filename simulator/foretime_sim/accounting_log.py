@@ -277,6 +277,8 @@ def _outcomes(
             if ending is None:
                 unfinished += row not in bad
                 started = False
+            elif ending is Ending.CANCELLED and not runtime:
+                ending, started = Ending.NEVER_STARTED, False  # older Slurm gives it a start
         runtimes.append(runtime if started else None)
         endings.append(ending)
     return runtimes, endings, unfinished

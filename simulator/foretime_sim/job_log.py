@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -157,6 +157,38 @@ LABEL_COLUMNS = (
     "slurm_partitions",
     "array_ids",
 )
+
+
+def labels_of_numbers(
+    numbers: MaskedInt64Array, prefix: str, named: Mapping[int, str] | None = None
+) -> Labels | None:
+    """Name the numbers of a column, ``None`` if no job has one.
+
+    Parameters
+    ----------
+    numbers
+        Shape (jobs,).
+    prefix
+        A number without a name is called by it ("user12").
+    named
+        Names by number.
+    """
+    known = ~np.ma.getmaskarray(numbers)
+    if not bool(known.any()):
+        return None
+    distinct, first, inverse = np.unique(
+        numbers.data[known], return_index=True, return_inverse=True
+    )
+    by_appearance = np.argsort(first)
+    rank = np.empty(len(distinct), dtype=np.int32)
+    rank[by_appearance] = np.arange(len(distinct), dtype=np.int32)
+    codes = np.full(len(numbers), -1, dtype=np.int32)
+    codes[known] = rank[inverse]
+    ordered = tuple(int(number) for number in distinct[by_appearance])
+    names = tuple((named or {}).get(number, f"{prefix}{number}") for number in ordered)
+    if len(set(names)) < len(names):  # number 5 is named "queue3", and there is a 3
+        names = tuple(f"{prefix}{number}" for number in ordered)
+    return Labels(codes, names, ordered)
 
 
 def count_jobs(count: int) -> str:

@@ -20,7 +20,13 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.compressed_files import name_without_endings, read_text, write_text
-from foretime_sim.job_log import MAX_PROCESSORS, MAX_SECONDS, JobLog, MaskedFloat64Array
+from foretime_sim.job_log import (
+    MAX_PROCESSORS,
+    MAX_SECONDS,
+    JobLog,
+    MaskedFloat64Array,
+    labels_of_numbers,
+)
 from foretime_sim.workload import (
     ENDINGS,
     Int64Array,
@@ -127,7 +133,7 @@ def parse_swf(text: str, *, source: str, lenient: bool = False) -> JobLog:
 
     def labels(column: str) -> Labels | None:
         index, keyword, prefix = LABEL_FIELDS[column]
-        return _labels(number(index), _names_in_header(header.get(keyword, [])), prefix)
+        return labels_of_numbers(number(index), prefix, _names_in_header(header.get(keyword, [])))
 
     cpu_time: MaskedFloat64Array = np.ma.MaskedArray(
         table[:, CPU_TIME].copy(), mask=table[:, CPU_TIME] < 0
@@ -319,26 +325,6 @@ def _names_in_header(values: Sequence[str]) -> dict[int, str]:
             names[int(words[0])] = words[1]
     given = Counter(names.values())
     return {number: name for number, name in names.items() if given[name] == 1}
-
-
-def _labels(numbers: MaskedInt64Array, named: dict[int, str], prefix: str) -> Labels | None:
-    """Name the numbers of a column: as the header does, else by prefix and number ("user12")."""
-    known = ~np.ma.getmaskarray(numbers)
-    if not bool(known.any()):
-        return None
-    distinct, first, inverse = np.unique(
-        numbers.data[known], return_index=True, return_inverse=True
-    )
-    by_appearance = np.argsort(first)
-    rank = np.empty(len(distinct), dtype=np.int32)
-    rank[by_appearance] = np.arange(len(distinct), dtype=np.int32)
-    codes = np.full(len(numbers), -1, dtype=np.int32)
-    codes[known] = rank[inverse]
-    ordered = tuple(int(number) for number in distinct[by_appearance])
-    names = tuple(named.get(number, f"{prefix}{number}") for number in ordered)
-    if len(set(names)) < len(names):  # the header calls number 5 "queue3", and there is a 3
-        names = tuple(f"{prefix}{number}" for number in ordered)
-    return Labels(codes, names, ordered)
 
 
 def write_swf(log: JobLog, path: Path | str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending, JobRequest
 
 Int64Array = npt.NDArray[np.int64]
@@ -149,3 +151,58 @@ class Workload:
             queue=name(self.queues),
             array_id=name(self.array_ids),
         )
+
+    def head(self, jobs: int) -> Workload:
+        """Give the workload of the first jobs; InputError unless at least one is asked for."""
+        if jobs < 1:
+            raise InputError(f"{jobs} jobs asked for; a workload has at least one")
+        return self.take(np.arange(min(jobs, len(self)), dtype=np.int64))
+
+    def split(self, time: int) -> tuple[Workload, Workload]:
+        """Give the jobs submitted before a time (the history) and those from then on (the test).
+
+        Both keep the log's time zero.
+
+        Parameters
+        ----------
+        time
+            Seconds since the log's start; see `seconds_at` for dates.
+
+        Raises
+        ------
+        InputError
+            If either part would have no jobs.
+        """
+        first = int(np.searchsorted(self.submit_time, time, side="left"))
+        if not 0 < first < len(self):
+            raise InputError(
+                f"{self.name}: no job was submitted {'before' if first == 0 else 'after'} the "
+                f"split; its jobs were submitted from {self.moment(int(self.submit_time[0]))} to "
+                f"{self.moment(int(self.submit_time[-1]))}"
+            )
+        jobs = np.arange(len(self), dtype=np.int64)
+        return self.take(jobs[:first]), self.take(jobs[first:])
+
+    def seconds_at(self, date: datetime.datetime) -> int:
+        """Give a moment in seconds since the log's start; UTC if it has no time zone.
+
+        Raises
+        ------
+        InputError
+            If the log does not say when it started.
+        """
+        if self.unix_start_time is None:
+            raise InputError(
+                f"{self.name}: the log does not say when it started (no UnixStartTime); "
+                "give the split in seconds or days since its start"
+            )
+        if date.tzinfo is None:
+            date = date.replace(tzinfo=datetime.UTC)
+        return int(date.timestamp()) - self.unix_start_time
+
+    def moment(self, time: int) -> str:
+        """Write a time as a date (UTC), or as days where the log does not say when it started."""
+        if self.unix_start_time is None:
+            return f"day {time / 86_400:.1f}"
+        date = datetime.datetime.fromtimestamp(self.unix_start_time + time, datetime.UTC)
+        return date.strftime("%Y-%m-%d %H:%M")
