@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.errors import InputError
+from foretime_estimators.jobs import Ending, JobRequest
 
 Int64Array = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
 MaskedInt64Array: TypeAlias = np.ma.MaskedArray[tuple[int], np.dtype[np.int64]]
+MaskedEndings: TypeAlias = np.ma.MaskedArray[tuple[int], np.dtype[np.int8]]
 Selection: TypeAlias = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
+
+ENDINGS: tuple[Ending, ...] = tuple(Ending)
+"""What the codes in a column of endings stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +32,13 @@ class Labels:
         place where a code stands for "missing": `get` and `mask` are the way to read it).
     names
         The distinct names, in order of first appearance.
+    numbers
+        SWF's number for each name; ``None`` where the log had names of its own.
     """
 
     codes: Int32Array
     names: tuple[str, ...]
+    numbers: tuple[int, ...] | None = None
 
     def get(self, job: int) -> str | None:
         """Name at one position, ``None`` where the log has none."""
@@ -67,8 +77,12 @@ class Workload:
         Wait as logged, a masked int64 array, ``None`` where the log has none at all.
     status
         SWF status (1 completed, 0 failed, 5 cancelled, ...), a masked int64 array or ``None``.
+    endings
+        How each job ended in the log: a masked int8 array of indices into `ENDINGS`, or ``None``.
     users, projects, queues, executables
         Names, ``None`` where the log has none at all.
+    array_ids
+        Which job array a job is a task of; ``None`` where the log has no arrays.
     """
 
     name: str
@@ -81,10 +95,12 @@ class Workload:
     requested_time: Int64Array
     logged_wait: MaskedInt64Array | None = None
     status: MaskedInt64Array | None = None
+    endings: MaskedEndings | None = None
     users: Labels | None = None
     projects: Labels | None = None
     queues: Labels | None = None
     executables: Labels | None = None
+    array_ids: Labels | None = None
     notes: tuple[str, ...] = field(default=())
 
     def __len__(self) -> int:
@@ -105,8 +121,88 @@ class Workload:
             requested_time=self.requested_time[jobs],
             logged_wait=None if self.logged_wait is None else self.logged_wait[jobs],
             status=None if self.status is None else self.status[jobs],
+            endings=None if self.endings is None else self.endings[jobs],
             users=labels(self.users),
             projects=labels(self.projects),
             queues=labels(self.queues),
             executables=labels(self.executables),
+            array_ids=labels(self.array_ids),
         )
+
+    def ending(self, job: int) -> Ending | None:
+        """How the job at one position ended in the log, ``None`` where the log does not say."""
+        if self.endings is None or bool(np.ma.getmaskarray(self.endings)[job]):
+            return None
+        return ENDINGS[int(self.endings.data[job])]
+
+    def job_request(self, job: int) -> JobRequest:
+        """Give the job at one position as its user submitted it; times from the log's start."""
+
+        def name(column: Labels | None) -> str | None:
+            return None if column is None else column.get(job)
+
+        return JobRequest(
+            job_id=str(self.job_id[job]),
+            user=name(self.users),
+            project=name(self.projects),
+            processors=int(self.processors[job]),
+            requested_time=int(self.requested_time[job]),
+            submit_time=int(self.submit_time[job]),
+            queue=name(self.queues),
+            array_id=name(self.array_ids),
+        )
+
+    def head(self, jobs: int) -> Workload:
+        """Give the workload of the first jobs; InputError unless at least one is asked for."""
+        if jobs < 1:
+            raise InputError(f"{jobs} jobs asked for; a workload has at least one")
+        return self.take(np.arange(min(jobs, len(self)), dtype=np.int64))
+
+    def split(self, time: int) -> tuple[Workload, Workload]:
+        """Give the jobs submitted before a time (the history) and those from then on (the test).
+
+        Both keep the log's time zero.
+
+        Parameters
+        ----------
+        time
+            Seconds since the log's start; see `seconds_at` for dates.
+
+        Raises
+        ------
+        InputError
+            If either part would have no jobs.
+        """
+        first = int(np.searchsorted(self.submit_time, time, side="left"))
+        if not 0 < first < len(self):
+            raise InputError(
+                f"{self.name}: no job was submitted {'before' if first == 0 else 'after'} the "
+                f"split; its jobs were submitted from {self.moment(int(self.submit_time[0]))} to "
+                f"{self.moment(int(self.submit_time[-1]))}"
+            )
+        jobs = np.arange(len(self), dtype=np.int64)
+        return self.take(jobs[:first]), self.take(jobs[first:])
+
+    def seconds_at(self, date: datetime.datetime) -> int:
+        """Give a moment in seconds since the log's start; UTC if it has no time zone.
+
+        Raises
+        ------
+        InputError
+            If the log does not say when it started.
+        """
+        if self.unix_start_time is None:
+            raise InputError(
+                f"{self.name}: the log does not say when it started (no UnixStartTime); "
+                "give the split in seconds or days since its start"
+            )
+        if date.tzinfo is None:
+            date = date.replace(tzinfo=datetime.UTC)
+        return int(date.timestamp()) - self.unix_start_time
+
+    def moment(self, time: int) -> str:
+        """Write a time as a date (UTC), or as days where the log does not say when it started."""
+        if self.unix_start_time is None:
+            return f"day {time / 86_400:.1f}"
+        date = datetime.datetime.fromtimestamp(self.unix_start_time + time, datetime.UTC)
+        return date.strftime("%Y-%m-%d %H:%M")

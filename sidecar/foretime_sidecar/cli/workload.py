@@ -1,0 +1,213 @@
+"""``foretime workload``: look at job logs, convert them, generate one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from foretime_estimators.errors import InputError
+from foretime_sim import lublin2003
+from foretime_sim.accounting import parse_duration
+from foretime_sim.description import QUANTILES, Description, Distribution, describe
+from foretime_sim.filters import FilterReport, Filters, MissingRequest, workload_of_log
+from foretime_sim.job_log import count_jobs, log_of_workload
+from foretime_sim.log_files import LogFormat, read_log
+from foretime_sim.swf import write_swf
+from rich.console import Console
+from rich.table import Table
+
+app = typer.Typer(
+    help="Look at job logs, convert them to SWF, or generate one.", no_args_is_help=True
+)
+
+LogArgument = Annotated[
+    Path, typer.Argument(metavar="LOG", help="SWF, sacct or CSV file; plain, gz or xz.")
+]
+LenientOption = Annotated[
+    bool, typer.Option("--lenient", help="Leave malformed lines out and count them.")
+]
+FormatOption = Annotated[
+    LogFormat | None,
+    typer.Option("--format", help="Kind of log; told by its content if not given."),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="sacct without header: its fields. CSV: fact=column:unit,... Or a preset "
+        "(xdmod, nrel-eagle).",
+    ),
+]
+TimeZoneOption = Annotated[
+    str | None,
+    typer.Option(help="Site's time zone (Europe/Stockholm), for sacct and CSV; UTC if not given."),
+]
+ProcessorsOption = Annotated[
+    int | None, typer.Option(help="Size of the machine; the log's own if not given.")
+]
+
+
+@app.command("describe")
+def describe_command(
+    log: LogArgument,
+    processors: ProcessorsOption = None,
+    keep_overruns: Annotated[
+        bool, typer.Option(help="Keep runtimes beyond the requested time as they are.")
+    ] = False,
+    missing_request: Annotated[
+        str,
+        typer.Option(
+            metavar="drop|runtime|TIME",
+            help="What jobs without requested time get: dropped, their runtime, or a time limit "
+            "(seconds or HH:MM:SS).",
+        ),
+    ] = "drop",
+    occupied: Annotated[
+        Literal["requested", "allocated"], typer.Option(help="Which processors a job occupies.")
+    ] = "requested",
+    lenient: LenientOption = False,
+    log_format: FormatOption = None,
+    columns: ColumnsOption = None,
+    time_zone: TimeZoneOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what a log holds once the filters are through with it."""
+    job_log = read_log(
+        log, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
+    )
+    filters = Filters(
+        overruns="keep" if keep_overruns else "cut",
+        missing_request=parse_missing_request(missing_request),
+        occupied=occupied,
+    )
+    workload, report = workload_of_log(job_log, processors=processors, filters=filters)
+    description = describe(workload)
+    if as_json:
+        typer.echo(json.dumps(_as_json(description, report), indent=2))
+        return
+    console = Console()
+    console.print(_facts(description))
+    console.print(_distributions(description))
+    console.print(report.text, highlight=False, markup=False)
+
+
+@app.command("convert")
+def convert_command(
+    log: LogArgument,
+    out: Annotated[Path, typer.Argument(metavar="OUT.swf.gz", help="SWF file to write.")],
+    processors: ProcessorsOption = None,
+    lenient: LenientOption = False,
+    log_format: FormatOption = None,
+    columns: ColumnsOption = None,
+    time_zone: TimeZoneOption = None,
+) -> None:
+    """Write a log of any kind in the Standard Workload Format, unfiltered."""
+    job_log = read_log(
+        log, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
+    )
+    if processors is not None:
+        if job_log.machine_processors not in (None, processors):
+            raise InputError(
+                f"--processors {processors}: the log's header says {job_log.machine_processors:,}; "
+                "leave the option out, and give it when you replay"
+            )
+        job_log = dataclasses.replace(job_log, machine_processors=processors)
+    write_swf(job_log, out)
+    for note in job_log.notes:
+        typer.echo(f"{job_log.name}: {note}", err=True)
+    typer.echo(f"{count_jobs(len(job_log))} written to {out}")
+
+
+@app.command("generate")
+def generate_command(
+    model: Annotated[Literal["lublin2003"], typer.Argument(help="The workload model.")],
+    out: Annotated[Path, typer.Option("--output", "-o", help="SWF file to write.")],
+    jobs: Annotated[int, typer.Option(help="How many jobs.")] = 5_000,
+    seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same workload.")] = 1,
+    processors: Annotated[int, typer.Option(help="Size of the machine.")] = 256,
+    load: Annotated[float, typer.Option(help="Offered load to scale the arrivals to.")] = 0.85,
+) -> None:
+    """Generate a workload by a published model, with requested times and users added."""
+    del model  # there is one so far; the argument says which
+    workload = lublin2003.generate(jobs, processors=processors, seed=seed, load=load)
+    comments = [f"Note: {note}" for note in workload.notes]
+    write_swf(log_of_workload(workload, comments=comments), out)
+    typer.echo(f"{count_jobs(len(workload))} written to {out} ({workload.notes[0]})")
+
+
+def parse_missing_request(word: str) -> MissingRequest:
+    """Read the option of that name: ``drop``, ``runtime``, seconds, or HH:MM:SS."""
+    if word == "drop":
+        return "drop"
+    if word == "runtime":
+        return "runtime"
+    try:
+        seconds = parse_duration(word)
+    except ValueError:
+        seconds = None
+    if seconds is None:
+        raise InputError(
+            f"--missing-request {word}: use drop, runtime, seconds, or a time like 12:00:00"
+        )
+    return seconds
+
+
+def _as_json(description: Description, report: FilterReport) -> dict[str, object]:
+    """Give description and filter report as one JSON object; quantiles named p10, p50, ..."""
+    document = dataclasses.asdict(description)
+    for distribution in ("size", "runtime_s", "requested_time_s", "accuracy"):
+        values = document[distribution].pop("quantiles")
+        document[distribution].update(
+            {f"p{round(q * 100)}": value for q, value in zip(QUANTILES, values, strict=True)}
+        )
+    document["filters"] = {
+        "jobs_read": report.jobs_read,
+        "jobs_kept": report.jobs_kept,
+        "dropped": [{"reason": reason, "jobs": jobs} for reason, jobs in report.dropped],
+        "changed": [{"reason": reason, "jobs": jobs} for reason, jobs in report.changed],
+        "notes": list(report.notes),
+    }
+    return document
+
+
+def _facts(description: Description) -> Table:
+    """Lay out what is one number each."""
+    table = Table(title=description.name, title_justify="left", show_header=False)
+
+    def count(number: int | None) -> str:
+        return "none in the log" if number is None else f"{number:,}"
+
+    load = description.offered_load
+    for name, value in (
+        ("jobs", f"{description.jobs:,}"),
+        ("submitted", f"{description.first_submission} to {description.last_submission}"),
+        ("span", f"{description.span_s / 86_400:,.1f} days"),
+        ("machine", f"{description.machine_processors:,} processors"),
+        ("offered load", "-" if load is None else f"{load:.1%}"),
+        ("users", count(description.users)),
+        ("projects", count(description.projects)),
+        ("queues", count(description.queues)),
+        ("ran to their limit", f"{description.at_limit:.1%} of jobs"),
+    ):
+        table.add_row(name, value)
+    return table
+
+
+def _distributions(description: Description) -> Table:
+    """Lay out the distributions, a row each."""
+    table = Table()
+    table.add_column("")
+    for heading in ("mean", *(f"p{round(q * 100)}" for q in QUANTILES), "max"):
+        table.add_column(heading, justify="right")
+
+    def row(name: str, values: Distribution, form: str) -> None:
+        numbers = (values.mean, *values.quantiles, values.maximum)
+        table.add_row(name, *(format(number, form) for number in numbers))
+
+    row("processors", description.size, ",.0f")
+    row("runtime, s", description.runtime_s, ",.0f")
+    row("requested time, s", description.requested_time_s, ",.0f")
+    row("R = runtime/requested", description.accuracy, ".3f")
+    return table

@@ -1,0 +1,84 @@
+"""Job logs of every kind that Foretime reads; the content tells the kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from foretime_estimators.errors import InputError
+
+from foretime_sim.compressed_files import read_text
+from foretime_sim.csv_log import parse_csv_log
+from foretime_sim.job_log import JobLog
+from foretime_sim.sacct import parse_sacct
+from foretime_sim.swf import parse_swf
+
+LogFormat: TypeAlias = Literal["swf", "sacct", "csv"]
+
+
+def read_log(
+    path: Path | str,
+    *,
+    lenient: bool = False,
+    format: LogFormat | None = None,  # noqa: A002 - what it is called on the command line
+    columns: str | None = None,
+    time_zone: str | None = None,
+) -> JobLog:
+    """Read a job log, plain or compressed with gzip or xz.
+
+    Parameters
+    ----------
+    path
+        The file.
+    lenient
+        Leave malformed lines out and say so in the notes, instead of refusing the log.
+    format
+        ``"swf"``, ``"sacct"`` (``sacct --parsable2``) or ``"csv"``; the content tells if not given.
+    columns
+        For sacct without header line: its fields or a preset. For CSV: the mapping or a preset.
+        See `foretime_sim.sacct.read_sacct` and `foretime_sim.csv_log.read_csv_log`.
+    time_zone
+        Name of the site's time zone, for sacct and CSV; UTC if not given.
+
+    Raises
+    ------
+    InputError
+        If the file can't be read; says where, with which value, and what to do.
+    """
+    if format is not None and format not in get_args(LogFormat):
+        raise InputError(f"--format {format}: use one of {', '.join(get_args(LogFormat))}")
+    path = Path(path)
+    text = read_text(path)
+    source = str(path)
+    match format or format_of(text):
+        case "swf":
+            if columns is not None:
+                raise InputError(f"{source}: --columns is for sacct and CSV; SWF has fixed fields")
+            return parse_swf(text, source=source, lenient=lenient)
+        case "sacct":
+            return parse_sacct(
+                text, source=source, columns=columns, time_zone=time_zone, lenient=lenient
+            )
+        case "csv":
+            return parse_csv_log(
+                text, source=source, columns=columns, time_zone=time_zone, lenient=lenient
+            )
+
+
+def format_of(text: str) -> LogFormat:
+    """Tell a log's format by its first line that says something.
+
+    SWF begins with ``;`` comments or is numbers only; sacct separates by ``|``, CSV by comma,
+    semicolon or tab.
+    """
+    line = next((line for line in text.split("\n") if line.strip()), "").strip()
+    if line.startswith(";"):
+        return "swf"
+    if "|" in line:
+        return "sacct"
+    return "csv" if any(mark in line for mark in ",;\t") and not _all_numbers(line) else "swf"
+
+
+def _all_numbers(line: str) -> bool:
+    """Whether a line has nothing but numbers and blanks (SWF may be separated by tabs)."""
+    return all(word.lstrip("+-").replace(".", "", 1).isdigit() for word in line.split())

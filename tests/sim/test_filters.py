@@ -1,0 +1,93 @@
+"""Filters on small logs: every reason, and a remedy in every refusal."""
+
+from __future__ import annotations
+
+import pytest
+from foretime_estimators.errors import InputError
+from foretime_sim.filters import Filters, workload_of_log
+from foretime_sim.job_log import JobLog
+from foretime_sim.swf import parse_swf
+
+
+def job(
+    number: int = 1,
+    submit: int = 0,
+    runtime: int = 100,
+    allocated: int = 4,
+    requested: int = 4,
+    limit: int = 200,
+    status: int = 1,
+) -> str:
+    return (
+        f"{number} {submit} -1 {runtime} {allocated} -1 -1 {requested} {limit} -1 {status} "
+        "1 1 -1 -1 3 -1 -1"
+    )
+
+
+def log(*jobs: str, header: str = "; MaxProcs: 16\n") -> JobLog:
+    return parse_swf(header + "\n".join(jobs), source="x.swf")
+
+
+def test_every_reason_counts_once_and_in_order() -> None:
+    workload, report = workload_of_log(
+        log(
+            job(1),
+            job(1, status=3),
+            job(2, submit=-1, runtime=0),
+            job(3, allocated=-1, requested=-1),
+            job(4, requested=17),
+            job(5, allocated=17),
+            job(6, runtime=-1),
+            job(7, runtime=0),
+            job(8, limit=-1),
+            job(9, requested=-1),
+            job(10, allocated=-1),
+            job(11, runtime=300),
+        )
+    )
+    assert report.dropped == (
+        ("part of a job that is listed as a whole", 1),
+        ("no submit time", 1),
+        ("no processors", 1),
+        ("more than 16 processors", 2),
+        ("no runtime", 1),
+        ("runtime of 0 s", 1),
+        ("no requested time", 1),
+    )
+    assert workload.job_id.tolist() == [1, 9, 10, 11]
+    assert workload.actual_runtime.tolist() == [100, 100, 100, 200]
+    assert workload.queues is not None
+    assert workload.queues.get(0) == "partition3"
+    assert "1 job dropped: no runtime" in report.text
+
+
+def test_overruns_can_be_kept() -> None:
+    workload, _ = workload_of_log(log(job(runtime=300)), filters=Filters(overruns="keep"))
+    assert workload.actual_runtime[0] == 300
+
+
+def test_occupied_processors() -> None:
+    one = log(job(requested=3, allocated=8))
+    assert workload_of_log(one)[0].processors[0] == 3
+    assert workload_of_log(one, filters=Filters(occupied="allocated"))[0].processors[0] == 8
+
+
+def test_missing_requests() -> None:
+    one = log(job(limit=-1), job(2, limit=-1, runtime=5_000))
+    with pytest.raises(InputError, match="--missing-request"):
+        workload_of_log(one)
+    workload, _ = workload_of_log(one, filters=Filters(missing_request=3_600))
+    assert workload.requested_time.tolist() == [3_600, 3_600]
+    assert workload.actual_runtime.tolist() == [100, 3_600]
+    workload, _ = workload_of_log(one, filters=Filters(missing_request="runtime"))
+    assert workload.requested_time.tolist() == [100, 5_000]
+
+
+def test_unknown_machine_and_empty_result() -> None:
+    with pytest.raises(InputError, match=r"--processors \(its largest job has 4\)"):
+        workload_of_log(log(job(), header=""))
+    assert workload_of_log(log(job(), header=""), processors=8)[0].machine_processors == 8
+    with pytest.raises(InputError, match="no job is left"):
+        workload_of_log(log(job(runtime=0)))
+    with pytest.raises(InputError, match="--processors 0"):
+        workload_of_log(log(job()), processors=0)
