@@ -39,7 +39,7 @@ class AccuracySettings:
     arrays_count_once
         All tasks of an array count as one submission towards ``threshold``.
     imagined_job
-        Each history holds one more job with R = 1, as heavy as its largest (`foretime_estimators.accuracy`).
+        Each history holds one more job with R = 1, as heavy as its largest.
     within_largest_job
         A applies only to jobs up to the history's largest processors x requested_time.
     literal_equation_5
