@@ -1,0 +1,61 @@
+"""What every runtime estimator offers: to predict at submission, to learn from finished jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from foretime_estimators.errors import StateError
+from foretime_estimators.jobs import FinishedJob, JobRequest
+
+
+class RuntimeEstimator(Protocol):
+    """Predicts runtimes and learns from finished jobs, one at a time.
+
+    Every estimator passes `foretime_estimators.checks`.
+    """
+
+    @property
+    def oracle(self) -> bool:
+        """Whether it is told actual runtimes beforehand: for studies, not for production."""
+        ...
+
+    def predict_one(self, job: JobRequest, now: int) -> int:
+        """Scheduled time of a job, seconds, from 1 to its requested time, as known at ``now``."""
+        ...
+
+    def learn_one(self, job: FinishedJob) -> None:
+        """Learn from a job that has come to its end; call in order of end times."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Everything learned, as JSON can hold it."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` of a like estimator gave; `StateError` if it can't be used."""
+        ...
+
+
+def clamped(predicted_runtime: int, job: JobRequest) -> int:
+    """Cut a model's output, seconds, to what may be planned with: 1 to the requested time."""
+    return max(1, min(predicted_runtime, job.requested_time))
+
+
+class Memoryless:
+    """Base of estimators that learn nothing: there is nothing to keep."""
+
+    def learn_one(self, job: FinishedJob) -> None:
+        """Learn nothing."""
+
+    def state(self) -> dict[str, Any]:
+        """Nothing is kept."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over nothing; a state that holds something is another estimator's."""
+        if state:
+            raise StateError(
+                f"{type(self).__name__} keeps no state, but was given {', '.join(sorted(state))}: "
+                "the state was saved by another estimator"
+            )

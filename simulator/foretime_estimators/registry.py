@@ -1,0 +1,170 @@
+"""Estimators by the names that people write on the command line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from foretime_estimators.accuracy import Scheme
+from foretime_estimators.accuracy_estimator import AccuracyEstimator
+from foretime_estimators.accuracy_settings import AccuracySettings
+from foretime_estimators.actual import Actual
+from foretime_estimators.blend import Blend
+from foretime_estimators.errors import InputError
+from foretime_estimators.estimator import RuntimeEstimator
+from foretime_estimators.last_two import LastTwo
+from foretime_estimators.recent_maximum import RecentMaximum
+from foretime_estimators.requested import Requested
+from foretime_estimators.scaled_request import RandomisedRequest, ScaledRequest
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What an estimator may be built from besides its name."""
+
+    value: float
+    settings: AccuracySettings | None
+    actual_runtimes: Mapping[str, int]
+    seed: int
+
+
+_Build: TypeAlias = Callable[[_Given], RuntimeEstimator]
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatorName:
+    """A name, and what it stands for.
+
+    Attributes
+    ----------
+    name
+        As written; ``blend`` and ``scaled`` are written with a number, ``name:number``.
+    parameter
+        What the number is called in help, ``None`` for a name without one.
+    description
+        One line for help.
+    oracle
+        Whether it needs the actual runtimes of the jobs that it predicts for.
+    """
+
+    name: str
+    parameter: str | None
+    description: str
+    oracle: bool
+    build: _Build
+
+    @property
+    def spelling(self) -> str:
+        """The name as help shows it, such as ``blend:A``."""
+        return self.name if self.parameter is None else f"{self.name}:{self.parameter}"
+
+
+def _accuracy(scheme: Scheme) -> _Build:
+    return lambda given: AccuracyEstimator(scheme, given.settings)
+
+
+ESTIMATORS: tuple[EstimatorName, ...] = (
+    EstimatorName("requested", None, "the request as it is", False, lambda _: Requested()),
+    EstimatorName(
+        "user", None, "accuracy of the user's past requests", False, _accuracy(Scheme.USER)
+    ),
+    EstimatorName(
+        "project", None, "accuracy of the project's past requests", False, _accuracy(Scheme.PROJECT)
+    ),
+    EstimatorName("combined", None, "mean of user and project", False, _accuracy(Scheme.COMBINED)),
+    EstimatorName(
+        "actual",
+        None,
+        "the actual runtime (an oracle)",
+        True,
+        lambda given: Actual(given.actual_runtimes),
+    ),
+    EstimatorName(
+        "blend",
+        "A",
+        "A * actual + (1 - A) * requested (an oracle)",
+        True,
+        lambda given: Blend(given.actual_runtimes, given.value),
+    ),
+    EstimatorName(
+        "last-two", None, "mean of the user's last two runtimes", False, lambda _: LastTwo()
+    ),
+    EstimatorName(
+        "recent-maximum",
+        None,
+        "highest accuracy of the user's last 15 jobs, plus 15 minutes",
+        False,
+        lambda _: RecentMaximum(),
+    ),
+    EstimatorName("doubled", None, "twice the request", False, lambda _: ScaledRequest(2.0)),
+    EstimatorName(
+        "scaled",
+        "FACTOR",
+        "the request times a factor",
+        False,
+        lambda given: ScaledRequest(given.value),
+    ),
+    EstimatorName(
+        "randomised",
+        None,
+        "the request times a random factor up to 1",
+        False,
+        lambda given: RandomisedRequest(seed=given.seed),
+    ),
+)
+
+
+def parse_estimator(
+    text: str,
+    *,
+    settings: AccuracySettings | None = None,
+    actual_runtimes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> RuntimeEstimator:
+    """Build the estimator that a name such as ``combined`` or ``blend:0.5`` stands for.
+
+    Parameters
+    ----------
+    text
+        A name of `ESTIMATORS`, with ``:number`` where it has a parameter.
+    settings
+        For the accuracy schemes; production's if ``None``.
+    actual_runtimes
+        Seconds by job id, for oracles.
+    seed
+        For randomised estimates.
+
+    Raises
+    ------
+    InputError
+        For a name that there is not (with the nearest), a number missing, superfluous or out of
+        range, or an oracle without actual runtimes.
+    """
+    name, colon, number = text.strip().partition(":")
+    found = next((entry for entry in ESTIMATORS if entry.name == name), None)
+    if found is None:
+        near = difflib.get_close_matches(name, [entry.name for entry in ESTIMATORS], n=1, cutoff=0)
+        spellings = ", ".join(entry.spelling for entry in ESTIMATORS)
+        raise InputError(
+            f"estimator {text!r}: there is none of that name; did you mean {near[0]!r}? "
+            f"Valid: {spellings}"
+        )
+    value = 0.0
+    if found.parameter is None:
+        if colon:
+            raise InputError(f"estimator {text!r}: {name} takes no number; write {name!r}")
+    else:
+        try:
+            value = float(number)
+        except ValueError:
+            raise InputError(
+                f"estimator {text!r}: {name} needs a number; write {found.spelling}, such as "
+                f"{name}:0.5"
+            ) from None
+    if found.oracle and actual_runtimes is None:
+        raise InputError(
+            f"estimator {text!r} needs the actual runtimes: it works only on a log of finished jobs"
+        )
+    return found.build(_Given(value, settings, actual_runtimes or {}, seed))
