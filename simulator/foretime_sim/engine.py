@@ -9,12 +9,13 @@ import operator
 from dataclasses import dataclass
 
 import numpy as np
-
 from foretime_estimators.errors import InputError
+
 from foretime_sim import _core
 from foretime_sim.policy import Policy
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
-from foretime_sim.schedule import Counters, Schedule, StartedBy, check as check_schedule
+from foretime_sim.schedule import Counters, Schedule, StartedBy
+from foretime_sim.schedule import check as check_schedule
 from foretime_sim.workload import Int64Array, Workload
 
 __all__ = ["Engine", "JobTimesUpdate", "JobView", "Moves", "RoleTimes", "simulate"]
@@ -387,7 +388,8 @@ class Engine:
             expected_end=self._core.expected_end(index) if running else None,
             started_by=StartedBy(job.started_by) if started else None,
             corrections=job.corrections,
-            killed=job.state == State.FINISHED and job.end_time - job.start_time < job.actual_runtime,
+            killed=job.state == State.FINISHED
+            and job.end_time - job.start_time < job.actual_runtime,
         )
 
     def schedule(self) -> Schedule:
