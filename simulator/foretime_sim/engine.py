@@ -150,8 +150,8 @@ class JobTimesUpdate:
 class Engine:
     """A scheduler driven step by step, so that its user decides what is known at each moment.
 
-    Under the event order ``per-timestep``, `advance` up to t leaves out the scheduling pass at t, so
-    that jobs submitted at t after a look at what had finished by then still take part in it; under
+    Under the event order ``per-timestep``, `advance` up to t leaves out the scheduling pass at t,
+    so that jobs submitted at t after a look at what had finished by then still take part in it; under
     ``per-event``, where submissions come first, it leaves out every event at t. What is left out
     happens as soon as the clock moves on, or on `settle`. So driving it from submission to
     submission gives the very schedule of `simulate`.
@@ -354,11 +354,11 @@ class Engine:
         return _counters(self._core)
 
     def queue(self) -> Int64Array:
-        """Indices of the pending jobs, first of the queue first."""
+        """Give the indices of the pending jobs, first of the queue first."""
         return self._core.queue()
 
     def running(self) -> Int64Array:
-        """Indices of the running jobs, in the order of their submission."""
+        """Give the indices of the running jobs, in the order of their submission."""
         return self._core.running()
 
     def job(self, index: int) -> JobView:
