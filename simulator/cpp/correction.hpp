@@ -30,7 +30,7 @@ inline Seconds corrected_end(Correction rule, const Job& job, Seconds now) {
       break;
     case Correction::kIncremental: {
       const auto step = static_cast<std::size_t>(job.corrections);
-      if (step < kIncrements.size()) corrected = estimate + kIncrements[step];
+      if (step < kIncrements.size()) corrected = job.drain_time + kIncrements[step];
       break;
     }
     case Correction::kDoubling:

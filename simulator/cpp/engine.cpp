@@ -124,15 +124,14 @@ void Engine::run_timesteps(Seconds until, bool hold) {
     if (next == kNever || next > until) return;
     now_ = next;
     while (completes(now_)) complete_one();
-    const std::int64_t expired = availability_.correct_all(now_);
-    if (expired > 0) full_pass_ = true;
-    counters_.expiries += expired;
+    correct_expired();
     while (arrives(now_)) arrive_one();
     pass_pending_ = true;
   }
 }
 
-// At equal times: submissions, then completions, then estimate expiries; a pass after each.
+// At equal times: completions that were expected for this moment and estimate expiries, without a
+// pass of their own; then submissions, then the other completions, with a pass after each.
 void Engine::run_events(Seconds until, bool hold) {
   for (;;) {
     const Seconds next = next_change();
@@ -143,17 +142,40 @@ void Engine::run_events(Seconds until, bool hold) {
     }
     if (next == kNever || next > until || (hold && next == until)) return;
     now_ = next;
+    if (complete_expected()) pass_pending_ = true;
+    correct_expired();
     if (arrives(now_)) {
       arrive_one();
+      pass();
     } else if (completes(now_)) {
       complete_one();
-    } else {
-      availability_.correct_first(now_);
-      full_pass_ = true;
-      ++counters_.expiries;
+      pass();
     }
-    pass();
   }
+}
+
+// Jobs that end at the very moment at which they were expected to; whether there were any.
+bool Engine::complete_expected() {
+  std::vector<Completion> unexpected;
+  bool any = false;
+  while (completes(now_)) {
+    const Completion next = completions_.top();
+    if (availability_.expected_end(next.second) == now_) {
+      complete_one();
+      any = true;
+    } else {
+      completions_.pop();
+      unexpected.push_back(next);
+    }
+  }
+  for (const Completion& completion : unexpected) completions_.push(completion);
+  return any;
+}
+
+void Engine::correct_expired() {
+  const std::int64_t expired = availability_.correct_all(now_);
+  if (expired > 0) full_pass_ = true;
+  counters_.expiries += expired;
 }
 
 Seconds Engine::next_change() {

@@ -80,6 +80,8 @@ class Engine {
   bool completes(Seconds now);
   bool arrives(Seconds now) const;
   void complete_one();
+  bool complete_expected();
+  void correct_expired();
   void arrive_one();
   void start(JobIndex index, StartedBy how);
   void set_end(JobIndex index);
