@@ -160,7 +160,7 @@ bool Engine::complete_expected() {
   bool any = false;
   while (completes(now_)) {
     const Completion next = completions_.top();
-    if (availability_.expected_end(next.second) == now_) {
+    if (availability_.expected_end(next.job) == now_) {
       complete_one();
       any = true;
     } else {
@@ -184,12 +184,12 @@ Seconds Engine::next_change() {
     ++next_submission_;
   }
   while (!completions_.empty()) {
-    const auto [end, index] = completions_.top();
-    if (job(index).state == State::kRunning && job(index).end == end) break;
+    const Completion& next = completions_.top();
+    if (job(next.job).state == State::kRunning && job(next.job).end == next.end) break;
     completions_.pop();
   }
   Seconds next = availability_.next_expiry();
-  if (!completions_.empty()) next = std::min(next, completions_.top().first);
+  if (!completions_.empty()) next = std::min(next, completions_.top().end);
   if (next_submission_ < submissions_.size()) {
     next = std::min(next, job(submissions_[next_submission_]).submit);
   }
@@ -197,9 +197,9 @@ Seconds Engine::next_change() {
 }
 
 bool Engine::completes(Seconds now) {
-  while (!completions_.empty() && completions_.top().first <= now) {
-    const auto [end, index] = completions_.top();
-    if (job(index).state == State::kRunning && job(index).end == end) return true;
+  while (!completions_.empty() && completions_.top().end <= now) {
+    const Completion& next = completions_.top();
+    if (job(next.job).state == State::kRunning && job(next.job).end == next.end) return true;
     completions_.pop();
   }
   return false;
@@ -211,7 +211,7 @@ bool Engine::arrives(Seconds now) const {
 }
 
 void Engine::complete_one() {
-  const JobIndex index = completions_.top().second;
+  const JobIndex index = completions_.top().job;
   completions_.pop();
   job(index).state = State::kFinished;
   availability_.finish(index);
@@ -249,11 +249,13 @@ void Engine::start(JobIndex index, StartedBy how) {
   started_.push_back(index);
 }
 
-// A job whose limit is cut below what it has already run ends now.
+// A job whose limit is cut below what it has already run ends now. Jobs that end together do so in
+// the order of the log, or under kPerEvent in that in which they started.
 void Engine::set_end(JobIndex index) {
   Job& running = job(index);
   running.end = std::max(now_, running.start + std::min(running.actual_runtime, running.time_limit));
-  completions_.emplace(running.end, index);
+  const bool per_event = policy_.event_order == EventOrder::kPerEvent;
+  completions_.push({running.end, per_event ? starts_++ : index, index});
 }
 
 void Engine::changed() {

@@ -58,7 +58,14 @@ class Engine {
   std::vector<JobIndex> take_finished() { return std::exchange(finished_, {}); }
 
  private:
-  using Completion = std::pair<Seconds, JobIndex>;
+  struct Completion {
+    Seconds end = 0;
+    std::int64_t tie = 0;  // smaller first
+    JobIndex job = 0;
+    friend bool operator>(const Completion& a, const Completion& b) {
+      return a.end != b.end ? a.end > b.end : a.tie > b.tie;
+    }
+  };
 
   // A pending job in an order that only holds for one pass.
   struct Candidate {
@@ -115,6 +122,7 @@ class Engine {
   std::vector<JobIndex> submissions_;  // by time, then index; those from next_submission_ on wait
   std::size_t next_submission_ = 0;
   std::int64_t next_rank_ = 0;
+  std::int64_t starts_ = 0;
   // Entries of jobs whose end has changed are dropped when they come up.
   std::priority_queue<Completion, std::vector<Completion>, std::greater<>> completions_;
 
