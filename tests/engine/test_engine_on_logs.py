@@ -5,8 +5,8 @@ Under the event order of the other simulators, nearly all of the figures come ou
 What it took, beside submissions before completions and a pass after each event: a job that ends at
 the very second at which it was expected to has freed its processors for the submissions of that
 second; jobs that end together do so in the order in which they started; the expiry of an estimate
-brings no pass about; and the incremental correction adds its increments to the first prediction, not
-to each other. Taken without these, the average wait on KTH differs by 0.03 s with EASY, 0.9 s with
+brings no pass about; and the incremental correction adds its increments to the first prediction,
+not to each other. Without these the average wait on KTH differs by 0.03 s with EASY, 0.9 s with
 EASY-SJBF, and 350 s with EASY++.
 """
 
@@ -43,7 +43,7 @@ Load = Callable[[str], Workload]
 
 @cache
 def read_workload(path: Path) -> Workload:
-    # Curie's header counts processors that were no part of the batch system.
+    # Published figures are for Curie's thin nodes; its header counts all.
     processors = 80_640 if path.name.startswith(CURIE) else None
     return workload_of_log(read_log(path), processors=processors)[0]
 
@@ -163,7 +163,7 @@ class LastTwoRoundedDown(LastTwo):
 
 
 def learning(jobs: Workload, policy: Policy, estimator: LastTwo) -> Schedule:
-    """Drive the engine from submission to submission; predictions know what has finished by then."""
+    """Drive the engine by submissions; predictions know what has finished by then."""
     requests = [jobs.job_request(job) for job in range(len(jobs))]
     engine = Engine(jobs.machine_processors, policy, now=requests[0].submit_time)
     for request, actual_runtime in zip(requests, jobs.actual_runtime.tolist(), strict=True):
