@@ -245,7 +245,7 @@ def test_stepwise_is_the_whole_run(load: Load, event_order: EventOrder) -> None:
 def test_native_core_is_the_reference_on_a_slice(load: Load, log: str, policy: Policy) -> None:
     whole = load(log)
     middle = len(whole) // 2
-    jobs = whole.take(np.arange(middle, middle + 3_000))
+    jobs = whole.take(np.arange(middle, middle + 1_500))
     scheduled = underestimates(jobs)
     native = simulate(jobs, policy, scheduled, check=True)
     assert_same(native, reference.simulate(jobs, policy, scheduled))
