@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,6 @@ from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.policy import Backfill, Correction, Order, Policy
 from foretime_sim.workload import Workload
-from pytest_benchmark.fixture import BenchmarkFixture
 
 GENERATED = "generated"
 LOGS = {
@@ -69,8 +69,11 @@ def planned(jobs: Workload, policy: Policy) -> np.ndarray | None:
     return (jobs.actual_runtime + jobs.requested_time) // 4
 
 
+# The benchmark fixture is Any: its own types are incomplete.
+
+
 @pytest.mark.parametrize("policy", POLICIES)
-def test_engine_speed(benchmark: BenchmarkFixture, jobs: Workload, policy: str) -> None:
+def test_engine_speed(benchmark: Any, jobs: Workload, policy: str) -> None:
     chosen = POLICIES[policy]
     benchmark.group = f"engine {policy}"
     scheduled = planned(jobs, chosen)
@@ -109,7 +112,7 @@ print((resident_bytes("VmHWM:") - before) / len(workload))
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")
-def test_memory_per_job(benchmark: BenchmarkFixture) -> None:
+def test_memory_per_job(benchmark: Any) -> None:
     """Peak of a process's resident memory over a whole run, above its workload; result included."""
     benchmark.group = "engine memory"
     jobs = 1_000_000
