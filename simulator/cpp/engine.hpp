@@ -104,6 +104,7 @@ class Engine {
   void backfill_queue(JobIndex head, bool on_requested);
   void backfill_candidates(bool on_requested);
   bool may_start(JobIndex head, Processors processors, Seconds time, bool on_requested);
+  bool none_may_start(const Least& least, Processors free, bool on_requested) const;
   StartedBy reserve_extra(Processors processors, Seconds time);
   void add_candidate(JobIndex head, const Pending& entry, double score, bool on_requested);
   void start_before_head(const Pending& entry, StartedBy how, bool on_requested);
