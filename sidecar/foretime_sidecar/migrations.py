@@ -59,7 +59,7 @@ def table_generations(database: Database) -> None:
 
 @migrations(name="0003-decisions")
 def decisions(database: Database) -> None:
-    """What the hook decided for a job, as recorded with it."""
+    """Keep what the hook decided for a job, as recorded with it."""
     database.execute(
         """
         CREATE TABLE decisions (

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field
-
+import pydantic_core
 from foretime_estimators.accuracy import AccuracySettings, Scheme
 from foretime_estimators.errors import InputError
+from pydantic import BaseModel, ConfigDict, Field
 
 _PRODUCTION = AccuracySettings.production()
 
@@ -32,20 +32,32 @@ class SchedulerSettings(_Section):
     """How the scheduler is asked."""
 
     commands_dir: str = Field(
-        "", description="Folder of squeue, sacct, scontrol and sinfo; empty: on the PATH."
+        default="", description="Folder of squeue, sacct, scontrol and sinfo; empty: on the PATH."
     )
-    poll_interval_s: int = Field(60, ge=1, description="Pause between two looks at the scheduler.")
-    command_timeout_s: int = Field(60, ge=1, description="Bound of one attempt of one command.")
+    poll_interval_s: int = Field(
+        default=60, ge=1, description="Pause between two looks at the scheduler."
+    )
+    command_timeout_s: int = Field(
+        default=60, ge=1, description="Bound of one attempt of one command."
+    )
     attempts: int = Field(
-        4, ge=1, le=20, description="How often a command is tried before it counts as failed."
+        default=4,
+        ge=1,
+        le=20,
+        description="How often a command is tried before it counts as failed.",
     )
     overlap_s: int = Field(
-        3600,
+        default=3600,
         ge=0,
-        description="How far back finished jobs are read again at each poll, for those that accounting learns of late.",
+        description=(
+            "How far back finished jobs are read again at each poll, for those that "
+            "accounting learns of late."
+        ),
     )
     history_days: int = Field(
-        365, ge=0, description="How far back finished jobs are read at the very first start."
+        default=365,
+        ge=0,
+        description="How far back finished jobs are read at the very first start.",
     )
 
 
@@ -53,80 +65,103 @@ class StoreSettings(_Section):
     """Where finished jobs are kept."""
 
     path: str = Field(
-        "/var/lib/foretime/foretime.sqlite", min_length=1, description="The SQLite file."
+        default="/var/lib/foretime/foretime.sqlite", min_length=1, description="The SQLite file."
     )
     durability: Literal["full", "normal"] = Field(
-        "full",
-        description="full: each commit is synced to disk. normal: a power loss may undo the last polls as a whole, which are then read again.",
+        default="full",
+        description=(
+            "full: each commit is synced to disk. normal: a power loss may undo the "
+            "last polls as a whole, which are then read again."
+        ),
     )
-    retention_days: int = Field(730, ge=1, description="Finished jobs older than this are deleted.")
+    retention_days: int = Field(
+        default=730, ge=1, description="Finished jobs older than this are deleted."
+    )
 
 
 class AccuracySection(_Section):
     """How past accuracy becomes a scheduled time (docs/estimators.md)."""
 
     scheme: Literal["user", "project", "combined"] = Field(
-        "combined",
+        default="combined",
         description="Whose history decides: the user's, the project's, or both combined.",
     )
     percentile: float = Field(
-        _PRODUCTION.percentile,
+        default=_PRODUCTION.percentile,
         gt=0,
         le=1,
         description="Share of the weight of past accuracies that A must reach.",
     )
     threshold: int = Field(
-        _PRODUCTION.threshold,
+        default=_PRODUCTION.threshold,
         ge=1,
-        description="Finished submissions that a user or project needs in a class before jobs are adjusted.",
+        description=(
+            "Finished submissions that a user or project needs in a class before jobs are adjusted."
+        ),
     )
     minimum_adjustment: float = Field(
-        _PRODUCTION.minimum_adjustment, ge=0, le=1, description="A is never below this."
+        default=_PRODUCTION.minimum_adjustment, ge=0, le=1, description="A is never below this."
     )
     minimum_scheduled_time_s: int = Field(
-        _PRODUCTION.minimum_scheduled_time_s,
+        default=_PRODUCTION.minimum_scheduled_time_s,
         ge=1,
         description="The scheduled time is never below this (nor above the requested time).",
     )
     rounding_s: int = Field(
-        _PRODUCTION.rounding_s,
+        default=_PRODUCTION.rounding_s,
         ge=60,
         multiple_of=60,
         description="The scheduled time is rounded up to a multiple of this: whole minutes.",
     )
     class_bounds_s: list[int] = Field(
-        list(_PRODUCTION.class_bounds_s),
-        description="Ascending upper bounds of the requested-time classes, each judged apart; one more class lies above the last.",
+        default=list(_PRODUCTION.class_bounds_s),
+        description=(
+            "Ascending upper bounds of the requested-time classes, each judged apart;"
+            " one more class lies above the last."
+        ),
     )
     weigh_by_processor_time: bool = Field(
-        _PRODUCTION.weigh_by_processor_time,
-        description="History weighs by the processor-time really used; false: every job weighs the same.",
+        default=_PRODUCTION.weigh_by_processor_time,
+        description=(
+            "History weighs by the processor-time really used; false: every job weighs the same."
+        ),
+    )
+    full_weight_accuracy: float = Field(
+        default=_PRODUCTION.full_weight_accuracy,
+        gt=0,
+        le=1,
+        description="Processor-time counts as weight up to this share of what was requested.",
     )
     arrays_count_once: bool = Field(
-        _PRODUCTION.arrays_count_once,
+        default=_PRODUCTION.arrays_count_once,
         description="All tasks of a job array count as one submission.",
     )
     imagined_job: bool = Field(
-        _PRODUCTION.imagined_job,
-        description="Each history holds one more job, as large as its largest, that ran to its limit.",
+        default=_PRODUCTION.imagined_job,
+        description=(
+            "Each history holds one more job, as large as its largest, that ran to its limit."
+        ),
     )
     within_largest_job: bool = Field(
-        _PRODUCTION.within_largest_job,
+        default=_PRODUCTION.within_largest_job,
         description="Only jobs no larger than the largest in the history are adjusted.",
     )
     literal_equation_5: bool = Field(
-        _PRODUCTION.literal_equation_5,
+        default=_PRODUCTION.literal_equation_5,
         description="Combine user and project as the paper prints it, with A = 1 meaning no data.",
     )
     window_s: int = Field(
-        _PRODUCTION.window_s or 0,
+        default=_PRODUCTION.window_s or 0,
         ge=0,
         description="Jobs that ended longer ago are forgotten; 0 keeps all.",
     )
     half_life_s: int = Field(
-        _PRODUCTION.half_life_s or 0,
+        default=_PRODUCTION.half_life_s or 0,
         ge=0,
-        description="Evidence loses half its weight in this time, at least a day; 0: it does not age. Not together with window_s.",
+        description=(
+            "Evidence loses half its weight in this time, at least a day; 0: it does "
+            "not age. Not together with window_s."
+        ),
     )
 
     def to_model(self) -> AccuracySettings:
@@ -139,6 +174,7 @@ class AccuracySection(_Section):
             rounding_s=self.rounding_s,
             class_bounds_s=tuple(self.class_bounds_s),
             weigh_by_processor_time=self.weigh_by_processor_time,
+            full_weight_accuracy=self.full_weight_accuracy,
             arrays_count_once=self.arrays_count_once,
             imagined_job=self.imagined_job,
             within_largest_job=self.within_largest_job,
@@ -156,17 +192,22 @@ class TableSettings(_Section):
     """The file that the hook reads."""
 
     path: str = Field(
-        "/var/lib/foretime/table/foretime.table",
+        default="/var/lib/foretime/table/foretime.table",
         min_length=1,
-        description="The table; slurmctld must be able to read it, and only foretime to write its folder.",
+        description=(
+            "The table; slurmctld must be able to read it, and only foretime to write its folder."
+        ),
     )
     publish_interval_s: int = Field(
-        300, ge=1, description="A new table is written this often if anything was learned."
+        default=300, ge=1, description="A new table is written this often if anything was learned."
     )
     valid_for_s: int = Field(
-        21_600,
+        default=21_600,
         ge=60,
-        description="The hook leaves jobs alone when the table is older: so the daemon's death returns the cluster to its own plans.",
+        description=(
+            "The hook leaves jobs alone when the table is older: so the daemon's "
+            "death returns the cluster to its own plans."
+        ),
     )
 
 
@@ -174,27 +215,38 @@ class HookSettings(_Section):
     """What the hook does with the table: it reads these from it."""
 
     mode: Literal["observe", "enforce"] = Field(
-        "observe",
+        default="observe",
         description="observe changes no job, the hook only logs; enforce is a deliberate act.",
     )
     mechanism: Literal["slurm-soft-limit", "rewrite-limit"] = Field(
-        "slurm-soft-limit",
-        description="slurm-soft-limit needs Slurm 23.11 or newer with SchedulerParameters=time_min_as_soft_limit; rewrite-limit is for older Slurm with Foretime's prolog_slurmctld.",
+        default="slurm-soft-limit",
+        description=(
+            "slurm-soft-limit needs Slurm 23.11 or newer with "
+            "SchedulerParameters=time_min_as_soft_limit; rewrite-limit is for older "
+            "Slurm with Foretime's prolog_slurmctld."
+        ),
     )
     user_time_min: Literal["raise", "keep", "clear"] = Field(
-        "raise",
-        description="A user's own --time-min is raised to the scheduled time, kept (the job is left alone), or cleared.",
+        default="raise",
+        description=(
+            "A user's own --time-min is raised to the scheduled time, kept (the job "
+            "is left alone), or cleared."
+        ),
     )
-    leave_users: Names = Field([], description="Users whose jobs are left alone.")
+    leave_users: Names = Field(default=[], description="Users whose jobs are left alone.")
     leave_accounts: Names = Field(
-        [],
-        description="Accounts whose jobs are left alone; name those limited by GrpTRESMins, GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins.",
+        default=[],
+        description=(
+            "Accounts whose jobs are left alone; name those limited by GrpTRESMins, "
+            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins."
+        ),
     )
     leave_slurm_partitions: Names = Field(
-        [], description="slurm_partitions whose jobs are left alone."
+        default=[], description="slurm_partitions whose jobs are left alone."
     )
     leave_qos: Names = Field(
-        [], description="QOS whose jobs are left alone; name those with limits as for accounts."
+        default=[],
+        description="QOS whose jobs are left alone; name those with limits as for accounts.",
     )
 
 
@@ -202,13 +254,13 @@ class ForecastSettings(_Section):
     """How the queue is run forward; let them be what the scheduler does."""
 
     order: Literal["fcfs", "sjf", "ljf", "expansion-factor", "wfp"] = Field(
-        "fcfs", description="Order of the queue."
+        default="fcfs", description="Order of the queue."
     )
     backfill: Literal["none", "easy", "easy-sjbf"] = Field(
-        "easy", description="Kind of backfilling."
+        default="easy", description="Kind of backfilling."
     )
     most_jobs: int = Field(
-        20_000, ge=1, description="A longer queue is not run forward: the forecast says so."
+        default=20_000, ge=1, description="A longer queue is not run forward: the forecast says so."
     )
 
 
@@ -216,13 +268,21 @@ class ApiSettings(_Section):
     """Where and to whom the daemon answers."""
 
     listen: str = Field(
-        "unix:/run/foretime/foretime.sock",
-        description="unix:PATH, where callers are known by the socket's peer, or a loopback address such as 127.0.0.1:8642, where they are not and see only aggregates.",
+        default="unix:/run/foretime/foretime.sock",
+        description=(
+            "unix:PATH, where callers are known by the socket's peer, or a loopback "
+            "address such as 127.0.0.1:8642, where they are not and see only "
+            "aggregates."
+        ),
     )
     socket_mode: str = Field(
-        "0666", pattern=r"^0?[0-7]{3}$", description="Permissions of the unix socket, octal."
+        default="0666",
+        pattern=r"^0?[0-7]{3}$",
+        description="Permissions of the unix socket, octal.",
     )
-    smallest_group: int = Field(5, ge=5, description="Aggregates are of at least so many users.")
+    smallest_group: int = Field(
+        default=5, ge=5, description="Aggregates are of at least so many users."
+    )
 
 
 class Settings(_Section):
@@ -283,7 +343,7 @@ def parse_settings(text: str, where: str = "settings") -> Settings:
     return settings
 
 
-def _explain(problem: Any, text: str, where: str) -> str:
+def _explain(problem: pydantic_core.ErrorDetails, text: str, where: str) -> str:
     location = tuple(str(part) for part in problem["loc"])
     place = f"{where}:{_line_of(text, location)}"
     name = ".".join(location)
@@ -307,17 +367,14 @@ def _nearest(name: str, candidates: list[str]) -> str:
 def _line_of(text: str, location: tuple[str, ...]) -> int:
     """Line of a setting in its file, or of its section, or 1."""
     section, key = location[0], location[1] if len(location) > 1 else None
-    found, inside = 1, False
+    wanted = re.compile(rf"\s*{re.escape(section if key is None else key)}\s*=")
+    found, inside = 1, key is None
     for number, line in enumerate(text.splitlines(), start=1):
         if header := re.fullmatch(r"\s*\[\s*([\w.-]+)\s*\]\s*(#.*)?", line):
-            inside = header[1] == section
-            if inside:
+            inside = header[1] == section and key is not None
+            if header[1] == section:
                 found = number
-                if key is None:
-                    return number
-        elif key is None and re.match(rf"\s*{re.escape(section)}\s*=", line):
-            return number
-        elif inside and key is not None and re.match(rf"\s*{re.escape(key)}\s*=", line):
+        elif inside and wanted.match(line):
             return number
     return found
 
@@ -326,7 +383,7 @@ def describe() -> Iterator[Setting]:
     """Give every setting, in the order of the file."""
     for section, section_field in Settings.model_fields.items():
         model = section_field.annotation
-        assert isinstance(model, type)  # noqa: S101  # for the type checker
+        assert isinstance(model, type)  # noqa: S101 - for the type checker
         assert issubclass(model, BaseModel)  # noqa: S101
         for key, field in model.model_fields.items():
             yield Setting(
@@ -334,17 +391,24 @@ def describe() -> Iterator[Setting]:
             )
 
 
-def _type_name(annotation: Any) -> str:
+_TYPE_NAMES = {
+    "bool": "boolean",
+    "int": "whole number",
+    "float": "number",
+    "str": "text",
+    "list[int]": "list of whole numbers",
+    "list[str]": "list of names",
+}
+
+
+def _type_name(annotation: object) -> str:
     choices = getattr(annotation, "__args__", ())
     if choices and all(isinstance(choice, str) for choice in choices):
         return " | ".join(f'"{choice}"' for choice in choices)
-    simple = {bool: "boolean", int: "whole number", float: "number", str: "text"}
-    if annotation in simple:
-        return simple[annotation]
-    return "list of " + {int: "whole numbers", str: "names"}[choices[0]]
+    return _TYPE_NAMES[str(annotation) if choices else getattr(annotation, "__name__", "")]
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
@@ -381,7 +445,7 @@ def to_markdown() -> str:
         "",
         "`foretime serve --settings FILE` reads one TOML file; `contrib/foretime.toml` is one with",
         "every setting at its default, and `foretime config check FILE` checks one. Times are in",
-        "seconds where the name ends in `_s`. This page is printed by `foretime config show --markdown`.",
+        "seconds where the name ends in `_s`. `foretime config show --markdown` prints this page.",
     ]
     section = None
     for setting in describe():

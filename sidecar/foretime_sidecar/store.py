@@ -1,9 +1,9 @@
 """What the sidecar keeps: finished jobs, how far it has read, tables published, forecasts given.
 
 One SQLite file in WAL mode. A commit survives a SIGKILL at any moment. With ``durability = "full"``
-each commit is also synced, so that it survives a power loss; with ``"normal"`` a power loss may take
-back the last commits as a whole. As finished jobs and the cursor are committed together, what is
-lost then is read from the scheduler's accounting again, and nothing is counted twice.
+each commit is also synced, so that it survives a power loss; with ``"normal"`` a power loss may
+take back the last commits as a whole. As finished jobs and the cursor are committed together, what
+is lost then is read from the scheduler's accounting again, and nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlite_utils import Database
-
 from foretime_estimators.errors import StateError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from sqlite_utils import Database
+
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.migrations import migrations
 
@@ -123,7 +123,7 @@ class Store:
         self._refuse_newer()
 
     def _refuse_newer(self) -> None:
-        known = {step.name for step in migrations._migrations}  # noqa: SLF001
+        known = {step.name for step in migrations.pending(Database(memory=True))}
         unknown = [step.name for step in migrations.applied(self._database)]
         newer = [name for name in unknown if name not in known]
         if newer:

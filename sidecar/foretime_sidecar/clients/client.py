@@ -208,9 +208,12 @@ class SchedulerClient(Protocol):
     def configuration(self) -> SchedulerConfiguration:
         """Read how the scheduler is set up."""
 
-    def finished_since(self, cursor: Cursor) -> tuple[list[FinishedRecord], Cursor]:
+    def finished_since(
+        self, cursor: Cursor, until: int | None = None
+    ) -> tuple[list[FinishedRecord], Cursor]:
         """Read the jobs that ended at ``cursor.end_time`` or later, by end, and the new cursor.
 
+        With ``until`` (epoch seconds) only those that ended by then; the new cursor stands there.
         A record may be given again by a later call, so that none that the accounting learns of
         late is missed; jobs without a time limit, which have no accuracy, are left out.
         """

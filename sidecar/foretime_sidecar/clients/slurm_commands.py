@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 import tenacity
-
 from foretime_estimators.errors import SchedulerError
+
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
@@ -29,6 +29,8 @@ from foretime_sidecar.clients.slurm_json import (
     parse_reservations,
 )
 from foretime_sidecar.durations import whole_minutes
+
+_MOST_LINES = 10  # of what a failed command said
 
 
 class CommandRunner(Protocol):
@@ -104,10 +106,10 @@ class SubprocessRunner:
                 f"{argv[0]} did not answer within {self._timeout_s} s; check slurmctld and slurmdbd"
             ) from error
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip().splitlines()
+            said = "; ".join((done.stderr or done.stdout).strip().splitlines()[:_MOST_LINES])
             raise SchedulerError(
-                f"{argv[0]} failed with exit code {done.returncode}: "
-                f"{said[0] if said else 'no message'}; check slurmctld and slurmdbd"
+                f"{argv[0]} failed with exit code {done.returncode}: {said or 'no message'}; "
+                "check slurmctld and slurmdbd"
             )
         return done.stdout
 
@@ -132,23 +134,26 @@ class SlurmCommands:
         """Read how Slurm is set up."""
         return parse_configuration(self._text(["scontrol", "show", "config"]))
 
-    def finished_since(self, cursor: Cursor) -> tuple[list[FinishedRecord], Cursor]:
+    def finished_since(
+        self, cursor: Cursor, until: int | None = None
+    ) -> tuple[list[FinishedRecord], Cursor]:
         """Read the jobs that ended since the cursor (less the overlap), and the new cursor."""
         since = max(cursor.end_time - self._overlap_s, 1)
         reply = self._run(
             [
                 "sacct",
                 "--json",
+                "--allocations",
                 "--allusers",
                 "--duplicates",
                 f"--starttime=uts{since}",
-                "--endtime=now",
+                "--endtime=now" if until is None else f"--endtime=uts{until}",
                 "--state=" + ",".join(ENDINGS),
             ]
         )
         records = parse_finished(reply)
         latest = records[-1].job.end_time if records else 0
-        return records, Cursor(max(cursor.end_time, latest))
+        return records, Cursor(max(cursor.end_time, latest, until or 0))
 
     def queue(self) -> Queue:
         """Read what runs and what waits."""

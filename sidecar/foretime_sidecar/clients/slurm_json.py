@@ -13,6 +13,7 @@ from typing import Any
 
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+
 from foretime_sidecar.clients.client import (
     FinishedRecord,
     QueuedJob,
@@ -49,9 +50,9 @@ _NO_VALUE = 4294967294  # NO_VAL; one more is INFINITE
 _MINUTE = 60
 
 
-def _number(value: Any) -> int | None:
+def _number(value: object) -> int | None:
     """Give a number in either of Slurm's forms; ``None`` if unset or infinite."""
-    if value.__class__ is int:
+    if isinstance(value, int):
         return value if value < _NO_VALUE else None
     if isinstance(value, Mapping):
         if not value.get("set") or value.get("infinite"):
@@ -60,8 +61,10 @@ def _number(value: Any) -> int | None:
     return None
 
 
-def _state(value: Any) -> str:
-    return value if isinstance(value, str) else str(value[0]) if value else ""
+def _state(value: object) -> str:
+    if isinstance(value, list):
+        return str(value[0]) if value else ""
+    return str(value)
 
 
 def _jobs(reply: object, command: str) -> Iterable[Json]:
@@ -217,7 +220,7 @@ def _queued(job: Json) -> QueuedJob | None:
         eligible_time=_number(job["eligible_time"]) or None,
         time_min=time_min * _MINUTE if time_min else None,
         suspended_time=_suspended(job) if running else 0,
-        held=reason in {"JobHeldUser", "JobHeldAdmin"} or _number(job["priority"]) == 0,
+        held=not running and (reason.startswith("JobHeld") or _number(job["priority"]) == 0),
         dependent=reason.startswith("Dependency") or bool(job["dependency"]),
         deadline=bool(_number(job["deadline"])),
         heterogeneous=bool(_number(job["het_job_id"])),
