@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 from foretime_sidecar.clients.client import QueueState
