@@ -9,12 +9,13 @@ import operator
 from dataclasses import dataclass
 
 import numpy as np
-
 from foretime_estimators.errors import InputError
+
 from foretime_sim import _core
 from foretime_sim.policy import Policy
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
-from foretime_sim.schedule import Counters, Schedule, StartedBy, check as check_schedule
+from foretime_sim.schedule import Counters, Schedule, StartedBy
+from foretime_sim.schedule import check as check_schedule
 from foretime_sim.workload import Int64Array, Workload
 
 __all__ = ["Engine", "JobTimesUpdate", "JobView", "Moves", "RoleTimes", "simulate"]
@@ -149,9 +150,9 @@ class JobTimesUpdate:
 class Engine:
     """A scheduler driven step by step, so that its user decides what is known at each moment.
 
-    Under the event order ``per-timestep``, `advance` up to t leaves out the scheduling pass at t, so
-    that jobs submitted at t after a look at what had finished by then still take part in it; under
-    ``per-event``, where submissions come first, it leaves out every event at t. What is left out
+    Under the event order ``per-timestep``, `advance` up to t leaves out the scheduling pass at t,
+    so that jobs submitted at t after a look at what had finished by then still take part in it;
+    under ``per-event``, where submissions come first, it leaves out every event at t. What is left out
     happens as soon as the clock moves on, or on `settle`. So driving it from submission to
     submission gives the very schedule of `simulate`.
 
@@ -353,11 +354,11 @@ class Engine:
         return _counters(self._core)
 
     def queue(self) -> Int64Array:
-        """Indices of the pending jobs, first of the queue first."""
+        """Give the indices of the pending jobs, first of the queue first."""
         return self._core.queue()
 
     def running(self) -> Int64Array:
-        """Indices of the running jobs, in the order of their submission."""
+        """Give the indices of the running jobs, in the order of their submission."""
         return self._core.running()
 
     def job(self, index: int) -> JobView:
@@ -387,7 +388,8 @@ class Engine:
             expected_end=self._core.expected_end(index) if running else None,
             started_by=StartedBy(job.started_by) if started else None,
             corrections=job.corrections,
-            killed=job.state == State.FINISHED and job.end_time - job.start_time < job.actual_runtime,
+            killed=job.state == State.FINISHED
+            and job.end_time - job.start_time < job.actual_runtime,
         )
 
     def schedule(self) -> Schedule:

@@ -138,8 +138,8 @@ class Policy:
     guard_s
         Starvation guard, seconds; ``None`` for none. When a job is first seen blocked at the head
         of the queue, its start as planned on t_req is noted and kept with the job. If it is still
-        blocked at the head at a pass more than ``guard_s`` after that, then from that pass on, until
-        it has started, plans and backfilling go by t_req alone. The deadline is no event of
+        blocked at the head at a pass more than ``guard_s`` after that, then from that pass on,
+        until it has started, plans and backfilling go by t_req alone. The deadline is no event of
         its own: between two events nothing could start anyway.
     """
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-
 from foretime_estimators.errors import InputError
+
 from foretime_sim.policy import Roles
 from foretime_sim.workload import Int64Array, Workload
 

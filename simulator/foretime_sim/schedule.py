@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
 from foretime_estimators.errors import ForetimeError
+
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
 

@@ -1,0 +1,97 @@
+"""The native core, whole and stepwise, and the plain Python specification agree job for job."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from foretime_estimators.errors import InputError
+from foretime_sim import reference
+from foretime_sim.engine import Engine, simulate
+from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.schedule import Schedule
+from foretime_sim.workload import Workload
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+policies = st.builds(
+    Policy,
+    order=st.sampled_from(Order),
+    backfill=st.sampled_from(Backfill),
+    correction=st.sampled_from(Correction),
+    guard_s=st.none() | st.integers(0, 200),
+    roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
+    event_order=st.sampled_from(EventOrder),
+)
+# submission gap, processors, actual runtime, requested time, t_sched, time limit, priority
+job_rows = st.tuples(
+    st.sampled_from([0, 0, 1, 7, 60]),
+    st.integers(1, 8),
+    st.integers(0, 400),
+    st.integers(1, 300),
+    st.integers(1, 300),
+    st.integers(1, 400),
+    st.integers(0, 3),
+)
+
+
+def workload_of(rows: list[tuple[int, ...]], machine: int = 8) -> tuple[Workload, np.ndarray]:
+    columns = np.array(rows, dtype=np.int64).T
+    submit = np.cumsum(columns[0])
+    jobs = Workload(
+        "random", machine, None, np.arange(len(rows)), submit, columns[1], columns[2], columns[3]
+    )
+    return jobs, columns
+
+
+def assert_same(one: Schedule, other: Schedule) -> None:
+    for name in ("start_time", "end_time", "started_by", "corrections", "killed"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.counters == other.counters
+
+
+@given(rows=st.lists(job_rows, min_size=1, max_size=40), policy=policies)
+@settings(max_examples=400)
+def test_native_stepwise_and_reference_agree(rows: list[tuple[int, ...]], policy: Policy) -> None:
+    jobs, columns = workload_of(rows)
+    whole = simulate(jobs, policy, columns[4], columns[5], columns[6], check=True)
+    assert_same(whole, reference.simulate(jobs, policy, columns[4], columns[5], columns[6]))
+    engine = Engine(8, policy, now=int(jobs.submit_time[0]))
+    for submit, row in zip(jobs.submit_time.tolist(), rows, strict=True):
+        engine.advance(submit)
+        engine.submit(submit, *row[1:])
+    engine.finish()
+    assert_same(whole, engine.schedule())
+
+
+def test_figure_2_of_gaussier_2015() -> None:
+    """Job 1 runs; job 2 needs more than is left; job 3 is backfilled beside job 1."""
+    jobs, _ = workload_of([(0, 4, 10, 10), (0, 6, 5, 5), (0, 3, 8, 8)])
+    assert simulate(jobs).start_time.tolist() == [0, 10, 0]
+    shorter = np.array([4, 5, 8])  # "if the estimated running time of job 1 was much shorter"
+    assert simulate(jobs, Policy(), shorter).start_time.tolist() == [0, 10, 15]
+
+
+def test_job_wider_than_the_machine_is_named() -> None:
+    jobs, _ = workload_of([(0, 9, 1, 1)])
+    with pytest.raises(InputError, match="job 0 needs 9 processors"):
+        simulate(jobs)
+
+
+def test_raising_a_running_jobs_limit_saves_it() -> None:
+    engine = Engine(4)
+    job = engine.submit(0, 4, 100, 100, scheduled_time=20, time_limit=20)
+    engine.settle()
+    engine.update(job, time_limit=100)
+    engine.finish()
+    assert engine.job(job).end_time == 100
+    assert not engine.job(job).killed
+
+
+def test_cancelled_job_never_starts() -> None:
+    engine = Engine(4)
+    engine.submit(0, 4, 10, 10)
+    waiting = engine.submit(0, 4, 10, 10)
+    engine.settle()
+    engine.cancel(waiting)
+    assert engine.finish().finished.tolist() == [0]
+    assert engine.job(waiting).start_time is None
