@@ -15,6 +15,7 @@ local SMALLEST_TABLE_BYTES = 100
 local MICRO = 1000000
 -- Slurm says "unset" and "no limit" with the two highest 32-bit numbers.
 local NO_VAL, INFINITE = 4294967294, 4294967295
+local NO_VAL16 = 65534 -- the same for its 16-bit fields
 -- Beyond this t_req * A would no longer be exact in a Lua 5.1 number (2^53).
 local LONGEST_REQUEST_S = 4000000000
 -- A clock may be set back; a table from further in the future than this isn't believed.
@@ -397,13 +398,18 @@ local function time_limit_s(job)
   return minutes and minutes * 60 <= LONGEST_REQUEST_S and minutes * 60 or nil
 end
 
+local function number16(value)
+  value = number(value)
+  return value and value < NO_VAL16 and value or nil
+end
+
 -- Processors that a job may get, as far as a submission tells; whole nodes are taken as the
 -- average of their slurm_partition.
 local function processors_of(job, records)
-  local per_task = number(job.cpus_per_task) or 1
+  local per_task = number16(job.cpus_per_task) or 1
   local nodes = max(number(job.min_nodes) or 1, number(job.max_nodes) or 1)
   local processors = max(number(job.min_cpus) or 1, (number(job.num_tasks) or 1) * per_task,
-    nodes * (number(job.ntasks_per_node) or 1) * per_task)
+    nodes * (number16(job.ntasks_per_node) or 1) * per_task)
   for _, record in pairs(records) do
     local cpus, of_nodes = number(record.total_cpus), number(record.total_nodes)
     if (job.shared == 0 or record.max_share == 0) and cpus and of_nodes then
