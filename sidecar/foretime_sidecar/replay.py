@@ -7,6 +7,7 @@ table that the hook reads; the engine schedules. The clock and the scheduler alo
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -188,7 +189,7 @@ class Replay:
             except OSError as error:
                 raise StateError(f"{folder}: can't make it: {error.strerror}") from error
             return self._run(workload, folder)
-        with tempfile.TemporaryDirectory(prefix="foretime-replay-") as folder_name:
+        with tempfile.TemporaryDirectory(prefix="foretime-replay-", dir=_memory()) as folder_name:
             return self._run(workload, Path(folder_name))
 
     def _settings(self, folder: Path) -> Settings:
@@ -274,6 +275,12 @@ class Replay:
         slurm.finish()
         if self.learn:
             sidecar.poll(max(slurm.now, next_poll))
+
+
+def _memory() -> str | None:
+    """Give a folder in memory where the machine has one: a replay's own files need no disk."""
+    folder = "/dev/shm"  # noqa: S108  # TemporaryDirectory makes a private folder inside
+    return folder if os.access(folder, os.W_OK) else None
 
 
 def oracle_share(scheme: str) -> float:

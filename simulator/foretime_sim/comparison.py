@@ -28,7 +28,6 @@ from foretime_sim.metrics import (
     score,
     starved,
 )
-from foretime_sim.perturbation import jittered, shuffled_ties
 from foretime_sim.shortening import Shortening
 from foretime_sim.workload import Int64Array, Workload
 
@@ -222,9 +221,9 @@ class _Task:
         rng = np.random.default_rng([self.seed, repeat])
         workload = self.workload
         if self.jitter_s:
-            workload = jittered(workload, rng, self.jitter_s)
+            workload = workload.jittered(rng, self.jitter_s)
         if self.shuffle_ties:
-            workload = shuffled_ties(workload, rng)
+            workload = workload.shuffled_ties(rng)
         return score_pair(
             workload,
             PairedRun(*self.run(workload, repeat)),
