@@ -104,11 +104,20 @@ class ReplaySchedule:
 
 @dataclass(frozen=True, slots=True)
 class AdjustedStatistics:
-    """What went on in one adjusted run besides its schedule."""
+    """What went on in one adjusted run besides its scores.
+
+    Attributes
+    ----------
+    hook
+        What the hook did; ``None`` where it was not in the loop.
+    wait
+        Shape (jobs,), seconds, in the order of the repeat's workload.
+    guard_activations
+        Jobs for which the starvation guard became active.
+    """
 
     hook: HookStatistics | None
-    scheduled_time: Int64Array
-    killed_early: int
+    wait: Int64Array
     guard_activations: int
 
 
@@ -174,10 +183,8 @@ class Replay:
         )
         schedule = simulate(workload, self.policy, scheduled)
         judged = ReplaySchedule.of(workload, schedule, scheduled)
-        statistics = AdjustedStatistics(
-            None, scheduled, int(judged.killed.sum()), schedule.guard_activations
-        )
-        return judged, statistics
+        wait = schedule.start_time - workload.submit_time
+        return judged, AdjustedStatistics(None, wait, schedule.guard_activations)
 
     def _through_the_hook(
         self, workload: Workload, repeat: int
@@ -240,18 +247,14 @@ class Replay:
         )
         scheduled = slurm.scheduled_times()
         judged = ReplaySchedule.of(workload, schedule, scheduled)
-        statistics = AdjustedStatistics(
-            HookStatistics(
-                submissions=len(workload),
-                adjusted=slurm.adjusted_jobs,
-                errors=slurm.hook_errors,
-                table_generations=0 if latest is None else latest.generation,
-            ),
-            scheduled,
-            int(judged.killed.sum()),
-            schedule.guard_activations,
+        statistics = HookStatistics(
+            submissions=len(workload),
+            adjusted=slurm.adjusted_jobs,
+            errors=slurm.hook_errors,
+            table_generations=0 if latest is None else latest.generation,
         )
-        return judged, statistics
+        wait = schedule.start_time - workload.submit_time
+        return judged, AdjustedStatistics(statistics, wait, schedule.guard_activations)
 
     def _drive(self, workload: Workload, clock: int, slurm: MockSlurm, sidecar: Sidecar) -> None:
         """Submit every job at its time; poll whenever a table is due and something has finished."""

@@ -9,7 +9,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -182,6 +182,15 @@ class AccuracySection(_Section):
             window_s=self.window_s or None,
             half_life_s=self.half_life_s or None,
         )
+
+    @classmethod
+    def of_model(cls, model: AccuracySettings) -> AccuracySection:
+        """Give the settings that lead to a rule of the accuracy model."""
+        values = asdict(model)
+        values["class_bounds_s"] = list(model.class_bounds_s)
+        values["window_s"] = model.window_s or 0
+        values["half_life_s"] = model.half_life_s or 0
+        return cls(**values)
 
     def to_scheme(self) -> Scheme:
         """Give the scheme in the model's own type."""
