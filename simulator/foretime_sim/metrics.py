@@ -97,7 +97,7 @@ STATISTICS = {
     "p99": "p99",
     "p99_9": "p99.9",
     "max": "maximum",
-    "top_share": "share of the top jobs",
+    "top_share": "top share",
 }
 """What is said of the distribution of each of `JOB_METRICS`: their titles."""
 
@@ -123,7 +123,7 @@ def _metrics() -> dict[str, Metric]:
             )
         if name in ("bounded_slowdown", "turnaround_time"):
             key = f"{name}_weighted_mean" + ("_s" if unit == "s" else "")
-            listed.append(Metric(key, f"{title}, mean weighted by processors", unit))
+            listed.append(Metric(key, f"{title}, by processors", unit))
     listed += [
         Metric("makespan_s", "makespan", "s"),
         Metric("utilization_makespan", "utilization, makespan", "share", Direction.LARGER),
