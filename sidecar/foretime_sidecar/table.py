@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from os.path import commonpath
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -341,8 +342,8 @@ def parse_table(content: bytes, where: str = "table") -> Table:
     except InputError as error:
         raise StateError(f"{where}: damaged: {error}") from error
     if expected != content:
-        same = os.path.commonprefix([expected, content])
-        line = same.count(b"\n") + 1
+        same = commonpath([expected.decode("ascii"), text])
+        line = same.count("\n") + 1
         raise StateError(f"{where}:{line}: damaged: {lines[line - 1][:200]!r}")
     return table
 

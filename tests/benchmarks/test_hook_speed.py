@@ -10,7 +10,13 @@ import pytest
 from foretime_sidecar.table import Mode, Table, TableRow, TableSettings, write_table
 from foretime_sim.slurm_hook import LUA_VERSIONS, LuaHook
 
-JOB = {"time_limit": 600, "user_name": "user7", "account": "p", "min_cpus": 4, "user_id": 1}
+JOB: dict[str, Any] = {
+    "time_limit": 600,
+    "user_name": "user7",
+    "account": "p",
+    "min_cpus": 4,
+    "user_id": 1,
+}
 PARTITIONS = {"main": {"max_time": 4294967295, "flag_default": 1}}
 
 

@@ -327,8 +327,9 @@ def test_every_row_is_found(exact_hooks: tuple[Path, list[LuaHook]], names: list
     for hook in hooks:
         hook.configure({"table": str(path)})
         for number, name in enumerate(names):
-            job = {"time_limit": 600, "user_name": name}
-            changes = hook.submit(job, PARTITIONS, 1000, NOW).changes
+            changes = hook.submit(
+                {"time_limit": 600, "user_name": name}, PARTITIONS, 1000, NOW
+            ).changes
             assert changes == ({"time_min": 120 + 6 * (number - 1)} if number else {})
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,3 +81,12 @@ def test_what_cannot_be_written_is_named(table: Table, what: str) -> None:
 def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="can't write the table"):
         write_table(tmp_path / "none" / "table", TABLE)
+
+
+def test_the_documented_table_is_valid(repository: Path) -> None:
+    document = (repository / "plugin" / "TABLE.md").read_text()
+    example = document.split("```\n")[1]
+    table = parse_table(example.encode())
+    assert (table.generation, len(table.rows)) == (7, 2)
+    for setting in dataclass_fields(TableSettings):
+        assert f"`{setting.name}`" in document
