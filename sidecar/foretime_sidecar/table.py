@@ -260,7 +260,7 @@ def table_bytes(table: Table) -> bytes:
     length = head + len(b"check 0123456789\n") + len(body) + len(trailer(0))
     if length > LARGEST_TABLE_BYTES:
         raise InputError(
-            f"table: {length:,} bytes are more than the {LARGEST_TABLE_BYTES:,} that the hook reads;"
+            f"table: {length:,} bytes; the hook reads up to {LARGEST_TABLE_BYTES:,}:"
             " leave out users who submit no more"
         )
     top = header(length, head) + settings
@@ -381,7 +381,7 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
                 case [key, value]:
                     settings[key] = value
                 case _:
-                    raise ValueError(line)
+                    settings[line] = ""  # not as written: found out when compared
         except (ValueError, KeyError) as error:
             raise StateError(f"{where}:{number}: damaged: {line[:200]!r}") from error
     return Table(

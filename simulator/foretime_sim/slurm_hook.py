@@ -224,7 +224,7 @@ class LuaHook:
             lupa = importlib.import_module(_MODULES[lua_version])
         except ImportError as error:
             raise InputError(
-                f"lupa with Lua {lua_version} is needed to run the hook: pip install 'foretime[sim]'"
+                f"running the hook needs lupa with Lua {lua_version}: pip install 'foretime[sim]'"
             ) from error
         self.script = script or plugin_file("slurm/job_submit.lua")
         self._lua: Any = lupa.LuaRuntime(
