@@ -14,7 +14,7 @@ local PREFIX_BYTES = 256
 local SMALLEST_TABLE_BYTES = 100
 local MICRO = 1000000
 -- Slurm says "unset" and "no limit" with the two highest 32-bit numbers.
-local NO_VAL, INFINITE = 4294967294, 4294967295
+local NO_VAL = 4294967294
 local NO_VAL16 = 65534 -- the same for its 16-bit fields
 -- Beyond this t_req * A would no longer be exact in a Lua 5.1 number (2^53).
 local LONGEST_REQUEST_S = 4000000000
@@ -52,6 +52,8 @@ local function log(level, kind, text, ...)
     text = format("%s (and %d more since the last such line)", text, line.skipped)
   end
   line.at, line.skipped = now, 0
+  -- Names and damaged tables may hold anything.
+  text = string.gsub(sub(text, 1, 300), "[^ -~]", "?")
   -- Slurm's loggers take a format string.
   level("foretime: %s", text)
 end

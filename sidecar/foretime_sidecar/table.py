@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from os.path import commonpath
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -259,7 +260,7 @@ def table_bytes(table: Table) -> bytes:
     length = head + len(b"check 0123456789\n") + len(body) + len(trailer(0))
     if length > LARGEST_TABLE_BYTES:
         raise InputError(
-            f"table: {length:,} bytes are more than the {LARGEST_TABLE_BYTES:,} that the hook reads;"
+            f"table: {length:,} bytes; the hook reads up to {LARGEST_TABLE_BYTES:,}:"
             " leave out users who submit no more"
         )
     top = header(length, head) + settings
@@ -341,8 +342,8 @@ def parse_table(content: bytes, where: str = "table") -> Table:
     except InputError as error:
         raise StateError(f"{where}: damaged: {error}") from error
     if expected != content:
-        same = os.path.commonprefix([expected, content])
-        line = same.count(b"\n") + 1
+        same = commonpath([expected.decode("ascii"), text])
+        line = same.count("\n") + 1
         raise StateError(f"{where}:{line}: damaged: {lines[line - 1][:200]!r}")
     return table
 
@@ -380,7 +381,7 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
                 case [key, value]:
                     settings[key] = value
                 case _:
-                    raise ValueError(line)
+                    settings[line] = ""  # not as written: found out when compared
         except (ValueError, KeyError) as error:
             raise StateError(f"{where}:{number}: damaged: {line[:200]!r}") from error
     return Table(

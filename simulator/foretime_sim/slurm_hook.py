@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from foretime_estimators.errors import InputError
+
 from foretime_sim.plugin_files import plugin_file
 
 LUA_VERSIONS = ("5.1", "5.2", "5.3", "5.4", "luajit")
@@ -21,6 +22,7 @@ _MODULES = {
 }
 
 Value: TypeAlias = "int | float | str | bool"
+LuaObject: TypeAlias = Any  # lupa has no types
 Fields: TypeAlias = Mapping[str, Value]
 
 # Fields that Slurm's job_submit/lua reads from a request, and what an unset number reads as; of
@@ -222,7 +224,7 @@ class LuaHook:
             lupa = importlib.import_module(_MODULES[lua_version])
         except ImportError as error:
             raise InputError(
-                f"lupa with Lua {lua_version} is needed to run the hook: pip install 'foretime[sim]'"
+                f"running the hook needs lupa with Lua {lua_version}: pip install 'foretime[sim]'"
             ) from error
         self.script = script or plugin_file("slurm/job_submit.lua")
         self._lua: Any = lupa.LuaRuntime(
@@ -246,14 +248,14 @@ class LuaHook:
         if settings:
             self.configure(settings)
 
-    def _load_fake(self, lua_version: str) -> Any:
+    def _load_fake(self, lua_version: str) -> LuaObject:
         numbers = {
             name: 65534 if name in _UNSET_16_BIT.split() else unset
             for unset, names in _NUMBERS.items()
             for name in names.split()
         }
-        names = {name: True for name in _STRINGS.split()}
-        read_only = {name: True for name in _READ_ONLY.split()}
+        names = dict.fromkeys(_STRINGS.split(), True)
+        read_only = dict.fromkeys(_READ_ONLY.split(), True)
         table_from = self._lua.table_from
         # Slurm hands every number to Lua as a C double.
         to_number = self._lua.eval("function(value) return value + 0.0 end")
@@ -326,7 +328,7 @@ class LuaHook:
             self._modify(table_from(request), table_from(job), self._part_list(partitions), uid)
         )
 
-    def _part_list(self, partitions: Mapping[str, Fields]) -> Any:
+    def _part_list(self, partitions: Mapping[str, Fields]) -> LuaObject:
         if partitions is not self._partitions_from:
             table_from = self._lua.table_from
             self._partitions = self._fake.partitions(
