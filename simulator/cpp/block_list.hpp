@@ -35,9 +35,12 @@ class BlockList {
   const Entry& front() const { return *blocks_.front().begin(); }
 
   void insert(const Entry& entry) {
-    if (blocks_.empty()) blocks_.emplace_back();
     std::size_t at = find_block(entry);
-    if (at == blocks_.size()) --at;
+    if (blocks_.empty()) {
+      blocks_.emplace_back();
+    } else if (at == blocks_.size()) {
+      --at;
+    }
     if (blocks_[at].size == kCapacity) {
       split(at, entry);
       if (blocks_[at].last() < entry && at + 1 < blocks_.size()) ++at;

@@ -5,5 +5,10 @@
 
 NB_MODULE(_core, m) {
   m.doc() = "Native core of foretime_sim; private: use foretime_sim.engine.";
+#ifdef FORETIME_SANITIZED
+  m.attr("sanitized") = true;
+#else
+  m.attr("sanitized") = false;
+#endif
   foretime::register_engine(m);
 }

@@ -152,8 +152,8 @@ class Engine:
 
     Under the event order ``per-timestep``, `advance` up to t leaves out the scheduling pass at t,
     so that jobs submitted at t after a look at what had finished by then still take part in it;
-    under ``per-event``, where submissions come first, it leaves out every event at t. What is left out
-    happens as soon as the clock moves on, or on `settle`. So driving it from submission to
+    under ``per-event``, where submissions come first, it leaves out every event at t. What is left
+    out happens as soon as the clock moves on, or on `settle`. So driving it from submission to
     submission gives the very schedule of `simulate`.
 
     Not for use from two threads at once.

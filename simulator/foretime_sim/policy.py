@@ -140,7 +140,10 @@ class Policy:
         of the queue, its start as planned on t_req is noted and kept with the job. If it is still
         blocked at the head at a pass more than ``guard_s`` after that, then from that pass on,
         until it has started, plans and backfilling go by t_req alone. The deadline is no event of
-        its own: between two events nothing could start anyway.
+        its own: it takes effect at the first pass after it, which an arrival, a completion or an
+        expiry brings about. (Planning on t_req moves the shadow time later, so a pass at the
+        deadline itself could let a job in that waits for the next event; a real scheduler, too,
+        notices at its next pass.)
     """
 
     order: Order = Order.FCFS
