@@ -224,7 +224,7 @@ def replay(
         Policy(
             order=order,
             backfill=backfill,
-            guard_s=None if guard == "off" else parse_duration(guard, "--guard"),
+            guard_s=_guard(guard),
             event_order=event_order,
         ),
     )
@@ -275,6 +275,7 @@ def replay(
         options=options,
         comparison=comparison,
         hook=statistics.hook,
+        guard_activations=statistics.guard_activations,
         wall_clock_s=time.perf_counter() - began,
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
@@ -294,6 +295,13 @@ def replay(
         if not console.is_terminal:
             console = Console(width=WIDTH)
         console.print(render(result, classes_of=classes))
+
+
+def _guard(text: str) -> int | None:
+    """Read ``--guard``: off, 0, or a time; seconds."""
+    if text == "off":
+        return None
+    return 0 if text == "0" else parse_duration(text, "--guard")
 
 
 def _write_csv(result: ReplayResult, path: Path) -> None:
