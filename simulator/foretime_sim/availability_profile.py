@@ -118,7 +118,7 @@ class AvailabilityProfile:
         int or None
             Seconds; ``None`` if there never are so many for so long.
         """
-        self._check(from_time, duration, processors)
+        self._check(from_time, duration, processors, "from_time")
         return self._core.earliest_fit(from_time, duration, processors)
 
     def free_at(self, time: int) -> int:
@@ -157,8 +157,10 @@ class AvailabilityProfile:
         """
         return self._core.steps()
 
-    def _check(self, start: int, duration: int | None, processors: int) -> None:
-        _within("start", start, -LONGEST_S, LONGEST_S)
+    def _check(
+        self, start: int, duration: int | None, processors: int, start_name: str = "start"
+    ) -> None:
+        _within(start_name, start, -LONGEST_S, LONGEST_S)
         if duration is not None:
             _within("duration", duration, 0, LONGEST_S)
         _within("processors", processors, 0, self.capacity)

@@ -215,7 +215,7 @@ def test_the_past_is_left_out() -> None:
     [
         (lambda p: p.reserve(0, 1, 5), "processors is 5: it must be from 0 to 4"),
         (lambda p: p.reserve(0, -1, 1), "duration is -1"),
-        (lambda p: p.earliest_fit(2**60, 1, 1), "start is"),
+        (lambda p: p.earliest_fit(2**60, 1, 1), "from_time is"),
         (lambda p: p.advance(-1), "now is -1: it must be from 0"),
         (lambda _: AvailabilityProfile(0), "capacity is 0"),
     ],
