@@ -78,6 +78,7 @@ def replay(
         typer.Option(help="Generate a workload by this model in place of LOG."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many jobs to generate.")] = 5_000,
+    load: Annotated[float, typer.Option(help="Offered load of what is generated.")] = 0.7,
     processors: ProcessorsOption = None,
     log_format: FormatOption = None,
     columns: ColumnsOption = None,
@@ -200,7 +201,7 @@ def replay(
     if (log is None) == (generate is None):
         raise InputError("give a log, or --generate lublin2003, and not both")
     if log is None:
-        workload = lublin2003.generate(jobs, processors=processors or 256, seed=seed)
+        workload = lublin2003.generate(jobs, processors=processors or 256, seed=seed, load=load)
         notes = workload.notes
     else:
         workload, text = workload_of(log)
