@@ -7,6 +7,7 @@ table that the hook reads; the engine schedules. The clock and the scheduler alo
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -103,11 +104,20 @@ class ReplaySchedule:
 
 @dataclass(frozen=True, slots=True)
 class AdjustedStatistics:
-    """What went on in one adjusted run besides its schedule."""
+    """What went on in one adjusted run besides its scores.
+
+    Attributes
+    ----------
+    hook
+        What the hook did; ``None`` where it was not in the loop.
+    wait
+        Shape (jobs,), seconds, in the order of the repeat's workload.
+    guard_activations
+        Jobs for which the starvation guard became active.
+    """
 
     hook: HookStatistics | None
-    scheduled_time: Int64Array
-    killed_early: int
+    wait: Int64Array
     guard_activations: int
 
 
@@ -173,10 +183,8 @@ class Replay:
         )
         schedule = simulate(workload, self.policy, scheduled)
         judged = ReplaySchedule.of(workload, schedule, scheduled)
-        statistics = AdjustedStatistics(
-            None, scheduled, int(judged.killed.sum()), schedule.guard_activations
-        )
-        return judged, statistics
+        wait = schedule.start_time - workload.submit_time
+        return judged, AdjustedStatistics(None, wait, schedule.guard_activations)
 
     def _through_the_hook(
         self, workload: Workload, repeat: int
@@ -188,7 +196,7 @@ class Replay:
             except OSError as error:
                 raise StateError(f"{folder}: can't make it: {error.strerror}") from error
             return self._run(workload, folder)
-        with tempfile.TemporaryDirectory(prefix="foretime-replay-") as folder_name:
+        with tempfile.TemporaryDirectory(prefix="foretime-replay-", dir=_memory()) as folder_name:
             return self._run(workload, Path(folder_name))
 
     def _settings(self, folder: Path) -> Settings:
@@ -239,18 +247,14 @@ class Replay:
         )
         scheduled = slurm.scheduled_times()
         judged = ReplaySchedule.of(workload, schedule, scheduled)
-        statistics = AdjustedStatistics(
-            HookStatistics(
-                submissions=len(workload),
-                adjusted=slurm.adjusted_jobs,
-                errors=slurm.hook_errors,
-                table_generations=0 if latest is None else latest.generation,
-            ),
-            scheduled,
-            int(judged.killed.sum()),
-            schedule.guard_activations,
+        statistics = HookStatistics(
+            submissions=len(workload),
+            adjusted=slurm.adjusted_jobs,
+            errors=slurm.hook_errors,
+            table_generations=0 if latest is None else latest.generation,
         )
-        return judged, statistics
+        wait = schedule.start_time - workload.submit_time
+        return judged, AdjustedStatistics(statistics, wait, schedule.guard_activations)
 
     def _drive(self, workload: Workload, clock: int, slurm: MockSlurm, sidecar: Sidecar) -> None:
         """Submit every job at its time; poll whenever a table is due and something has finished."""
@@ -276,6 +280,12 @@ class Replay:
             sidecar.poll(max(slurm.now, next_poll))
 
 
+def _memory() -> str | None:
+    """Give a folder in memory where the machine has one: a replay's own files need no disk."""
+    folder = "/dev/shm"  # noqa: S108  # TemporaryDirectory makes a private folder inside
+    return folder if os.access(folder, os.W_OK) else None
+
+
 def oracle_share(scheme: str) -> float:
     """Share of the actual runtime in t_sched: 0 requested, 1 actual, a of ``blend:a`` (Tang eq. 3).
 
@@ -295,7 +305,7 @@ def oracle_share(scheme: str) -> float:
         share = -1.0
     if not 0 <= share <= 1:
         raise InputError(
-            f"unknown scheme {scheme!r}. Valid: {', '.join(SCHEMES)}, with a from 0 to 1 (blend:0.5)"
+            f"unknown scheme {scheme!r}. Valid: {', '.join(SCHEMES)}, a from 0 to 1 (blend:0.5)"
         )
     return share
 

@@ -6,7 +6,7 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,8 @@ from foretime_sim.metrics import (
     score,
     starved,
 )
-from foretime_sim.workload import Workload
+from foretime_sim.shortening import Shortening
+from foretime_sim.workload import Int64Array, Workload
 
 FEWEST_REPEATS = 3
 """Repeats from which on Student's interval is given; with fewer, a bootstrap over weeks."""
@@ -50,11 +51,20 @@ PAIRED_METRICS = {
 """What is told of the adjusted run's jobs against the same jobs in the baseline."""
 
 
+class AdjustedSchedule(ScheduleLike, Protocol):
+    """A schedule of the adjusted run: it also says what jobs were planned with."""
+
+    @property
+    def scheduled_time(self) -> Int64Array:
+        """Shape (jobs,): t_sched, seconds."""
+        ...
+
+
 class PairedRun(NamedTuple):
     """What a repeat gives back: both schedules of one workload, and what else is to be kept."""
 
     baseline: ScheduleLike
-    adjusted: ScheduleLike
+    adjusted: AdjustedSchedule
     statistics: object = None
 
 
@@ -72,6 +82,8 @@ class RepeatScores:
         Scores of the two runs.
     paired
         Each of `PAIRED_METRICS`.
+    shortening
+        How far t_sched lay below t_req, scored jobs only.
     baseline_classes, adjusted_classes
         What `scores_by_class` says of the two runs.
     baseline_wait_curve, adjusted_wait_curve
@@ -85,6 +97,7 @@ class RepeatScores:
     baseline: Scores
     adjusted: Scores
     paired: dict[str, int]
+    shortening: Shortening
     baseline_classes: pd.DataFrame
     adjusted_classes: pd.DataFrame
     baseline_wait_curve: Float64Array
@@ -267,6 +280,9 @@ def score_pair(
             "newly_starved_jobs": int((new_starved & ~old_starved).sum()),
             "largest_added_wait_s": max(0, int(added.max())),
         },
+        shortening=Shortening.of(
+            requested, pair.adjusted.scheduled_time[scored], workload.actual_runtime[scored]
+        ),
         baseline_classes=scores_by_class(workload, pair.baseline, classes, settings, span),
         adjusted_classes=scores_by_class(workload, pair.adjusted, classes, settings, span),
         baseline_wait_curve=np.quantile(old["wait"], WAIT_CURVE_SHARES, method="inverted_cdf"),

@@ -14,10 +14,10 @@ from foretime_sim.metrics import (
     ScheduleLike,
     ScoredSpan,
     ScoreSettings,
-    StartedFrom,
     job_metrics,
     starved,
 )
+from foretime_sim.schedule import StartedBy
 from foretime_sim.workload import Int64Array, Workload
 
 SIZES = ("very small", "small", "large", "very large")
@@ -95,7 +95,7 @@ def scores_by_class(
     scored = (span or ScoredSpan()).select(workload)
     values = job_metrics(workload, schedule, settings)
     counted = {
-        "backfilled_jobs": schedule.started_from == StartedFrom.BACKFILLED,
+        "backfilled_jobs": schedule.started_by == StartedBy.BACKFILLED,
         "outlived_jobs": schedule.outlived,
         "starved_jobs": starved(values["wait"], workload.requested_time, settings),
     }

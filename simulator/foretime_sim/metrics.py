@@ -16,6 +16,7 @@ import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
 from foretime_sim.machine_use import MachineUse
+from foretime_sim.schedule import StartedBy
 from foretime_sim.workload import Int64Array, Workload
 
 Float64Array = npt.NDArray[np.float64]
@@ -23,14 +24,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 DAY_S = 86_400
 WEEK_S = 7 * DAY_S
-
-
-class StartedFrom(enum.IntEnum):
-    """How a job came to start (the three ways of Tang 2010, figure 4c)."""
-
-    HEAD = 0
-    OUT_OF_ORDER = 1
-    BACKFILLED = 2
 
 
 class ScheduleLike(Protocol):
@@ -47,13 +40,13 @@ class ScheduleLike(Protocol):
         ...
 
     @property
-    def started_from(self) -> npt.NDArray[np.integer]:
-        """Codes of `StartedFrom`."""
+    def started_by(self) -> npt.NDArray[np.int8]:
+        """A `foretime_sim.schedule.StartedBy` for each job."""
         ...
 
     @property
     def outlived(self) -> BoolArray:
-        """True where the job still ran when its t_sched for the drain role was over."""
+        """True where the job ran longer than its t_sched."""
         ...
 
 
@@ -104,7 +97,7 @@ STATISTICS = {
     "p99": "p99",
     "p99_9": "p99.9",
     "max": "maximum",
-    "top_share": "share of the top jobs",
+    "top_share": "top share",
 }
 """What is said of the distribution of each of `JOB_METRICS`: their titles."""
 
@@ -130,7 +123,7 @@ def _metrics() -> dict[str, Metric]:
             )
         if name in ("bounded_slowdown", "turnaround_time"):
             key = f"{name}_weighted_mean" + ("_s" if unit == "s" else "")
-            listed.append(Metric(key, f"{title}, mean weighted by processors", unit))
+            listed.append(Metric(key, f"{title}, by processors", unit))
     listed += [
         Metric("makespan_s", "makespan", "s"),
         Metric("utilization_makespan", "utilization, makespan", "share", Direction.LARGER),
@@ -455,7 +448,7 @@ def score(
     last_submission = int(workload.submit_time[scored].max())
     last_end = int(schedule.end_time[scored].max())
     machine = MachineUse.of(workload, schedule.start_time, schedule.end_time)
-    ways = np.bincount(schedule.started_from[scored], minlength=len(StartedFrom))
+    ways = np.bincount(schedule.started_by[scored], minlength=max(StartedBy) + 1)
 
     def weighted_mean(name: str) -> float:
         return math.fsum(processors * values[name][scored]) / int(processors.sum())
@@ -470,9 +463,9 @@ def score(
         utilization_arrivals=machine.utilization(since, last_submission),
         loss_of_capacity=machine.loss_of_capacity(since, last_end),
         avoidable_loss_of_capacity=machine.avoidable_loss_of_capacity(since, last_end),
-        started_from_head_jobs=int(ways[StartedFrom.HEAD]),
-        started_out_of_order_jobs=int(ways[StartedFrom.OUT_OF_ORDER]),
-        backfilled_jobs=int(ways[StartedFrom.BACKFILLED]),
+        started_from_head_jobs=int(ways[StartedBy.HEAD]),
+        started_out_of_order_jobs=int(ways[StartedBy.OUT_OF_ORDER]),
+        backfilled_jobs=int(ways[StartedBy.BACKFILLED]),
         outlived_jobs=int(schedule.outlived[scored].sum()),
         killed_at_requested_jobs=int(((actual > requested) & (runtime >= requested)).sum()),
         killed_early_jobs=int((runtime < np.minimum(actual, requested)).sum()),

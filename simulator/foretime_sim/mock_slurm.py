@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from foretime_estimators.jobs import Ending
 from foretime_sim.engine import Engine, Moves
 from foretime_sim.policy import Policy
 from foretime_sim.schedule import Schedule
+from foretime_sim.slurm_hook import Fields, Value
 from foretime_sim.workload import Int64Array
 
 NO_VAL = 4294967294
@@ -48,34 +49,34 @@ class Mechanism(enum.Enum):
         return "rewrite-limit" if self is Mechanism.REWRITE_LIMIT else "time-min"
 
 
-class SubmitHook(Protocol):
-    """The scheduler's plugin, as the mock calls it."""
-
-    def submit(
-        self, job: Mapping[str, Any], partitions: Mapping[str, Mapping[str, Any]], uid: int
-    ) -> HookReply:
-        """Judge a submission."""
-
-    def modify(
-        self,
-        job: Mapping[str, Any],
-        record: Mapping[str, Any],
-        partitions: Mapping[str, Mapping[str, Any]],
-        uid: int,
-    ) -> HookReply:
-        """Judge a change of a job."""
-
-
 class HookReply(Protocol):
     """What the plugin decided."""
 
     @property
-    def return_code(self) -> int:
-        """Slurm's code; 0 accepts."""
+    def code(self) -> int:
+        """Slurm's return code; 0 accepts."""
 
     @property
-    def changed(self) -> Mapping[str, Any]:
+    def changes(self) -> Mapping[str, Value]:
         """Fields that it set."""
+
+    @property
+    def log(self) -> Sequence[str]:
+        """Lines that it wrote, each beginning with its level."""
+
+
+class SubmitHook(Protocol):
+    """The scheduler's plugin, as the mock calls it; see `foretime_sim.slurm_hook.LuaHook`."""
+
+    def submit(
+        self, job: Fields, partitions: Mapping[str, Fields], uid: int, now: int
+    ) -> HookReply:
+        """Judge a submission."""
+
+    def modify(
+        self, request: Fields, job: Fields, partitions: Mapping[str, Fields], uid: int, now: int
+    ) -> HookReply:
+        """Judge a change of a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,15 @@ class MockSlurm:
         The job_submit plugin; ``None`` runs without one.
     start_time
         The clock's first reading, epoch seconds.
+
+    Attributes
+    ----------
+    now
+        The clock, epoch seconds.
+    adjusted_jobs
+        Jobs submitted so far that the scheduler plans with less than t_req.
+    hook_errors
+        Error lines that the hook has written.
     """
 
     def __init__(
@@ -199,7 +209,7 @@ class MockSlurm:
         self._engine = Engine(setup.processors, policy, start_time)
         self._jobs: list[_Job] = []
         self._uids: dict[str, int] = {}
-        self._partitions: dict[str, dict[str, Any]] = {}
+        self._partitions: dict[str, dict[str, Value]] = {}
         self._partition(_DEFAULT_PARTITION)
         for name in setup.max_time_min:
             self._partition(name)
@@ -207,6 +217,8 @@ class MockSlurm:
         self._ended: list[int] = []
         self._end_times: list[int] = []
         self.now = start_time
+        self.hook_errors = 0
+        self.adjusted_jobs = 0
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -281,6 +293,7 @@ class MockSlurm:
         )
         self._jobs.append(job)
         self._planned.append(planned)
+        self.adjusted_jobs += planned < limit
         return index + _FIRST_JOB_ID
 
     def _accepted(self, submission: Submission) -> _Job:
@@ -292,42 +305,45 @@ class MockSlurm:
             )
         partition = submission.slurm_partition or _DEFAULT_PARTITION
         limit_min = _minutes(submission.requested_time)
-        if limit_min > self._partition(partition)["max_time"]:
+        if limit_min > int(self._partition(partition)["max_time"]):
             raise SchedulerError("Requested time limit is invalid (missing or exceeds some limit)")
         job = _Job(submission, self.now, limit_min, comment=submission.comment or "")
         if submission.time_min is not None:
             job.time_min_min = _minutes(submission.time_min)
         if self._hook is not None:
             user = submission.user or "nobody"
-            description: dict[str, Any] = {
+            uid = self._uid(user)
+            description: dict[str, Value] = {
                 "user_name": user,
-                "user_id": self._uid(user),
-                "account": submission.account,
-                "partition": submission.slurm_partition,
+                "user_id": uid,
                 "time_limit": limit_min,
                 "min_cpus": submission.processors,
                 "num_tasks": submission.processors,
-                "het_job_offset": NO_VAL,
             }
+            if submission.account is not None:
+                description["account"] = submission.account
+            if submission.slurm_partition is not None:
+                description["partition"] = submission.slurm_partition
             if job.time_min_min:
                 description["time_min"] = job.time_min_min
             if submission.comment is not None:
                 description["comment"] = submission.comment
-            reply = self._hook.submit(description, self._partitions, description["user_id"])
-            if reply.return_code != 0:
-                raise SchedulerError(f"job_submit/lua rejected the job: {reply.return_code}")
-            self._apply(job, reply.changed)
+            reply = self._hook.submit(description, self._partitions, uid, self.now)
+            self._count_errors(reply)
+            if reply.code != 0:
+                raise SchedulerError(f"job_submit/lua rejected the job: {reply.code}")
+            self._apply(job, reply.changes)
         return job
 
     @staticmethod
-    def _apply(job: _Job, changed: Mapping[str, Any]) -> None:
-        for name, value in changed.items():
+    def _apply(job: _Job, changes: Mapping[str, Value]) -> None:
+        for name, value in changes.items():
             if name == "time_min":
                 job.time_min_min = 0 if value in (0, NO_VAL) else int(value)
             elif name == "time_limit":
                 job.time_limit_min = int(value)
             elif name == "admin_comment":
-                job.admin_comment = value or ""
+                job.admin_comment = str(value)
             else:
                 raise InputError(f"the hook set {name}, which a replay has no use for")
 
@@ -360,28 +376,41 @@ class MockSlurm:
         minutes = _minutes(time_limit)
         if uid and minutes > job.time_limit_min:
             raise SchedulerError("Access/permission denied")
-        changed: Mapping[str, Any] = {}
+        changes: Mapping[str, Value] = {}
         if self._hook is not None:
-            record = {
-                "time_limit": job.time_limit_min,
-                "time_min": job.time_min_min or NO_VAL,
-                "admin_comment": job.admin_comment,
-                "comment": job.comment,
-                "user_name": job.submission.user,
-                "account": job.submission.account,
-                "partition": job.submission.slurm_partition or _DEFAULT_PARTITION,
-            }
-            description = {"time_limit": minutes, "het_job_offset": NO_VAL}
-            reply = self._hook.modify(description, record, self._partitions, uid)
-            if reply.return_code != 0:
-                raise SchedulerError(f"job_submit/lua rejected the change: {reply.return_code}")
-            changed = reply.changed
-        time_min_min = int(changed.get("time_min", job.time_min_min))
+            reply = self._hook.modify(
+                {"time_limit": minutes}, self._record(job), self._partitions, uid, self.now
+            )
+            self._count_errors(reply)
+            if reply.code != 0:
+                raise SchedulerError(f"job_submit/lua rejected the change: {reply.code}")
+            changes = reply.changes
+        time_min_min = int(changes.get("time_min", job.time_min_min))
         if time_min_min > minutes:
             raise SchedulerError("Requested time limit is invalid (below time_min)")
         job.time_limit_min, job.time_min_min = minutes, time_min_min
         job.kill_limit = time_limit
         self._replan(job_id, job)
+
+    def _record(self, job: _Job) -> dict[str, Value]:
+        """Give a job as `slurm_job_modify` is shown it."""
+        submission = job.submission
+        record: dict[str, Value] = {
+            "time_limit": job.time_limit_min,
+            "time_min": job.time_min_min or NO_VAL,
+            "admin_comment": job.admin_comment,
+            "comment": job.comment,
+            "min_cpus": submission.processors,
+            "partition": submission.slurm_partition or _DEFAULT_PARTITION,
+        }
+        if submission.user is not None:
+            record["user_name"] = submission.user
+        if submission.account is not None:
+            record["account"] = submission.account
+        return record
+
+    def _count_errors(self, reply: HookReply) -> None:
+        self.hook_errors += sum(line.startswith("error") for line in reply.log)
 
     def _replan(self, job_id: int, job: _Job) -> None:
         planned = job.time_min_min * _MINUTE if job.time_min_min else job.kill_limit
@@ -494,11 +523,14 @@ class MockSlurm:
         }
 
     def _sacct(self, options: Sequence[str]) -> list[dict[str, Any]]:
-        since = 0
+        since, until = 0, self.now
         for option in options:
             if option.startswith("--starttime=uts"):
                 since = int(option.removeprefix("--starttime=uts"))
-        return [self._accounted(i) for i in self._ended[bisect_left(self._end_times, since) :]]
+            elif option.startswith("--endtime=uts"):
+                until = int(option.removeprefix("--endtime=uts"))
+        first, last = bisect_left(self._end_times, since), bisect_right(self._end_times, until)
+        return [self._accounted(index) for index in self._ended[first:last]]
 
     def _accounted(self, index: int) -> dict[str, Any]:
         job = self._jobs[index]
@@ -536,7 +568,7 @@ class MockSlurm:
     def _uid(self, user: str) -> int:
         return self._uids.setdefault(user, _FIRST_UID + len(self._uids))
 
-    def _partition(self, name: str) -> dict[str, Any]:
+    def _partition(self, name: str) -> dict[str, Value]:
         known = self._partitions.get(name)
         if known is None:
             known = {
@@ -545,7 +577,8 @@ class MockSlurm:
                 "default_time": NO_VAL,
                 "flag_default": 1 if name == _DEFAULT_PARTITION else 0,
             }
-            self._partitions[name] = known
+            # The hook converts a mapping of partitions once, so a new one is another mapping.
+            self._partitions = {**self._partitions, name: known}
         return known
 
     def _job(self, job_id: str) -> _Job:

@@ -206,3 +206,26 @@ class Workload:
             return f"day {time / 86_400:.1f}"
         date = datetime.datetime.fromtimestamp(self.unix_start_time + time, datetime.UTC)
         return date.strftime("%Y-%m-%d %H:%M")
+
+    def jittered(self, rng: np.random.Generator, jitter_s: int = 60) -> Workload:
+        """Give the workload with every submission moved by up to so many seconds, sorted again.
+
+        Each job moves by a whole number of seconds drawn evenly from -jitter_s to jitter_s, but
+        not to before the log's start; ties keep the order that the jobs had. With requested times
+        EASY is chaotic, so a result is a mean over such copies.
+
+        Raises
+        ------
+        InputError
+            If ``jitter_s`` is negative.
+        """
+        if jitter_s < 0:
+            raise InputError(f"a jitter of {jitter_s} s; give 0 or more")
+        moved = self.submit_time + rng.integers(-jitter_s, jitter_s + 1, size=len(self))
+        submit_time = np.maximum(moved, 0)
+        order = np.argsort(submit_time, kind="stable").astype(np.int64)
+        return replace(self.take(order), submit_time=submit_time[order])
+
+    def shuffled_ties(self, rng: np.random.Generator) -> Workload:
+        """Give the workload with jobs submitted in the same second in a random order."""
+        return self.take(np.lexsort((rng.random(len(self)), self.submit_time)).astype(np.int64))

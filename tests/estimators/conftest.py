@@ -6,7 +6,6 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 
 

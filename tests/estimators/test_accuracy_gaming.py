@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-
 from foretime_estimators.accuracy import AccuracyModel, AccuracySettings, Scheme
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 
@@ -156,12 +155,18 @@ def test_an_honest_user_gets_an_adjustment(model: AccuracyModel, finished: Finis
 
 
 @pytest.mark.parametrize(
-    "switched_off", ["weigh_by_processor_time", "imagined_job", "within_largest_job"]
+    "weakened",
+    [replace(PRODUCTION, weigh_by_processor_time=False), replace(PRODUCTION, imagined_job=False)],
 )
-def test_each_defence_is_needed(finished: Finished, switched_off: str) -> None:
-    model = AccuracyModel(replace(PRODUCTION, **{switched_off: False}))
-    if switched_off == "within_largest_job":
-        learn(model, [finished(12 * HOUR_S) for _ in range(200)])
-    else:
-        learn(model, [finished(60, processors=1_000) for _ in range(50)])
+def test_weights_and_the_imagined_job_are_needed(
+    finished: Finished, weakened: AccuracySettings
+) -> None:
+    model = AccuracyModel(weakened)
+    learn(model, [finished(60, processors=1_000) for _ in range(50)])
+    assert model.scheduled_time(wanted(1_000)) < REQUEST_S
+
+
+def test_the_limit_to_the_largest_job_is_needed(finished: Finished) -> None:
+    model = AccuracyModel(replace(PRODUCTION, within_largest_job=False))
+    learn(model, [finished(12 * HOUR_S) for _ in range(200)])
     assert model.scheduled_time(wanted(1_000)) < REQUEST_S

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
-
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.checks import CHECKS, Check, predictions
 from foretime_estimators.errors import InputError, StateError
@@ -28,10 +28,10 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def history() -> list[FinishedJob]:
-    """Two hundred jobs of every ending, overlapping in time, with users, projects, arrays."""
+    """Jobs of every ending, overlapping in time, with users, projects, arrays."""
     draw = random.Random(7)
     jobs = []
-    for number in range(200):
+    for number in range(201):
         submit_time = 10_000 + 500 * number + draw.randrange(400)
         ending = draw.choice([*Ending, Ending.COMPLETED, Ending.COMPLETED, Ending.COMPLETED])
         requested_time = draw.choice([30, 600, 3_600, 20_000, 100_000])
@@ -199,11 +199,9 @@ def test_states_of_others_are_refused(finished: Finished) -> None:
             parse_estimator(name).restore(last_two.state())
 
 
-def test_every_estimator_is_documented(repository: object) -> None:
-    from pathlib import Path
-
-    text = (Path(str(repository)) / "docs" / "estimators.md").read_text()
+def test_every_estimator_is_documented(repository: Path) -> None:
+    text = (repository / "docs" / "estimators.md").read_text()
     for entry in ESTIMATORS:
         assert f"`{entry.spelling}`" in text, f"docs/estimators.md lacks {entry.spelling}"
-    for setting in AccuracySettings.__dataclass_fields__:
-        assert f"`{setting}`" in text, f"docs/estimators.md lacks the setting {setting}"
+    for setting in fields(AccuracySettings):
+        assert f"`{setting.name}`" in text, f"docs/estimators.md lacks setting {setting.name}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
+from foretime_estimators.order_statistics import BLOCK_LENGTH, OrderStatistics
 from hypothesis import given
 from hypothesis import strategies as st
-
-from foretime_estimators.order_statistics import BLOCK_LENGTH, OrderStatistics
 
 
 def plainly(entries: list[tuple[int, int]], target: int) -> int | None:

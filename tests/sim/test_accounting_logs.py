@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
@@ -42,7 +43,7 @@ def sacct(*rows: str) -> JobLog:
 
 
 def ending(log: JobLog, job: int = 0) -> Ending | None:
-    return None if log.endings.mask[job] else ENDINGS[int(log.endings.data[job])]
+    return None if np.ma.getmaskarray(log.endings)[job] else ENDINGS[int(log.endings.data[job])]
 
 
 def test_reads_a_job() -> None:
@@ -83,12 +84,12 @@ def test_states(state: str, start: str, expected: Ending | None) -> None:
     log = sacct(row(state=state, start=start))
     assert ending(log) is expected
     if expected in (None, Ending.NEVER_STARTED):
-        assert log.runtime.mask[0]
+        assert np.ma.getmaskarray(log.runtime)[0]
 
 
 @pytest.mark.parametrize("limit", ["UNLIMITED", "Partition_Limit", ""])
 def test_no_limit(limit: str) -> None:
-    assert sacct(row(limit=limit)).requested_time.mask[0]
+    assert np.ma.getmaskarray(sacct(row(limit=limit)).requested_time)[0]
 
 
 def test_errors_are_located() -> None:

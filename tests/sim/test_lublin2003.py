@@ -59,8 +59,8 @@ def test_larger_jobs_run_longer() -> None:
 def test_arrivals_follow_the_daily_cycle() -> None:
     cycle = MODEL.daily_cycle()
     assert cycle.mean() == pytest.approx(1)
-    arrivals = MODEL.arrivals(100_000, np.random.default_rng(4), span_s=200 * 86_400)
-    assert arrivals[-1] == pytest.approx(200 * 86_400, abs=2)
+    arrivals = MODEL.arrivals(300_000, np.random.default_rng(4), span_s=1_000 * 86_400)
+    assert arrivals[-1] == pytest.approx(1_000 * 86_400, abs=2)
     found = np.bincount((arrivals % 86_400) // 1_800, minlength=48) / len(arrivals) * 48
     assert np.corrcoef(found, cycle)[0, 1] > 0.98
     assert 24 <= int(np.argmax(cycle)) <= 32  # the peak is in the afternoon

@@ -9,6 +9,7 @@ from fractions import Fraction
 from random import Random
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim.machine_use import MachineUse
@@ -19,11 +20,11 @@ from foretime_sim.metrics import (
     Distribution,
     ScoredSpan,
     ScoreSettings,
-    StartedFrom,
     job_metrics,
     score,
     scored_span,
 )
+from foretime_sim.schedule import StartedBy
 from foretime_sim.workload import Int64Array, Workload
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +36,7 @@ class Times:
 
     start_time: Int64Array
     end_time: Int64Array
-    started_from: Int64Array
+    started_by: npt.NDArray[np.int8]
     outlived: BoolArray
 
 
@@ -69,12 +70,15 @@ def by_hand() -> tuple[Workload, Times]:
     schedule = Times(
         start_time=column(0, 10, 2, 20, 30),
         end_time=column(10, 20, 7, 20, 80),
-        started_from=column(
-            StartedFrom.HEAD,
-            StartedFrom.HEAD,
-            StartedFrom.BACKFILLED,
-            StartedFrom.OUT_OF_ORDER,
-            StartedFrom.HEAD,
+        started_by=np.array(
+            [
+                StartedBy.HEAD,
+                StartedBy.HEAD,
+                StartedBy.BACKFILLED,
+                StartedBy.OUT_OF_ORDER,
+                StartedBy.HEAD,
+            ],
+            dtype=np.int8,
         ),
         outlived=np.array([False, False, False, False, True]),
     )
@@ -202,7 +206,7 @@ def test_a_schedule_that_cannot_be_is_refused(field: str, value: Int64Array, say
     wrong = Times(
         start_time=value if field == "start_time" else schedule.start_time,
         end_time=value if field == "end_time" else schedule.end_time,
-        started_from=schedule.started_from,
+        started_by=schedule.started_by,
         outlived=schedule.outlived,
     )
     with pytest.raises(InputError, match=says):
@@ -262,7 +266,7 @@ def runs(draw: st.DrawFn) -> tuple[Workload, Times]:
                 st.integers(0, 20),  # actual runtime
                 st.integers(1, 20),  # requested time
                 st.integers(1, 5),  # processors
-                st.integers(0, 2),  # started from
+                st.integers(1, 3),  # started by
                 st.booleans(),  # outlived
             ),
             min_size=1,
@@ -270,7 +274,7 @@ def runs(draw: st.DrawFn) -> tuple[Workload, Times]:
         )
     )
     jobs.sort(key=lambda job: job[0])
-    submit, wait, actual, requested, processors, started_from, outlived = (
+    submit, wait, actual, requested, processors, started_by, outlived = (
         np.array(values, dtype=np.int64) for values in zip(*jobs, strict=True)
     )
     start = submit + wait
@@ -289,7 +293,7 @@ def runs(draw: st.DrawFn) -> tuple[Workload, Times]:
         actual_runtime=actual,
         requested_time=requested,
     )
-    return workload, Times(start, end, started_from, outlived.astype(np.bool_))
+    return workload, Times(start, end, started_by.astype(np.int8), outlived.astype(np.bool_))
 
 
 @given(runs())
@@ -385,7 +389,7 @@ def test_the_order_of_the_jobs_does_not_matter(run: tuple[Workload, Times], rand
     other = Times(
         schedule.start_time[shuffled],
         schedule.end_time[shuffled],
-        schedule.started_from[shuffled],
+        schedule.started_by[shuffled],
         schedule.outlived[shuffled],
     )
     assert score(workload.take(shuffled), other) == score(workload, schedule)

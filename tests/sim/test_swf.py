@@ -81,7 +81,7 @@ def test_reads_fields_and_header() -> None:
     log = parse_swf(HEADER + LINE + "\n", source="folder/KTH.swf.gz")
     assert (log.name, log.machine_processors, log.unix_start_time) == ("KTH", 338, 843480031)
     assert log.runtime[0] == 100
-    assert log.used_memory.mask[0]
+    assert np.ma.getmaskarray(log.used_memory)[0]
     assert log.users is not None
     assert log.users.get(0) == "user7"
     assert log.queues is not None

@@ -10,7 +10,6 @@ import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.lublin2003 import generate
-from foretime_sim.perturbation import jittered, shuffled_ties
 from foretime_sim.swf import format_swf, parse_swf
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ WORKLOAD = generate(300, processors=16, seed=3)
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 120))
 def test_jitter_moves_each_job_a_little(seed: int, seconds: int) -> None:
-    moved = jittered(WORKLOAD, np.random.default_rng(seed), seconds)
+    moved = WORKLOAD.jittered(np.random.default_rng(seed), seconds)
     assert (np.diff(moved.submit_time) >= 0).all()
     back = np.argsort(moved.job_id)
     assert np.array_equal(moved.job_id[back], WORKLOAD.job_id)
@@ -31,9 +30,14 @@ def test_jitter_moves_each_job_a_little(seed: int, seconds: int) -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_shuffled_ties_only_swaps_ties(seed: int) -> None:
     tied = replace(WORKLOAD, submit_time=WORKLOAD.submit_time // 86_400)
-    shuffled = shuffled_ties(tied, np.random.default_rng(seed))
+    shuffled = tied.shuffled_ties(np.random.default_rng(seed))
     assert np.array_equal(shuffled.submit_time, tied.submit_time)
     assert np.array_equal(np.sort(shuffled.job_id), tied.job_id)
+
+
+def test_negative_jitter_is_refused() -> None:
+    with pytest.raises(InputError, match="jitter of -1 s"):
+        WORKLOAD.jittered(np.random.default_rng(0), -1)
 
 
 def test_split_and_head() -> None:

@@ -11,7 +11,7 @@ import typer
 from foretime_estimators.errors import InputError
 from foretime_sim import lublin2003
 from foretime_sim.accounting import parse_duration
-from foretime_sim.description import QUANTILES, Description, Distribution, describe
+from foretime_sim.description import QUANTILES, Description, describe
 from foretime_sim.filters import FilterReport, Filters, MissingRequest, workload_of_log
 from foretime_sim.job_log import count_jobs, log_of_workload
 from foretime_sim.log_files import LogFormat, read_log
@@ -196,18 +196,19 @@ def _facts(description: Description) -> Table:
 
 
 def _distributions(description: Description) -> Table:
-    """Lay out the distributions, a row each."""
-    table = Table()
-    table.add_column("")
-    for heading in ("mean", *(f"p{round(q * 100)}" for q in QUANTILES), "max"):
+    """Lay out the distributions, a column each."""
+    table = Table("")
+    columns: list[list[str]] = []
+    for heading, values, form in (
+        ("processors", description.size, ",.0f"),
+        ("runtime, s", description.runtime_s, ",.0f"),
+        ("requested, s", description.requested_time_s, ",.0f"),
+        ("R = runtime/requested", description.accuracy, ".3f"),
+    ):
         table.add_column(heading, justify="right")
-
-    def row(name: str, values: Distribution, form: str) -> None:
         numbers = (values.mean, *values.quantiles, values.maximum)
-        table.add_row(name, *(format(number, form) for number in numbers))
-
-    row("processors", description.size, ",.0f")
-    row("runtime, s", description.runtime_s, ",.0f")
-    row("requested time, s", description.requested_time_s, ",.0f")
-    row("R = runtime/requested", description.accuracy, ".3f")
+        columns.append([format(number, form) for number in numbers])
+    names = ("mean", *(f"p{round(q * 100)}" for q in QUANTILES), "max")
+    for name, *cells in zip(names, *columns, strict=True):
+        table.add_row(name, *cells)
     return table

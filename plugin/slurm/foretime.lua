@@ -1,0 +1,666 @@
+-- Foretime's hook for Slurm's job_submit/lua plugin: plans jobs with how long they really take.
+--
+-- A site's own job_submit.lua loads this file and calls it in one line:
+--
+--     local loaded, foretime = pcall(dofile, "/etc/slurm/foretime.lua")
+--     ...
+--     if loaded then foretime.submit(job_desc, part_list, submit_uid) end
+--
+-- It reads one file, the table (TABLE.md), and nothing else. It never raises an error, rejects a
+-- job or returns a value; on any doubt the job goes through untouched. Lua 5.1 to 5.4 and LuaJIT.
+
+local FORMAT = "1"
+local PREFIX_BYTES = 256
+local SMALLEST_TABLE_BYTES = 100
+local MICRO = 1000000
+-- Slurm says "unset" and "no limit" with the two highest 32-bit numbers.
+local NO_VAL = 4294967294
+local NO_VAL16 = 65534 -- the same for its 16-bit fields
+-- Beyond this t_req * A would no longer be exact in a Lua 5.1 number (2^53).
+local LONGEST_REQUEST_S = 4000000000
+-- A clock may be set back; a table from further in the future than this isn't believed.
+local CLOCK_TOLERANCE_S = 3600
+local RETRY_FAULTY_S = 60
+local MOST_CACHED = 100000
+local ENOENT, EPERM, EACCES, ETXTBSY, EROFS = 2, 1, 13, 26, 30
+
+local byte, find, format, match, sub = string.byte, string.find, string.format, string.match,
+  string.sub
+local floor, fmod, max, min = math.floor, math.fmod, math.max, math.min
+
+local foretime = {}
+
+local config      -- what the site chose
+local cached      -- the table as last read, valid or not
+local log_lines   -- when a kind of line was last written, and how many were not since
+
+-- Logging -------------------------------------------------------------------------------------
+
+local function log(level, kind, text, ...)
+  local line = log_lines[kind]
+  if not line then
+    line = { skipped = 0 }
+    log_lines[kind] = line
+  end
+  local now = os.time()
+  if line.at and now >= line.at and now - line.at < config.log_interval_s then
+    line.skipped = line.skipped + 1
+    return
+  end
+  text = format(text, ...)
+  if line.skipped > 0 then
+    text = format("%s (and %d more since the last such line)", text, line.skipped)
+  end
+  line.at, line.skipped = now, 0
+  -- Names and damaged tables may hold anything.
+  text = string.gsub(sub(text, 1, 300), "[^ -~]", "?")
+  -- Slurm's loggers take a format string.
+  level("foretime: %s", text)
+end
+
+-- Reading the table ---------------------------------------------------------------------------
+
+-- A polynomial over the bytes, modulo the largest prime below 2^32; exact in every Lua.
+local function check(text)
+  local sum = 1
+  for i = 1, #text do
+    sum = (sum * 65599 + byte(text, i)) % 4294967291
+  end
+  return sum
+end
+
+local function percent(character)
+  return format("%%%02X", byte(character))
+end
+
+local function encode(name)
+  return (string.gsub(name, "[^A-Za-z0-9._-]", percent))
+end
+
+-- Opening a FIFO for reading alone would block slurmctld until somebody writes into it; opening
+-- it for reading and writing does not, and it then shows itself by refusing to seek. A file that
+-- we may only read can't be tested in this way: its folder must belong to who we trust.
+local function open_file(path)
+  local file, message, code = io.open(path, "r+")
+  if not file and (code == EACCES or code == EROFS or code == EPERM or code == ETXTBSY) then
+    file, message = io.open(path, "r")
+  end
+  return file, message
+end
+
+local function disabled()
+  local path = config.disable_file
+  if not path then
+    return false
+  end
+  local file, _, code = io.open(path, "r+")
+  if file then
+    file:close()
+    return true
+  end
+  return code ~= ENOENT -- there but not ours to open, or not to be told: off is the safe answer
+end
+
+local function set_of(text)
+  local set = {}
+  for word in string.gmatch(text, "[^,]+") do
+    set[word] = true
+  end
+  return set
+end
+
+local choices = {
+  scheme = { user = true, project = true, combined = true },
+  mechanism = { ["time-min"] = true, ["rewrite-limit"] = true },
+  user_time_min = { raise = true, keep = true, clear = true },
+}
+
+local function micro(text)
+  local whole, fraction = match(text, "^([01])%.(%d%d%d%d%d%d)$")
+  local value = whole and tonumber(whole) * MICRO + tonumber(fraction)
+  return value and value <= MICRO and value or nil
+end
+
+local parsers = {
+  mode = function(text) return match(text, "^%l+$") end,
+  scheme = function(text) return choices.scheme[text] and text end,
+  mechanism = function(text) return choices.mechanism[text] and text end,
+  user_time_min = function(text) return choices.user_time_min[text] and text end,
+  minimum_adjustment = micro,
+  minimum_scheduled_time_s = function(text) return match(text, "^%d+$") and tonumber(text) end,
+  rounding_s = function(text)
+    local value = match(text, "^%d+$") and tonumber(text)
+    return value and value >= 1 and value or nil
+  end,
+  requested_time_bounds_s = function(text)
+    local bounds = {}
+    if text == "-" then
+      return bounds
+    end
+    for word in string.gmatch(text, "[^,]+") do
+      bounds[#bounds + 1] = tonumber(word)
+    end
+    return bounds
+  end,
+}
+
+local repeated = {
+  leave = function(settings, text)
+    local kind, name = match(text, "^(%S+) (%S+)$")
+    if not settings.leave[kind] then
+      return nil
+    end
+    settings.leave[kind][name] = true
+    return true
+  end,
+  reservation = function(settings, text)
+    local start, stop, partitions = match(text, "^(%d+) (%d+) (%S+)$")
+    if not start then
+      return nil
+    end
+    settings.reservations[#settings.reservations + 1] = {
+      start = tonumber(start),
+      stop = tonumber(stop),
+      partitions = partitions ~= "*" and set_of(partitions) or nil,
+    }
+    return true
+  end,
+}
+
+-- The settings between the first line and the first bucket, or nil and what is wrong.
+local function parse_settings(text)
+  local settings = {
+    leave = { user = {}, account = {}, slurm_partition = {}, qos = {} },
+    reservations = {},
+  }
+  for line in string.gmatch(text, "([^\n]*)\n") do
+    local key, value = match(line, "^(%S+) (.+)$")
+    if repeated[key] then
+      if not repeated[key](settings, value) then
+        return nil, "a setting that can't be read: " .. line
+      end
+    elseif parsers[key] and settings[key] == nil then
+      settings[key] = parsers[key](value)
+      if not settings[key] then
+        return nil, "a setting that can't be read: " .. line
+      end
+    else
+      return nil, "a setting that this hook doesn't know: " .. line
+    end
+  end
+  for key in pairs(parsers) do
+    if settings[key] == nil then
+      return nil, "no setting " .. key
+    end
+  end
+  return settings
+end
+
+-- Everything but the rows is checked here; a bucket of rows is when a job needs it.
+local function parse(data)
+  local line = match(data, "^([^\n]*)\n")
+  local version = line and match(line, "^foretime%-table (%S+) ")
+  if not version then
+    return nil, "not a Foretime table"
+  end
+  if version ~= FORMAT then
+    return nil, "a table of version " .. version .. ", this hook reads " .. FORMAT
+  end
+  local generation, length, head, written, valid, buckets = match(line,
+    "^foretime%-table %S+ generation=(%d+) length=(%d+) head=(%d+) written=(%d+) valid=(%d+)"
+      .. " buckets=(%d+)$")
+  if not generation then
+    return nil, "its first line can't be read"
+  end
+  local trailer = format("end generation=%s length=%s\n", generation, length)
+  if tonumber(length) ~= #data or sub(data, -#trailer) ~= trailer then
+    return nil, "cut short or not of one piece"
+  end
+  head, buckets = tonumber(head), tonumber(buckets)
+  local sum = match(sub(data, head + 1, head + 17), "^check (%d%d%d%d%d%d%d%d%d%d)\n$")
+  if not sum or tonumber(sum) ~= check(sub(data, 1, head)) then
+    return nil, "its settings are damaged"
+  end
+  local settings, problem = parse_settings(sub(data, #line + 2, head))
+  if not settings then
+    return nil, problem
+  end
+  settings.generation = generation
+  settings.written, settings.valid = tonumber(written), tonumber(valid)
+  settings.data, settings.buckets = data, buckets
+  settings.rows_end = #data - #trailer
+  settings.cache, settings.cached = {}, 0
+  return settings
+end
+
+-- Reads the table anew if it has changed; its first line differs in every generation.
+local function read_table(now)
+  if not config.table then
+    return nil, "no table is configured"
+  end
+  local file, message = open_file(config.table)
+  if not file then
+    cached = nil
+    return nil, message
+  end
+  local size = file:seek("end")
+  if not size or size < SMALLEST_TABLE_BYTES or size > config.largest_table_bytes then
+    file:close()
+    cached = nil
+    return nil, "not a table, or one over largest_table_bytes"
+  end
+  file:seek("set", 0)
+  local prefix = file:read(PREFIX_BYTES)
+  if cached and cached.prefix == prefix and cached.size == size
+    and (not cached.fault or now - cached.read_at < RETRY_FAULTY_S) then
+    file:close()
+    return cached.table, cached.fault
+  end
+  -- A rename meanwhile doesn't matter: this is still the file that the prefix came from.
+  file:seek("set", 0)
+  local data = file:read(size)
+  file:close()
+  local result, fault
+  if data and sub(data, 1, PREFIX_BYTES) == prefix then
+    result, fault = parse(data)
+  else
+    fault = "it changed while it was read"
+  end
+  cached = { prefix = prefix, size = size, table = result, fault = fault, read_at = now }
+  return result, fault
+end
+
+-- The table if jobs may be planned with it now, else nil and why not.
+local function usable_table(now)
+  if disabled() then
+    return nil
+  end
+  local result, problem = read_table(now)
+  if result and now > result.valid then
+    result, problem = nil, "out of date"
+  elseif result and result.written > now + CLOCK_TOLERANCE_S then
+    result, problem = nil, "written in the future: has a clock been set?"
+  end
+  if not result then
+    log(slurm.log_info, "table", "jobs are left alone: table %s: %s", config.table or "-",
+      tostring(problem))
+  elseif result.mode ~= "observe" and result.mode ~= "enforce" then
+    return nil
+  end
+  return result
+end
+
+-- A row: its adjustment in millionths and the largest job (processor-seconds) that it applies to,
+-- nil for any; false where the table has no such row, nil if the table is damaged there.
+-- The bucket's check covers the absence of a row as well as its value.
+local function find_row(t, name, row)
+  local tag = format("#%06d ", check(name) % t.buckets)
+  local start = find(t.data, tag, 1, true)
+  local line_end = start and find(t.data, "\n", start, true)
+  if not line_end then
+    return nil
+  end
+  local next_start = find(t.data, "#", line_end, true)
+  local rows = sub(t.data, line_end, next_start and next_start - 1 or t.rows_end)
+  local sum = match(sub(t.data, start + #tag, line_end - 1), "^%d%d%d%d%d%d%d%d%d%d$")
+  if not sum or tonumber(sum) ~= check(rows .. tag .. t.generation) then
+    return nil
+  end
+  local _, key_end = find(rows, row, 1, true)
+  if not key_end then
+    return false
+  end
+  local value, largest = match(rows, "^(%S+) (%S+)\n", key_end + 1)
+  value = value and micro(value)
+  return value and { adjustment = value, largest = tonumber(largest) }
+end
+
+local function row_of(t, scope, name, class)
+  local key = scope .. class .. " " .. name
+  local value = t.cache[key]
+  if value == nil then
+    local encoded = encode(name)
+    value = find_row(t, encoded, format("\n%s %s %d ", scope, encoded, class))
+    if value == nil then
+      log(slurm.log_error, "damaged", "jobs are left alone: table %s is damaged at %s %s",
+        config.table, scope, encoded)
+      return nil
+    end
+    if t.cached >= MOST_CACHED then
+      t.cache, t.cached = {}, 0
+    end
+    t.cache[key], t.cached = value, t.cached + 1
+  end
+  return value
+end
+
+-- The computation -----------------------------------------------------------------------------
+
+-- The next multiple of a unit; with fmod, for Lua 5.1's % and / lose digits near 2^53.
+local function round_up(value, unit)
+  local remainder = fmod(value, unit)
+  return remainder > 0 and value - remainder + unit or value
+end
+
+-- The adjustment in millionths that a row gives a job of this size, if it gives one.
+local function applicable(row, processor_seconds)
+  if row and not (row.largest and processor_seconds > row.largest) then
+    return row.adjustment
+  end
+  return nil
+end
+
+-- t_sched in seconds (Tang 2010, equations 4 and 5), nil if the table knows nothing of such a job.
+-- Every step is exact: TABLE.md has the same in words.
+local function scheduled_time(t, user, project, processors, requested_time)
+  local class = 0
+  for i = 1, #t.requested_time_bounds_s do
+    if t.requested_time_bounds_s[i] < requested_time then
+      class = i
+    end
+  end
+  local user_row, project_row = false, false
+  if t.scheme ~= "project" and user then
+    user_row = row_of(t, "user", user, class)
+  end
+  if t.scheme ~= "user" and project then
+    project_row = row_of(t, "project", project, class)
+  end
+  if user_row == nil or project_row == nil then
+    return nil
+  end
+  local processor_seconds = processors * requested_time
+  local of_user = applicable(user_row, processor_seconds)
+  local of_project = applicable(project_row, processor_seconds)
+  local adjustment = of_user or of_project
+  if not adjustment then
+    return nil
+  end
+  if of_user and of_project then
+    adjustment = floor((of_user + of_project + 1) / 2)
+  end
+  adjustment = max(adjustment, t.minimum_adjustment)
+  local seconds = round_up(round_up(adjustment * requested_time, MICRO) / MICRO, t.rounding_s)
+  seconds = round_up(max(seconds, t.minimum_scheduled_time_s, 1), 60)
+  return min(seconds, requested_time)
+end
+
+-- What is left alone --------------------------------------------------------------------------
+
+local function number(value)
+  return type(value) == "number" and value > 0 and value < NO_VAL and value or nil
+end
+
+local function text(value)
+  return type(value) == "string" and value ~= "" and value or nil
+end
+
+local function time_limit_s(job)
+  local minutes = number(job.time_limit)
+  return minutes and minutes * 60 <= LONGEST_REQUEST_S and minutes * 60 or nil
+end
+
+local function number16(value)
+  value = number(value)
+  return value and value < NO_VAL16 and value or nil
+end
+
+-- Processors that a job may get, as far as a submission tells; whole nodes are taken as the
+-- average of their slurm_partition.
+local function processors_of(job, records)
+  local per_task = number16(job.cpus_per_task) or 1
+  local nodes = max(number(job.min_nodes) or 1, number(job.max_nodes) or 1)
+  local processors = max(number(job.min_cpus) or 1, (number(job.num_tasks) or 1) * per_task,
+    nodes * (number16(job.ntasks_per_node) or 1) * per_task)
+  for _, record in pairs(records) do
+    local cpus, of_nodes = number(record.total_cpus), number(record.total_nodes)
+    if (job.shared == 0 or record.max_share == 0) and cpus and of_nodes then
+      processors = max(processors, nodes * cpus / of_nodes)
+    end
+  end
+  return processors
+end
+
+-- The records of the slurm_partitions a job names or defaults to; nil if one isn't known.
+local function partitions_of(job, part_list)
+  local records, named = {}, text(job.partition)
+  if named then
+    for name in string.gmatch(named, "[^,]+") do
+      if not part_list[name] then
+        return nil
+      end
+      records[name] = part_list[name]
+    end
+    return records
+  end
+  for name, record in pairs(part_list) do
+    if number(record.flag_default) then
+      records[name] = record
+      return records
+    end
+  end
+  return nil
+end
+
+local function touches_reservation(t, job, records, requested_time, now)
+  if not t.reservations[1] then
+    return false
+  end
+  local start = max(now, number(job.begin_time) or 0)
+  for _, reservation in ipairs(t.reservations) do
+    if start < reservation.stop and start + requested_time > reservation.start then
+      if not reservation.partitions then
+        return true
+      end
+      for name in pairs(records) do
+        if reservation.partitions[encode(name)] then
+          return true
+        end
+      end
+    end
+  end
+  return false
+end
+
+-- Whether the job must be planned with what its user asked for: there a shortened one would be
+-- accepted, started or killed where a plain one is not (SCHEDULERS: V1, V3 to V6).
+local function leave_alone(t, job, records, user, project, requested_time, now)
+  local comment = text(job.comment)
+  if comment and find(comment, "foretime:off", 1, true) then
+    return true
+  end
+  local component = job.het_job_offset
+  if type(component) == "number" and component ~= NO_VAL then
+    return true
+  end
+  if number(job.deadline) or text(job.reservation) then
+    return true
+  end
+  local leave = t.leave
+  if user and leave.user[encode(user)] or project and leave.account[encode(project)] then
+    return true
+  end
+  local qos = text(job.qos) or text(job.default_qos)
+  if qos and leave.qos[encode(qos)] then
+    return true
+  end
+  for name, record in pairs(records) do
+    local longest, partition_qos = number(record.max_time), text(record.qos)
+    if longest and requested_time > longest * 60
+      or leave.slurm_partition[encode(name)]
+      or partition_qos and leave.qos[encode(partition_qos)] then
+      return true
+    end
+  end
+  if touches_reservation(t, job, records, requested_time, now) then
+    return true
+  end
+  -- Slurm doesn't show a deadline to Lua; one written in the script can be seen.
+  local script = text(job.script)
+  return script ~= nil and find(script, "--deadline", 1, true) ~= nil
+end
+
+-- Submission ----------------------------------------------------------------------------------
+
+-- The note for PrologSlurmctld is ours alone: nobody may submit with a forged one.
+local function without_note(comment)
+  local rest = string.gsub(comment, "%s*foretime:treq=[^%s]*", "")
+  return (string.gsub(rest, "^%s+", ""))
+end
+
+local function apply(t, job, requested_time, seconds)
+  local minutes = floor(seconds / 60)
+  if t.mechanism == "rewrite-limit" then
+    if seconds < requested_time then
+      local note = format("foretime:treq=%d,tsched=%d", requested_time / 60, minutes)
+      local others = text(job.admin_comment)
+      job.admin_comment = others and others .. " " .. note or note
+      job.time_limit = minutes
+    end
+    return
+  end
+  local of_user = number(job.time_min)
+  if of_user then
+    -- One above the limit is Slurm's to reject.
+    if of_user <= requested_time / 60 and (t.user_time_min == "clear" and of_user ~= minutes
+      or t.user_time_min == "raise" and of_user < minutes) then
+      job.time_min = minutes
+    end
+  elseif seconds < requested_time then
+    job.time_min = minutes
+  end
+end
+
+local function submit(job, part_list)
+  local forged = text(job.admin_comment)
+  if forged and find(forged, "foretime:treq=", 1, true) then
+    job.admin_comment = without_note(forged)
+  end
+  local now = os.time()
+  local t = usable_table(now)
+  local requested_time = t and time_limit_s(job)
+  if not requested_time then
+    return
+  end
+  local user = text(job.user_name)
+  local project = text(job.account) or text(job.default_account)
+  if t.mechanism == "rewrite-limit" and number(job.time_min) then
+    return -- there time_min is the user's own floor of the kill limit
+  end
+  local records = partitions_of(job, part_list)
+  if not records then
+    return
+  end
+  local seconds = scheduled_time(t, user, project, processors_of(job, records), requested_time)
+  if not seconds or seconds >= requested_time and not number(job.time_min)
+    or leave_alone(t, job, records, user, project, requested_time, now) then
+    return
+  end
+  if t.mode == "observe" then
+    log(slurm.log_info, "observe", "observe: would plan a job of %s with %d min instead of %d",
+      tostring(user), seconds / 60, requested_time / 60)
+  else
+    apply(t, job, requested_time, seconds)
+  end
+end
+
+-- Modification --------------------------------------------------------------------------------
+
+local function changed(value)
+  if type(value) == "number" then
+    return value ~= NO_VAL
+  end
+  return value ~= nil
+end
+
+-- The job as it will be: what the request changes, and the record for the rest.
+local function merged(job_desc, job_rec)
+  return setmetatable({}, {
+    __index = function(_, field)
+      local value = job_desc[field]
+      if changed(value) and not (field == "begin_time" and value == 0) then
+        return value
+      end
+      return job_rec[field]
+    end,
+  })
+end
+
+local function judged_anew(job_desc)
+  return number(job_desc.time_limit) or text(job_desc.partition) or text(job_desc.qos)
+    or text(job_desc.account) or text(job_desc.reservation) or text(job_desc.comment)
+    or number(job_desc.deadline) or number(job_desc.begin_time)
+end
+
+local function modify(job_desc, job_rec, part_list, uid)
+  if changed(job_desc.time_min) then
+    return -- who asks for a time_min of their own gets Slurm's answer to it
+  end
+  local limit, planned = number(job_desc.time_limit), number(job_rec.time_min)
+  if planned and limit and limit < planned then
+    job_desc.time_min = limit -- or Slurm refuses the user's request
+    return
+  end
+  local note = limit and text(job_rec.admin_comment)
+  local requested, scheduled = match(note or "", "foretime:treq=(%d+),tsched=(%d+)")
+  if requested and uid ~= 0 and number(job_rec.time_limit) == tonumber(scheduled)
+    and limit > tonumber(scheduled) and limit <= tonumber(requested) then
+    slurm.log_user("foretime: this job is planned with %d minutes and will get its %d minutes "
+      .. "when it starts; to lower that, ask for less than %d or submit it anew",
+      tonumber(scheduled), tonumber(requested), tonumber(scheduled))
+    return
+  end
+  if not planned or not judged_anew(job_desc) then
+    return
+  end
+  local now = os.time()
+  local t = usable_table(now)
+  if not t or t.mode ~= "enforce" or t.mechanism ~= "time-min" then
+    return
+  end
+  local job = merged(job_desc, job_rec)
+  local requested_time, records = time_limit_s(job), partitions_of(job, part_list)
+  if not requested_time or not records or leave_alone(t, job, records, text(job.user_name),
+    text(job.account) or text(job.default_account), requested_time, now) then
+    job_desc.time_min = 0 -- clears it
+  end
+end
+
+-- What a site calls ---------------------------------------------------------------------------
+
+-- Settings by name; those not named get their default. Forgets the table read so far.
+--   table                the table file's path
+--   disable_file         while this file exists, no job is changed (none by default)
+--   log_interval_s       one line of each kind in this time (60)
+--   largest_table_bytes  a larger table isn't read (64 MiB)
+function foretime.configure(settings)
+  settings = type(settings) == "table" and settings or {}
+  config = {
+    table = settings.table,
+    disable_file = settings.disable_file,
+    log_interval_s = tonumber(settings.log_interval_s) or 60,
+    largest_table_bytes = tonumber(settings.largest_table_bytes) or 64 * 1024 * 1024,
+  }
+  cached, log_lines = nil, {}
+end
+
+local function guarded(work, ...)
+  local done, problem = pcall(work, ...)
+  if not done then
+    pcall(log, slurm and slurm.log_error, "error", "a job is left alone: %s", tostring(problem))
+  end
+end
+
+-- Call from slurm_job_submit, after the site's own rules.
+function foretime.submit(job_desc, part_list, submit_uid)
+  guarded(submit, job_desc, part_list, submit_uid)
+end
+
+-- Call from slurm_job_modify, after the site's own rules.
+function foretime.modify(job_desc, job_rec, part_list, modify_uid)
+  guarded(modify, job_desc, job_rec, part_list, modify_uid)
+end
+
+foretime.configure()
+
+return foretime

@@ -1,0 +1,389 @@
+"""``foretime replay``: what Foretime would have done to a log."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import enum
+import json
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from foretime_estimators.accuracy import AccuracySettings
+from foretime_estimators.errors import InputError
+from foretime_sim import lublin2003
+from foretime_sim.comparison import Comparison, compare
+from foretime_sim.filters import Filters, workload_of_log
+from foretime_sim.job_log import log_of_workload
+from foretime_sim.log_files import read_log
+from foretime_sim.metrics import ScoredSpan, scored_span
+from foretime_sim.mock_slurm import Mechanism
+from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.replay_result import ReplayResult
+from foretime_sim.swf import write_swf
+from foretime_sim.workload import Workload
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from foretime_sidecar.cli.workload import (
+    ColumnsOption,
+    FormatOption,
+    LenientOption,
+    ProcessorsOption,
+    TimeZoneOption,
+    parse_missing_request,
+)
+from foretime_sidecar.durations import format_duration, parse_duration
+from foretime_sidecar.replay import (
+    TABLE_SCHEMES,
+    AdjustedStatistics,
+    Replay,
+    mechanism_policy,
+    oracle_share,
+)
+from foretime_sidecar.replay_export import CSV_COLUMNS, metric_rows, to_json
+from foretime_sidecar.report import WIDTH, render
+from foretime_sidecar.settings import AccuracySection
+
+Rule = Literal["production", "tang2010"]
+
+
+class Learn(enum.Enum):
+    """When finished jobs are learned."""
+
+    CONTINUOUSLY = "continuously"
+    HISTORY_ONLY = "history-only"
+
+
+def replay(
+    log: Annotated[
+        Path | None,
+        typer.Argument(metavar="[LOG]", help="SWF, sacct or CSV file; plain, gz or xz."),
+    ] = None,
+    generate: Annotated[
+        Literal["lublin2003"] | None,
+        typer.Option(help="Generate a workload by this model in place of LOG."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many jobs to generate.")] = 5_000,
+    load: Annotated[float, typer.Option(help="Offered load of what is generated.")] = 0.7,
+    processors: ProcessorsOption = None,
+    log_format: FormatOption = None,
+    columns: ColumnsOption = None,
+    time_zone: TimeZoneOption = None,
+    lenient: LenientOption = False,
+    missing_request: Annotated[
+        str,
+        typer.Option(
+            metavar="drop|runtime|TIME",
+            help="What jobs without requested time get: dropped, their runtime, or a limit.",
+        ),
+    ] = "drop",
+    keep_overruns: Annotated[
+        bool,
+        typer.Option(help="Keep runtimes beyond the requested time; jobs are killed at it."),
+    ] = False,
+    head: Annotated[int | None, typer.Option(help="Replay the first jobs only.")] = None,
+    scheme: Annotated[
+        str,
+        typer.Option(
+            metavar="requested|user|project|combined|actual|blend:a",
+            help="Whose history decides t_sched; actual and blend:a know the true runtimes.",
+        ),
+    ] = "combined",
+    rule: Annotated[
+        Rule,
+        typer.Option(help="How history becomes A: as a site runs it, or plainly as in the paper."),
+    ] = "production",
+    percentile: Annotated[float | None, typer.Option(help="Percentile of past R, 0 to 1.")] = None,
+    threshold: Annotated[
+        int | None, typer.Option(help="Finished submissions that a history needs.")
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="Another log, learned before this one begins.")
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(metavar="DATE|DAYS", help="Learn what was submitted before, replay the rest."),
+    ] = None,
+    learn: Annotated[
+        Learn, typer.Option(help="Learn jobs as they finish, or the history alone (the paper).")
+    ] = Learn.CONTINUOUSLY,
+    order: Annotated[Order, typer.Option(help="Queue order.")] = Order.FCFS,
+    backfill: Annotated[Backfill, typer.Option(help="Backfilling.")] = Backfill.EASY,
+    mechanism: Annotated[
+        Mechanism,
+        typer.Option(help="How t_sched reaches the scheduler; sets correction and roles."),
+    ] = Mechanism.SLURM_SOFT_LIMIT,
+    correction: Annotated[
+        Correction | None, typer.Option(help="What a job that outlives t_sched is planned with.")
+    ] = None,
+    roles: Annotated[
+        str | None,
+        typer.Option(metavar="QBD", help="Where t_sched is used: queue, backfill, drain (111)."),
+    ] = None,
+    guard: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME|off",
+            help="Plan on t_req while the head job waits longer than this over its t_req plan.",
+        ),
+    ] = "6:00:00",
+    event_order: Annotated[
+        EventOrder, typer.Option(help="Event order; per-event is what other simulators do.")
+    ] = EventOrder.PER_TIMESTEP,
+    publish_interval: Annotated[
+        str, typer.Option(metavar="TIME", help="How often a table may be written.")
+    ] = "1:00:00",
+    warm_up: Annotated[
+        str, typer.Option(metavar="TIME", help="Jobs of this first time are not scored.")
+    ] = "7-00:00:00",
+    repeat: Annotated[
+        int, typer.Option(help="Runs with jittered submissions and shuffled ties; 1: as logged.")
+    ] = 1,
+    workers: Annotated[int, typer.Option(help="Processes for the repeats.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the generated workload and the repeats.")] = 1,
+    lua: Annotated[
+        Literal["5.1", "5.2", "5.3", "5.4", "luajit"],
+        typer.Option(help="Which Lua runs the hook; Debian's Slurm has 5.1."),
+    ] = "5.1",
+    state_dir: Annotated[
+        Path | None, typer.Option(help="Keep the sidecar's store and table here.")
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="Show this metric by job size and length, too."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    csv_out: Annotated[
+        Path | None, typer.Option("--csv", help="Write every metric as CSV.")
+    ] = None,
+    swf_out: Annotated[
+        Path | None, typer.Option(help="Write the adjusted schedule as SWF (single repeat).")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the waits without and with Foretime (PNG or SVG).")
+    ] = None,
+) -> None:
+    """Replay a log without and with Foretime: the real hook, sidecar and engine.
+
+    Example: [bold]foretime replay KTH-SP2-1996-2.1-cln.swf.gz --repeat 5[/bold]
+    """
+    began = time.perf_counter()
+    if scheme not in TABLE_SCHEMES:
+        oracle_share(scheme)
+    if swf_out is not None and repeat != 1:
+        raise InputError(f"--swf-out writes one schedule, not {repeat}: give --repeat 1")
+    filters = Filters(
+        overruns="keep" if keep_overruns else "cut",
+        missing_request=parse_missing_request(missing_request),
+    )
+
+    def workload_of(path: Path) -> tuple[Workload, str]:
+        job_log = read_log(
+            path, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
+        )
+        workload, report = workload_of_log(job_log, processors=processors, filters=filters)
+        return workload, report.text
+
+    if (log is None) == (generate is None):
+        raise InputError("give a log, or --generate lublin2003, and not both")
+    if log is None:
+        workload = lublin2003.generate(jobs, processors=processors or 256, seed=seed, load=load)
+        notes = workload.notes
+    else:
+        workload, text = workload_of(log)
+        notes = (text,)
+    past: Workload | None = None
+    if split is not None:
+        if history is not None:
+            raise InputError("give --history or --split, not both")
+        past, workload = workload.split(_split_time(split, workload))
+        notes = (*notes, f"{len(past):,} jobs before {split} are history, {len(workload):,} run.")
+    elif history is not None:
+        past, text = workload_of(history)
+        notes = (*notes, f"history: {text}")
+    if learn is Learn.HISTORY_ONLY and past is None:
+        raise InputError("--learn history-only needs a history: give --history LOG or --split DATE")
+    if head is not None:
+        workload = workload.head(head)
+
+    policy = mechanism_policy(
+        mechanism,
+        Policy(
+            order=order,
+            backfill=backfill,
+            guard_s=_guard(guard),
+            event_order=event_order,
+        ),
+    )
+    if correction is not None:
+        policy = replace(policy, correction=correction)
+    if roles is not None:
+        policy = replace(policy, roles=Roles.parse(roles))
+    task = Replay(
+        policy=policy,
+        scheme=scheme,
+        mechanism=mechanism,
+        accuracy=_accuracy(rule, percentile, threshold),
+        learn=learn is Learn.CONTINUOUSLY,
+        history=past,
+        publish_interval_s=parse_duration(publish_interval, "--publish-interval"),
+        lua_version=lua,
+        state_dir=state_dir,
+    )
+    options = {
+        "order": str(order),
+        "backfill": str(backfill),
+        "scheme": scheme,
+        "rule": rule,
+        "mechanism": mechanism.value,
+        "correction": str(policy.correction),
+        "roles": str(policy.roles),
+        "guard": "off" if policy.guard_s is None else format_duration(policy.guard_s),
+        "learn": learn.value,
+        "event order": str(event_order),
+        "warm-up": warm_up,
+    }
+    span = scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up"))
+    if len(workload) and not span.select(workload).any():
+        raise InputError(
+            f"--warm-up {warm_up} leaves no job of {workload.name} to score; give a shorter one"
+        )
+    comparison = _compared(workload, task, repeat, workers, seed, span=span)
+    statistics = comparison.repeats[0].statistics
+    if not isinstance(
+        statistics, AdjustedStatistics
+    ):  # for the type checker: Replay gives no other
+        raise TypeError(statistics)
+    result = ReplayResult(
+        workload_name=workload.name,
+        machine_processors=workload.machine_processors,
+        simulated_jobs=len(workload),
+        workload_notes=notes,
+        options=options,
+        comparison=comparison,
+        hook=statistics.hook,
+        guard_activations=statistics.guard_activations,
+        wall_clock_s=time.perf_counter() - began,
+        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+    if csv_out is not None:
+        _write_csv(result, csv_out)
+    if swf_out is not None:
+        comments = [f"Note: schedule simulated by foretime replay: {options}"]
+        write_swf(log_of_workload(workload, wait=statistics.wait, comments=comments), swf_out)
+    if plot is not None:
+        from foretime_sim.plots import plot_waits, save  # matplotlib is slow to load
+
+        save(plot_waits(comparison, workload.name), plot)
+    if as_json:
+        typer.echo(json.dumps(to_json(result), indent=2))
+    else:
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=WIDTH)
+        console.print(render(result, classes_of=classes))
+
+
+def _guard(text: str) -> int | None:
+    """Read ``--guard``: off, 0, or a time; seconds."""
+    if text == "off":
+        return None
+    return 0 if text == "0" else parse_duration(text, "--guard")
+
+
+def _write_csv(result: ReplayResult, path: Path) -> None:
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, CSV_COLUMNS)
+            writer.writeheader()
+            writer.writerows(metric_rows(result))
+    except OSError as error:
+        raise InputError(f"--csv {path}: can't write it: {error.strerror}") from error
+
+
+def _accuracy(rule: Rule, percentile: float | None, threshold: int | None) -> AccuracySection:
+    """Give the daemon's accuracy settings for a rule, with what was changed on the command line."""
+    model = AccuracySettings.production() if rule == "production" else AccuracySettings.tang2010()
+    if percentile is not None:
+        model = replace(model, percentile=percentile)
+    if threshold is not None:
+        model = replace(model, threshold=threshold)
+    return AccuracySection.of_model(model)
+
+
+def _split_time(text: str, workload: Workload) -> int:
+    """Read ``--split``: a date, or days since the log's start; seconds since its start."""
+    try:
+        return round(float(text) * 86_400)
+    except ValueError:
+        pass
+    try:
+        date = datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(
+            f"--split {text!r}: give a date such as 1997-01-31, or days since the log's start"
+        ) from error
+    return workload.seconds_at(date)
+
+
+@contextmanager
+def _bar(total: int, unit: str) -> Iterator[tuple[Progress, TaskID]]:
+    columns = (
+        TextColumn("replaying"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield progress, progress.add_task("replay", total=total)
+
+
+def _compared(
+    workload: Workload, task: Replay, repeat: int, workers: int, seed: int, *, span: ScoredSpan
+) -> Comparison:
+    """Run the repeats under a progress bar: of jobs in this process, of repeats in several."""
+    if workers == 1:
+        with _bar(repeat * len(workload), "jobs") as (progress, bar):
+            done = 0
+
+            def jobs_done(count: int) -> None:
+                progress.update(bar, completed=done * len(workload) + count)
+
+            def repeats_done(count: int, _: int) -> None:
+                nonlocal done
+                done = count
+                jobs_done(0)
+
+            return compare(
+                workload,
+                replace(task, progress=jobs_done),
+                repeats=repeat,
+                seed=seed,
+                span=span,
+                progress=repeats_done,
+            )
+    with _bar(repeat, "repeats") as (progress, bar):
+        return compare(
+            workload,
+            task,
+            repeats=repeat,
+            seed=seed,
+            span=span,
+            workers=workers,
+            progress=lambda count, _: progress.update(bar, completed=count),
+        )

@@ -1,0 +1,1 @@
+"""Scheduler clients: a contract, pure parsers of what schedulers print, and thin runners."""

@@ -1,0 +1,228 @@
+"""What the sidecar asks of a scheduler, and the shapes of the answers.
+
+Every time is in epoch seconds, every duration in seconds: a client turns Slurm's minutes into
+seconds, nothing behind it does.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from foretime_estimators.jobs import FinishedJob, JobRequest
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfiguration:
+    """How the scheduler is set up, as far as Foretime depends on it.
+
+    Attributes
+    ----------
+    scheduler
+        "slurm".
+    cluster
+        The cluster's name.
+    version
+        As the scheduler prints it, such as "22.05.8".
+    scheduler_type
+        Such as "sched/backfill".
+    parameters
+        ``SchedulerParameters``; a parameter without a value has the value "".
+    enforce_part_limits
+        ``EnforcePartLimits``, upper case ("NO", "ALL", "ANY").
+    """
+
+    scheduler: str
+    cluster: str
+    version: str
+    scheduler_type: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    enforce_part_limits: str = "NO"
+
+    @property
+    def time_min_as_soft_limit(self) -> bool:
+        """Whether ``time_min`` is a soft limit (and not a limit that jobs are killed at)."""
+        return "time_min_as_soft_limit" in self.parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far the finished jobs have been read.
+
+    Attributes
+    ----------
+    end_time
+        Latest end, epoch seconds, that was read. What ended at that very second may be incomplete,
+        so the next reading begins there again: it is the store that drops what it knows.
+    """
+
+    end_time: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRecord:
+    """One finished job as the accounting keeps it.
+
+    Attributes
+    ----------
+    job
+        What the estimators learn from. A job that was requeued has one record for each time that
+        it ran; ``(job_id, submit_time)`` identifies a record.
+    eligible_time
+        When the job could first have started; ``None`` if that was never known. Waits count from
+        here.
+    state
+        The scheduler's own word for the ending, such as "OUT_OF_MEMORY".
+    admin_comment
+        The administrator's comment, where the hook records what it decided; "" if none.
+    """
+
+    job: FinishedJob
+    eligible_time: int | None
+    state: str
+    admin_comment: str = ""
+
+
+class QueueState(enum.Enum):
+    """Where a job in the queue stands."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A pending or running job.
+
+    Attributes
+    ----------
+    request
+        The job as submitted. ``requested_time`` is the limit that the scheduler holds now.
+    state
+        Pending, running or suspended.
+    tasks
+        How many jobs the record stands for: more than 1 for the pending tasks of a job array.
+    start_time
+        Start of a running job; for a pending one the scheduler's own plan, ``None`` without one.
+    eligible_time
+        When the job could first have started; may lie ahead; ``None`` if unknown.
+    time_min
+        ``time_min``, seconds; ``None`` if unset.
+    suspended_time
+        Seconds that a running job has been suspended so far.
+    held, dependent, deadline, heterogeneous
+        Held by anyone; waiting for other jobs; must end by a time; part of a heterogeneous job.
+    reason
+        Why it does not run, in the scheduler's word; "" if none.
+    qos, reservation
+        Names, ``None`` if none.
+    admin_comment
+        Where the hook records what it decided; "" if none.
+    """
+
+    request: JobRequest
+    state: QueueState
+    tasks: int = 1
+    start_time: int | None = None
+    eligible_time: int | None = None
+    time_min: int | None = None
+    suspended_time: int = 0
+    held: bool = False
+    dependent: bool = False
+    deadline: bool = False
+    heterogeneous: bool = False
+    reason: str = ""
+    qos: str | None = None
+    reservation: str | None = None
+    admin_comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What runs and what waits at one moment, in the scheduler's order of submission.
+
+    Attributes
+    ----------
+    processors
+        Processors of nodes that are up, allocated or idle.
+    jobs
+        Running, suspended and pending jobs.
+    """
+
+    processors: int
+    jobs: tuple[QueuedJob, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes set aside for a time.
+
+    Attributes
+    ----------
+    name
+        The reservation's name.
+    start_time, end_time
+        Epoch seconds.
+    processors
+        Processors set aside; ``None`` if unknown.
+    slurm_partition
+        The slurm_partition it is tied to, ``None`` if none.
+    flags
+        The scheduler's own flags, such as "MAINT".
+    """
+
+    name: str
+    start_time: int
+    end_time: int
+    processors: int | None = None
+    slurm_partition: str | None = None
+    flags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """A change to one job; ``None`` leaves a field as it is.
+
+    Attributes
+    ----------
+    job_id
+        The scheduler's identifier; ``ARRAY_TASK`` for a task of an array.
+    time_limit, time_min
+        Seconds, rounded up to the scheduler's whole minutes; ``time_min=0`` clears it.
+    site_factor
+        Added to the job's priority.
+    """
+
+    job_id: str
+    time_limit: int | None = None
+    time_min: int | None = None
+    site_factor: int | None = None
+
+
+class SchedulerClient(Protocol):
+    """The contract of every scheduler client; a failure raises `SchedulerError`."""
+
+    def configuration(self) -> SchedulerConfiguration:
+        """Read how the scheduler is set up."""
+
+    def finished_since(
+        self, cursor: Cursor, until: int | None = None
+    ) -> tuple[list[FinishedRecord], Cursor]:
+        """Read the jobs that ended at ``cursor.end_time`` or later, by end, and the new cursor.
+
+        With ``until`` (epoch seconds) only those that ended by then; the new cursor stands there.
+        A record may be given again by a later call, so that none that the accounting learns of
+        late is missed; jobs without a time limit, which have no accuracy, are left out.
+        """
+
+    def queue(self) -> Queue:
+        """Read what runs and what waits."""
+
+    def reservations(self) -> list[Reservation]:
+        """Read the reservations, current and to come."""
+
+    def update(self, changes: Sequence[JobChange]) -> None:
+        """Make changes; those that the scheduler refuses are named in one `SchedulerError`."""

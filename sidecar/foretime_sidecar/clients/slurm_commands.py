@@ -1,0 +1,188 @@
+"""The client that runs Slurm's own commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import tenacity
+from foretime_estimators.errors import SchedulerError
+
+from foretime_sidecar.clients.client import (
+    Cursor,
+    FinishedRecord,
+    JobChange,
+    Queue,
+    Reservation,
+    SchedulerConfiguration,
+)
+from foretime_sidecar.clients.slurm_json import (
+    ENDINGS,
+    parse_configuration,
+    parse_finished,
+    parse_processors,
+    parse_queue,
+    parse_reservations,
+)
+from foretime_sidecar.durations import whole_minutes
+
+_MOST_LINES = 10  # of what a failed command said
+
+
+class CommandRunner(Protocol):
+    """Runs one command: a subprocess on a real system, a call of the mock Slurm in a replay."""
+
+    def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
+        """Run a command and give its output: decoded JSON if ``--json`` is in it, text otherwise.
+
+        Raises `SchedulerError` if the command fails.
+        """
+
+
+class SubprocessRunner:
+    """Runs Slurm's commands as child processes, with a timeout and a few more attempts.
+
+    Parameters
+    ----------
+    commands_dir
+        Folder of the commands; "" finds them on the PATH.
+    timeout_s
+        Bound of one attempt.
+    attempts
+        How often a command is tried before it counts as failed; the pause between attempts doubles
+        from about a second, with jitter, so that many sidecars don't knock in step.
+    """
+
+    def __init__(self, commands_dir: str = "", timeout_s: int = 60, attempts: int = 4) -> None:
+        self._commands_dir = commands_dir
+        self._timeout_s = timeout_s
+        self._retrying = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(attempts),
+            wait=tenacity.wait_exponential_jitter(initial=0.5, max=10, jitter=1),
+            retry=tenacity.retry_if_exception_type(SchedulerError),
+            reraise=True,
+        )
+
+    def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
+        """Run a command; see `CommandRunner`."""
+        # What is sent in may have been done in part, so it is not sent twice.
+        text = self._once(argv, stdin) if stdin else self._retrying(self._once, argv, None)
+        if "--json" not in argv:
+            return text
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise SchedulerError(
+                f"{argv[0]} --json did not print JSON ({error}); is Slurm built with its JSON "
+                "serializer?"
+            ) from error
+
+    def _once(self, argv: Sequence[str], stdin: str | None) -> str:
+        command = [str(Path(self._commands_dir) / argv[0]), *argv[1:]]
+        environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+        try:
+            done = subprocess.run(  # noqa: S603
+                command,
+                input=stdin,
+                stdin=subprocess.DEVNULL if stdin is None else None,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=self._timeout_s,
+                env=environment,
+                check=False,
+            )
+        except OSError as error:
+            raise SchedulerError(
+                f"can't run {command[0]}: {error.strerror}; install Slurm's client commands, or "
+                "set scheduler.commands_dir"
+            ) from error
+        except subprocess.TimeoutExpired as error:
+            raise SchedulerError(
+                f"{argv[0]} did not answer within {self._timeout_s} s; check slurmctld and slurmdbd"
+            ) from error
+        if done.returncode != 0:
+            said = "; ".join((done.stderr or done.stdout).strip().splitlines()[:_MOST_LINES])
+            raise SchedulerError(
+                f"{argv[0]} failed with exit code {done.returncode}: {said or 'no message'}; "
+                "check slurmctld and slurmdbd"
+            )
+        return done.stdout
+
+
+class SlurmCommands:
+    """A `SchedulerClient` over squeue, sacct, scontrol and sinfo.
+
+    Parameters
+    ----------
+    run
+        Runs one command.
+    overlap_s
+        How far before the cursor finished jobs are read again: slurmctld may tell slurmdbd of a
+        job's end late, and such a job must not be missed.
+    """
+
+    def __init__(self, run: CommandRunner, overlap_s: int = 3600) -> None:
+        self._run = run
+        self._overlap_s = overlap_s
+
+    def configuration(self) -> SchedulerConfiguration:
+        """Read how Slurm is set up."""
+        return parse_configuration(self._text(["scontrol", "show", "config"]))
+
+    def finished_since(
+        self, cursor: Cursor, until: int | None = None
+    ) -> tuple[list[FinishedRecord], Cursor]:
+        """Read the jobs that ended since the cursor (less the overlap), and the new cursor."""
+        since = max(cursor.end_time - self._overlap_s, 1)
+        reply = self._run(
+            [
+                "sacct",
+                "--json",
+                "--allocations",
+                "--allusers",
+                "--duplicates",
+                f"--starttime=uts{since}",
+                "--endtime=now" if until is None else f"--endtime=uts{until}",
+                "--state=" + ",".join(ENDINGS),
+            ]
+        )
+        records = parse_finished(reply)
+        latest = records[-1].job.end_time if records else 0
+        return records, Cursor(max(cursor.end_time, latest, until or 0))
+
+    def queue(self) -> Queue:
+        """Read what runs and what waits."""
+        jobs = parse_queue(self._run(["squeue", "--json"]))
+        return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
+
+    def reservations(self) -> list[Reservation]:
+        """Read the reservations, current and to come."""
+        return parse_reservations(self._text(["scontrol", "show", "reservation", "--oneliner"]))
+
+    def update(self, changes: Sequence[JobChange]) -> None:
+        """Make changes through one scontrol: over a thousand a second."""
+        lines = [line for line in map(_update_line, changes) if line]
+        if lines:
+            self._run(["scontrol"], stdin="\n".join([*lines, "quit", ""]))
+
+    def _text(self, argv: Sequence[str]) -> str:
+        reply = self._run(argv)
+        if not isinstance(reply, str):
+            raise SchedulerError(f"{' '.join(argv)} answered {type(reply).__name__}, not text")
+        return reply
+
+
+def _update_line(change: JobChange) -> str | None:
+    fields = []
+    if change.time_limit is not None:
+        fields.append(f"TimeLimit={whole_minutes(change.time_limit)}")
+    if change.time_min is not None:
+        fields.append(f"TimeMin={whole_minutes(change.time_min)}")
+    if change.site_factor is not None:
+        fields.append(f"SiteFactor={change.site_factor}")
+    return f"update JobId={change.job_id} {' '.join(fields)}" if fields else None

@@ -1,0 +1,339 @@
+"""Pure parsers of what Slurm's commands print.
+
+Written for and tested on the replies of 22.05, where a number is plain, ``null`` if unset; from
+23.02 on numbers are objects (``set``, ``infinite``, ``number``) and from 23.11 on states are lists:
+both forms are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from foretime_estimators.errors import SchedulerError
+from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+
+from foretime_sidecar.clients.client import (
+    FinishedRecord,
+    QueuedJob,
+    QueueState,
+    Reservation,
+    SchedulerConfiguration,
+)
+
+Json = Mapping[str, Any]
+
+# How a job that did start ended; one that never started is NEVER_STARTED in any state.
+ENDINGS = {
+    "COMPLETED": Ending.COMPLETED,
+    "FAILED": Ending.FAILED,
+    "OUT_OF_MEMORY": Ending.OUT_OF_MEMORY,
+    "TIMEOUT": Ending.TIMED_OUT,
+    "CANCELLED": Ending.CANCELLED,
+    "DEADLINE": Ending.CANCELLED,  # cut by the clock, not by its limit: it would have run longer
+    "NODE_FAIL": Ending.NODE_FAILED,
+    "BOOT_FAIL": Ending.NODE_FAILED,
+    "PREEMPTED": Ending.PREEMPTED,
+    "REQUEUED": Ending.REQUEUED,
+    "REVOKED": Ending.REQUEUED,  # runs on another cluster of the federation
+}
+
+_QUEUE_STATES = {
+    "PENDING": QueueState.PENDING,
+    "RUNNING": QueueState.RUNNING,
+    "CONFIGURING": QueueState.RUNNING,
+    "SUSPENDED": QueueState.SUSPENDED,
+}
+
+_NO_VALUE = 4294967294  # NO_VAL; one more is INFINITE
+_MINUTE = 60
+
+
+def _number(value: object) -> int | None:
+    """Give a number in either of Slurm's forms; ``None`` if unset or infinite."""
+    if isinstance(value, int):
+        return value if value < _NO_VALUE else None
+    if isinstance(value, Mapping):
+        if not value.get("set") or value.get("infinite"):
+            return None
+        return _number(value.get("number"))
+    return None
+
+
+def _state(value: object) -> str:
+    if isinstance(value, list):
+        return str(value[0]) if value else ""
+    return str(value)
+
+
+def _jobs(reply: object, command: str) -> Iterable[Json]:
+    if not isinstance(reply, Mapping) or not isinstance(reply.get("jobs"), list):
+        raise SchedulerError(
+            f"{command} --json answered without a list of jobs; Foretime needs Slurm 22.05 or "
+            "newer with its JSON serializer (package slurm-wlm, or slurm built --with-json)"
+        )
+    errors = reply.get("errors")
+    if errors:
+        raise SchedulerError(f"{command} --json reported an error: {errors[0]}")
+    jobs: list[Json] = reply["jobs"]
+    return jobs
+
+
+def parse_finished(reply: object) -> list[FinishedRecord]:
+    """Read a reply of ``sacct --json``: the finished jobs that had a limit, by end.
+
+    Jobs still pending or running are left out, and so are those without a time limit, which have
+    no accuracy. Processors are those allocated, or asked for by a job that never started.
+
+    Raises
+    ------
+    SchedulerError
+        If the reply has not the shape of Slurm's.
+    """
+    records = []
+    try:
+        for job in _jobs(reply, "sacct"):
+            record = _finished(job)
+            if record is not None:
+                records.append(record)
+    except (KeyError, TypeError, IndexError) as error:
+        raise SchedulerError(
+            f"sacct --json answered a job in an unknown shape ({type(error).__name__}: {error}); "
+            "Foretime knows the JSON of Slurm 22.05 and newer"
+        ) from error
+    records.sort(key=_end_time)
+    return records
+
+
+def _end_time(record: FinishedRecord) -> int:
+    return record.job.end_time
+
+
+def _finished(job: Json) -> FinishedRecord | None:
+    state = _state(job["state"]["current"])
+    ending = ENDINGS.get(state)
+    if ending is None:
+        return None
+    time = job["time"]
+    end_time: int = time["end"]
+    limit_min = _number(time["limit"])
+    if not end_time or not limit_min:
+        return None
+    start_time: int | None = time["start"] or None
+    runtime = 0
+    if start_time is not None:
+        runtime = max(end_time - start_time - time["suspended"], 0)
+    if start_time is None or (runtime == 0 and not _allocated(job)):
+        start_time, runtime, ending = None, 0, Ending.NEVER_STARTED
+    association = job["association"]
+    array = job["array"]
+    array_job = array["job_id"] or None
+    job_id = str(job["job_id"])
+    if array_job is not None:
+        task = _number(array["task_id"])
+        if task is not None:
+            job_id = f"{array_job}_{task}"
+    request = JobRequest(
+        job_id,
+        association["user"] or None,
+        association["account"] or None,
+        _allocated(job) or _number(job["required"]["CPUs"]) or 1,
+        limit_min * _MINUTE,
+        time["submission"],
+        job["partition"] or None,
+        None if array_job is None else str(array_job),
+    )
+    return FinishedRecord(
+        FinishedJob(request, start_time, end_time, runtime, ending),
+        time["eligible"] or None,
+        state,
+        job["comment"]["administrator"] or "",
+    )
+
+
+def _allocated(job: Json) -> int:
+    """Give the processors allocated, 0 if none ever were."""
+    for resource in job["tres"]["allocated"]:
+        if resource["type"] == "cpu":
+            return resource["count"] or 0
+    return 0
+
+
+def parse_queue(reply: object) -> tuple[QueuedJob, ...]:
+    """Read a reply of ``squeue --json``: what runs, is suspended or waits, by submission.
+
+    Finished jobs that the controller still remembers are left out, and so are the completing ones.
+
+    Raises
+    ------
+    SchedulerError
+        If the reply has not the shape of Slurm's.
+    """
+    try:
+        queued = [job for job in map(_queued, _jobs(reply, "squeue")) if job is not None]
+    except (KeyError, TypeError, IndexError) as error:
+        raise SchedulerError(
+            f"squeue --json answered a job in an unknown shape ({type(error).__name__}: {error}); "
+            "Foretime knows the JSON of Slurm 22.05 and newer"
+        ) from error
+    queued.sort(key=lambda job: job.request.submit_time)
+    return tuple(queued)
+
+
+# A job without a limit plans for ever; a year is longer than any real plan.
+UNLIMITED_S = 365 * 24 * 3600
+
+
+def _queued(job: Json) -> QueuedJob | None:
+    state = _QUEUE_STATES.get(_state(job["job_state"]))
+    if state is None:
+        return None
+    array_job = _number(job["array_job_id"]) or None
+    task = _number(job["array_task_id"])
+    job_id = str(job["job_id"])
+    tasks = 1
+    if array_job is not None:
+        if task is not None:
+            job_id = f"{array_job}_{task}"
+        else:
+            tasks = count_tasks(job["array_task_string"] or "")
+    limit_min = _number(job["time_limit"])
+    reason = job["state_reason"] or ""
+    request = JobRequest(
+        job_id,
+        job["user_name"] or None,
+        job["account"] or None,
+        max(_number(job["cpus"]) or 1, 1),
+        limit_min * _MINUTE if limit_min else UNLIMITED_S,
+        _number(job["submit_time"]) or 0,
+        job["partition"] or None,
+        None if array_job is None else str(array_job),
+    )
+    running = state is not QueueState.PENDING
+    time_min = _number(job["time_minimum"])
+    return QueuedJob(
+        request,
+        state,
+        tasks,
+        start_time=_number(job["start_time"]) or None,
+        eligible_time=_number(job["eligible_time"]) or None,
+        time_min=time_min * _MINUTE if time_min else None,
+        suspended_time=_suspended(job) if running else 0,
+        held=not running and (reason.startswith("JobHeld") or _number(job["priority"]) == 0),
+        dependent=reason.startswith("Dependency") or bool(job["dependency"]),
+        deadline=bool(_number(job["deadline"])),
+        heterogeneous=bool(_number(job["het_job_id"])),
+        reason="" if reason == "None" else reason,
+        qos=job["qos"] or None,
+        reservation=job["resv_name"] or None,
+        admin_comment=job["admin_comment"] or "",
+    )
+
+
+def _suspended(job: Json) -> int:
+    """Seconds between start and the last suspension that the job did not run."""
+    start, suspended_at = _number(job["start_time"]) or 0, _number(job["suspend_time"]) or 0
+    if not start or suspended_at <= start:
+        return 0
+    return max(suspended_at - start - (_number(job["pre_sus_time"]) or 0), 0)
+
+
+_TASK_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
+
+
+def count_tasks(expression: str) -> int:
+    """Count the tasks of an array expression such as "1-5,8,10-20:2%2"; at least 1."""
+    count = 0
+    for part in expression.partition("%")[0].split(","):
+        if match := _TASK_RANGE.fullmatch(part.strip()):
+            first = int(match[1])
+            last = int(match[2]) if match[2] else first
+            count += max((last - first) // int(match[3] or 1) + 1, 0)
+    return max(count, 1)
+
+
+_PAIR = re.compile(r"(\S+?)\s*=\s*(.*)")
+
+
+def parse_configuration(text: str) -> SchedulerConfiguration:
+    """Read the text of ``scontrol show config`` (Slurm 22.05 has no JSON of it).
+
+    Raises
+    ------
+    SchedulerError
+        If it names no version.
+    """
+    values = {}
+    for line in text.splitlines():
+        if match := _PAIR.fullmatch(line.strip()):
+            values[match[1]] = match[2]
+    if "SLURM_VERSION" not in values:
+        raise SchedulerError(
+            "scontrol show config did not name SLURM_VERSION; check that slurmctld answers"
+        )
+    parameters = {}
+    text_of_parameters = values.get("SchedulerParameters", "")
+    if text_of_parameters != "(null)":
+        for item in filter(None, text_of_parameters.split(",")):
+            name, _, value = item.partition("=")
+            parameters[name.strip().lower()] = value.strip()
+    return SchedulerConfiguration(
+        scheduler="slurm",
+        cluster=values.get("ClusterName", ""),
+        version=values["SLURM_VERSION"],
+        scheduler_type=values.get("SchedulerType", ""),
+        parameters=parameters,
+        enforce_part_limits=values.get("EnforcePartLimits", "NO").upper(),
+    )
+
+
+def parse_reservations(text: str) -> list[Reservation]:
+    """Read ``scontrol show reservation --oneliner``, times in epoch seconds.
+
+    The times are such when the command runs with ``SLURM_TIME_FORMAT=%s`` (Slurm 22.05 has no JSON
+    of it).
+
+    Raises
+    ------
+    SchedulerError
+        If a reservation lacks its times.
+    """
+    reservations = []
+    for line in text.splitlines():
+        if not line.startswith("ReservationName="):
+            continue
+        values = dict(part.split("=", 1) for part in line.split(" ") if "=" in part)
+        try:
+            start_time, end_time = int(values["StartTime"]), int(values["EndTime"])
+        except (KeyError, ValueError) as error:
+            raise SchedulerError(
+                f"scontrol show reservation: can't read the times of {line[:120]!r}"
+            ) from error
+        partition = values.get("PartitionName", "(null)")
+        processors = re.search(r"\bcpu=(\d+)", values.get("TRES", ""))
+        reservations.append(
+            Reservation(
+                name=values["ReservationName"],
+                start_time=start_time,
+                end_time=end_time,
+                processors=int(processors[1]) if processors else None,
+                slurm_partition=None if partition == "(null)" else partition,
+                flags=frozenset(filter(None, values.get("Flags", "").split(","))),
+            )
+        )
+    return reservations
+
+
+def parse_processors(text: str) -> int:
+    """Read ``sinfo -h -o %C`` (allocated/idle/other/total): processors allocated or idle.
+
+    Raises
+    ------
+    SchedulerError
+        If the text is not of that form.
+    """
+    match = re.fullmatch(r"(\d+)/(\d+)/(\d+)/(\d+)", text.strip())
+    if match is None:
+        raise SchedulerError(f"sinfo -h -o %C answered {text.strip()[:120]!r}; expected A/I/O/T")
+    return int(match[1]) + int(match[2])

@@ -1,0 +1,165 @@
+"""From finished jobs to the table: the accuracy model, and its rows in the table's form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from foretime_estimators.accuracy import AccuracyModel, AccuracyRow, ClassHistory, RowKey
+from foretime_estimators.jobs import FinishedJob, JobRequest
+
+from foretime_sidecar.clients.client import Reservation, SchedulerConfiguration
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.table import (
+    LeftAlone,
+    Mechanism,
+    Mode,
+    Scheme,
+    Table,
+    TableRow,
+    TableSettings,
+    UserTimeMin,
+)
+from foretime_sidecar.table import Reservation as TableReservation
+
+_MECHANISMS = {
+    "slurm-soft-limit": Mechanism.TIME_MIN,
+    "rewrite-limit": Mechanism.REWRITE_LIMIT,
+}
+_SOFT_LIMIT_SINCE = (23, 11)
+
+
+class Learner:
+    """The accuracy model under the daemon's settings, and the table that follows from it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._scheme = settings.accuracy.to_scheme()
+        self._model = AccuracyModel(settings.accuracy.to_model())
+        self._rows: dict[RowKey, TableRow] = {}
+        self._changed = False
+
+    def learn_one(self, job: FinishedJob) -> None:
+        """Take in one finished job."""
+        self._model.learn_one(job)
+
+    def scheduled_time(self, job: JobRequest) -> int:
+        """t_sched of a job, seconds: what the hook would set with a table of this moment."""
+        return self._model.scheduled_time(job, self._scheme)
+
+    def adjustment(self, job: JobRequest) -> float | None:
+        """Give A of a job; ``None`` where there is too little history."""
+        return self._model.adjustment(job, self._scheme)
+
+    def describe(self, user: str | None = None, project: str | None = None) -> list[ClassHistory]:
+        """Say what is known of a user, a project or both, class by class."""
+        return self._model.describe(user, project)
+
+    def refresh(self, now: int) -> bool:
+        """Work the rows out anew as of ``now``; say whether any differs from the last table's."""
+        self._model.advance(now)
+        for key, row in self._model.changed_rows().items():
+            table_row = None if row is None else _table_row(row)
+            if table_row != self._rows.get(key):
+                self._changed = True
+                if table_row is None:
+                    del self._rows[key]
+                else:
+                    self._rows[key] = table_row
+        return self._changed
+
+    def row_count(self) -> int:
+        """Count the rows, as of the last `refresh`."""
+        return len(self._rows)
+
+    def table(
+        self,
+        generation: int,
+        written_at: int,
+        valid_until: int,
+        mode: Mode,
+        reservations: Sequence[Reservation],
+    ) -> Table:
+        """Give the table as of the last `refresh`.
+
+        Parameters
+        ----------
+        generation, written_at, valid_until
+            As they will stand in the file.
+        mode
+            What the hook may do; see `effective_mode`.
+        reservations
+            Those that the table shall list; see `reservations_ahead`.
+        """
+        accuracy, hook = self._settings.accuracy, self._settings.hook
+        return Table(
+            generation=generation,
+            written_at=written_at,
+            valid_until=valid_until,
+            settings=TableSettings(
+                mode=mode,
+                scheme=Scheme(accuracy.scheme),
+                mechanism=_MECHANISMS[hook.mechanism],
+                user_time_min=UserTimeMin(hook.user_time_min),
+                minimum_adjustment=accuracy.minimum_adjustment,
+                minimum_scheduled_time_s=accuracy.minimum_scheduled_time_s,
+                rounding_s=accuracy.rounding_s,
+                requested_time_bounds_s=tuple(accuracy.class_bounds_s),
+            ),
+            left_alone=LeftAlone(
+                users=tuple(hook.leave_users),
+                accounts=tuple(hook.leave_accounts),
+                slurm_partitions=tuple(hook.leave_slurm_partitions),
+                qos=tuple(hook.leave_qos),
+            ),
+            # A reservation's nodes may also belong to slurm_partitions that it does not name, so
+            # it counts for all of them.
+            reservations=tuple(TableReservation(r.start_time, r.end_time) for r in reservations),
+            rows=tuple(self._rows.values()),
+        )
+
+    def published(self) -> None:
+        """Take note that the rows as of the last `refresh` stand in the table."""
+        self._changed = False
+
+
+def _table_row(row: AccuracyRow) -> TableRow:
+    return TableRow(
+        row.scope,
+        row.name,
+        row.requested_time_class,
+        row.adjustment_micro,
+        row.largest_processor_seconds,
+    )
+
+
+def reservations_ahead(reservations: Sequence[Reservation], now: int) -> tuple[Reservation, ...]:
+    """Give the reservations that a job started now could run into.
+
+    One that has begun is left out: Slurm gives its nodes to no other job, however short it is said
+    to be, and to list it would keep the hook from touching any job while it lasts.
+    """
+    ahead = (r for r in reservations if r.start_time > now)
+    return tuple(sorted(ahead, key=lambda r: (r.start_time, r.end_time, r.name)))
+
+
+def effective_mode(settings: Settings, configuration: SchedulerConfiguration) -> tuple[Mode, str]:
+    """Give the mode that the table may carry, and why if it is not the one that was set.
+
+    Without a soft limit in the scheduler, ``time_min`` is a limit that jobs are killed at
+    (SCHEDULERS: V2), so the hook must then only observe.
+    """
+    mode = Mode(settings.hook.mode)
+    if mode is not Mode.ENFORCE or settings.hook.mechanism != "slurm-soft-limit":
+        return mode, ""
+    try:
+        release = tuple(int(part) for part in configuration.version.split(".")[:2])
+    except ValueError:
+        release = (0, 0)
+    if release < _SOFT_LIMIT_SINCE:
+        return Mode.OBSERVE, (
+            f"Slurm {configuration.version} has no soft limit (23.11 has); hook.mechanism = "
+            '"rewrite-limit" is for older ones'
+        )
+    if not configuration.time_min_as_soft_limit:
+        return Mode.OBSERVE, "SchedulerParameters lacks time_min_as_soft_limit"
+    return mode, ""

@@ -1,0 +1,98 @@
+"""How the store came to its present shape: each step named, made once, in order, and recorded.
+
+A step that has been released is never edited; a change is a new step at the end.
+"""
+
+from __future__ import annotations
+
+from sqlite_utils import Database, Migrations
+
+migrations = Migrations("foretime")
+
+
+@migrations(name="0001-jobs-and-cursors")
+def jobs_and_cursors(database: Database) -> None:
+    """Finished jobs in the order learned, and how far each scheduler's accounting was read."""
+    database.execute(
+        """
+        CREATE TABLE jobs (
+            seq INTEGER PRIMARY KEY,
+            job_id TEXT NOT NULL,
+            user TEXT,
+            project TEXT,
+            queue TEXT,
+            array_id TEXT,
+            processors INTEGER NOT NULL,
+            requested_time_s INTEGER NOT NULL,
+            submit_time INTEGER NOT NULL,
+            eligible_time INTEGER,
+            start_time INTEGER,
+            end_time INTEGER NOT NULL,
+            actual_runtime_s INTEGER NOT NULL,
+            ending TEXT NOT NULL,
+            state TEXT NOT NULL,
+            UNIQUE (job_id, submit_time)
+        )
+        """
+    )
+    database.execute(
+        "CREATE TABLE cursors (name TEXT PRIMARY KEY, end_time INTEGER NOT NULL) WITHOUT ROWID"
+    )
+
+
+@migrations(name="0002-table-generations")
+def table_generations(database: Database) -> None:
+    """Every table that was begun; a number is spent before the file is written."""
+    database.execute(
+        """
+        CREATE TABLE table_generations (
+            generation INTEGER PRIMARY KEY,
+            written_at INTEGER NOT NULL,
+            valid_until INTEGER NOT NULL,
+            mode TEXT NOT NULL,
+            table_rows INTEGER NOT NULL,
+            published INTEGER NOT NULL DEFAULT 0
+        )
+        """
+    )
+
+
+@migrations(name="0003-decisions")
+def decisions(database: Database) -> None:
+    """Keep what the hook decided for a job, as recorded with it."""
+    database.execute(
+        """
+        CREATE TABLE decisions (
+            job_id TEXT NOT NULL,
+            submit_time INTEGER NOT NULL,
+            decision TEXT NOT NULL,
+            PRIMARY KEY (job_id, submit_time)
+        ) WITHOUT ROWID
+        """
+    )
+
+
+@migrations(name="0004-forecasts")
+def forecasts(database: Database) -> None:
+    """Every forecast given, to be held against what happened."""
+    database.execute(
+        """
+        CREATE TABLE forecasts (
+            seq INTEGER PRIMARY KEY,
+            made_at INTEGER NOT NULL,
+            user TEXT,
+            project TEXT,
+            queue TEXT,
+            processors INTEGER NOT NULL,
+            requested_time_s INTEGER NOT NULL,
+            scheduled_time_s INTEGER NOT NULL,
+            start_time INTEGER
+        )
+        """
+    )
+
+
+@migrations(name="0005-jobs-by-user")
+def jobs_by_user(database: Database) -> None:
+    """Find a user's own latest jobs at once."""
+    database.execute("CREATE INDEX jobs_by_user ON jobs (user, end_time)")

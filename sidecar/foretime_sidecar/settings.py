@@ -1,0 +1,469 @@
+"""Every setting of the daemon: one TOML file, each setting with type, default and meaning.
+
+``contrib/foretime.toml`` and ``docs/settings.md`` are printed from here and tested to be equal.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pydantic
+import pydantic_core
+from foretime_estimators.accuracy import AccuracySettings, Scheme
+from foretime_estimators.errors import InputError
+from pydantic import BaseModel, ConfigDict, Field
+
+_PRODUCTION = AccuracySettings.production()
+
+Names = list[str]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SchedulerSettings(_Section):
+    """How the scheduler is asked."""
+
+    commands_dir: str = Field(
+        default="", description="Folder of squeue, sacct, scontrol and sinfo; empty: on the PATH."
+    )
+    poll_interval_s: int = Field(
+        default=60, ge=1, description="Pause between two looks at the scheduler."
+    )
+    command_timeout_s: int = Field(
+        default=60, ge=1, description="Bound of one attempt of one command."
+    )
+    attempts: int = Field(
+        default=4,
+        ge=1,
+        le=20,
+        description="How often a command is tried before it counts as failed.",
+    )
+    overlap_s: int = Field(
+        default=3600,
+        ge=0,
+        description=(
+            "How far back finished jobs are read again at each poll, for those that "
+            "accounting learns of late."
+        ),
+    )
+    history_days: int = Field(
+        default=365,
+        ge=0,
+        description="How far back finished jobs are read at the very first start.",
+    )
+
+
+class StoreSettings(_Section):
+    """Where finished jobs are kept."""
+
+    path: str = Field(
+        default="/var/lib/foretime/foretime.sqlite", min_length=1, description="The SQLite file."
+    )
+    durability: Literal["full", "normal"] = Field(
+        default="full",
+        description=(
+            "full: each commit is synced to disk. normal: a power loss may undo the "
+            "last polls as a whole, which are then read again."
+        ),
+    )
+    retention_days: int = Field(
+        default=730, ge=1, description="Finished jobs older than this are deleted."
+    )
+
+
+class AccuracySection(_Section):
+    """How past accuracy becomes a scheduled time (docs/estimators.md)."""
+
+    scheme: Literal["user", "project", "combined"] = Field(
+        default="combined",
+        description="Whose history decides: the user's, the project's, or both combined.",
+    )
+    percentile: float = Field(
+        default=_PRODUCTION.percentile,
+        gt=0,
+        le=1,
+        description="Share of the weight of past accuracies that A must reach.",
+    )
+    threshold: int = Field(
+        default=_PRODUCTION.threshold,
+        ge=1,
+        description=(
+            "Finished submissions that a user or project needs in a class before jobs are adjusted."
+        ),
+    )
+    minimum_adjustment: float = Field(
+        default=_PRODUCTION.minimum_adjustment, ge=0, le=1, description="A is never below this."
+    )
+    minimum_scheduled_time_s: int = Field(
+        default=_PRODUCTION.minimum_scheduled_time_s,
+        ge=1,
+        description="The scheduled time is never below this (nor above the requested time).",
+    )
+    rounding_s: int = Field(
+        default=_PRODUCTION.rounding_s,
+        ge=60,
+        multiple_of=60,
+        description="The scheduled time is rounded up to a multiple of this: whole minutes.",
+    )
+    class_bounds_s: list[int] = Field(
+        default=list(_PRODUCTION.class_bounds_s),
+        description=(
+            "Ascending upper bounds of the requested-time classes, each judged apart;"
+            " one more class lies above the last."
+        ),
+    )
+    weigh_by_processor_time: bool = Field(
+        default=_PRODUCTION.weigh_by_processor_time,
+        description=(
+            "History weighs by the processor-time really used; false: every job weighs the same."
+        ),
+    )
+    full_weight_accuracy: float = Field(
+        default=_PRODUCTION.full_weight_accuracy,
+        gt=0,
+        le=1,
+        description="Processor-time counts as weight up to this share of what was requested.",
+    )
+    arrays_count_once: bool = Field(
+        default=_PRODUCTION.arrays_count_once,
+        description="All tasks of a job array count as one submission.",
+    )
+    imagined_job: bool = Field(
+        default=_PRODUCTION.imagined_job,
+        description=(
+            "Each history holds one more job, as large as its largest, that ran to its limit."
+        ),
+    )
+    within_largest_job: bool = Field(
+        default=_PRODUCTION.within_largest_job,
+        description="Only jobs no larger than the largest in the history are adjusted.",
+    )
+    literal_equation_5: bool = Field(
+        default=_PRODUCTION.literal_equation_5,
+        description="Combine user and project as the paper prints it, with A = 1 meaning no data.",
+    )
+    window_s: int = Field(
+        default=_PRODUCTION.window_s or 0,
+        ge=0,
+        description="Jobs that ended longer ago are forgotten; 0 keeps all.",
+    )
+    half_life_s: int = Field(
+        default=_PRODUCTION.half_life_s or 0,
+        ge=0,
+        description=(
+            "Evidence loses half its weight in this time, at least a day; 0: it does "
+            "not age. Not together with window_s."
+        ),
+    )
+
+    def to_model(self) -> AccuracySettings:
+        """Give the same for the accuracy model; raises `InputError` if it refuses them."""
+        return AccuracySettings(
+            percentile=self.percentile,
+            threshold=self.threshold,
+            minimum_adjustment=self.minimum_adjustment,
+            minimum_scheduled_time_s=self.minimum_scheduled_time_s,
+            rounding_s=self.rounding_s,
+            class_bounds_s=tuple(self.class_bounds_s),
+            weigh_by_processor_time=self.weigh_by_processor_time,
+            full_weight_accuracy=self.full_weight_accuracy,
+            arrays_count_once=self.arrays_count_once,
+            imagined_job=self.imagined_job,
+            within_largest_job=self.within_largest_job,
+            literal_equation_5=self.literal_equation_5,
+            window_s=self.window_s or None,
+            half_life_s=self.half_life_s or None,
+        )
+
+    @classmethod
+    def of_model(cls, model: AccuracySettings) -> AccuracySection:
+        """Give the settings that lead to a rule of the accuracy model."""
+        values = asdict(model)
+        values["class_bounds_s"] = list(model.class_bounds_s)
+        values["window_s"] = model.window_s or 0
+        values["half_life_s"] = model.half_life_s or 0
+        return cls(**values)
+
+    def to_scheme(self) -> Scheme:
+        """Give the scheme in the model's own type."""
+        return Scheme(self.scheme)
+
+
+class TableSettings(_Section):
+    """The file that the hook reads."""
+
+    path: str = Field(
+        default="/var/lib/foretime/table/foretime.table",
+        min_length=1,
+        description=(
+            "The table; slurmctld must be able to read it, and only foretime to write its folder."
+        ),
+    )
+    publish_interval_s: int = Field(
+        default=300, ge=1, description="A new table is written this often if anything was learned."
+    )
+    valid_for_s: int = Field(
+        default=21_600,
+        ge=60,
+        description=(
+            "The hook leaves jobs alone when the table is older: so the daemon's "
+            "death returns the cluster to its own plans."
+        ),
+    )
+
+
+class HookSettings(_Section):
+    """What the hook does with the table: it reads these from it."""
+
+    mode: Literal["observe", "enforce"] = Field(
+        default="observe",
+        description="observe changes no job, the hook only logs; enforce is a deliberate act.",
+    )
+    mechanism: Literal["slurm-soft-limit", "rewrite-limit"] = Field(
+        default="slurm-soft-limit",
+        description=(
+            "slurm-soft-limit needs Slurm 23.11 or newer with "
+            "SchedulerParameters=time_min_as_soft_limit; rewrite-limit is for older "
+            "Slurm with Foretime's prolog_slurmctld."
+        ),
+    )
+    user_time_min: Literal["raise", "keep", "clear"] = Field(
+        default="raise",
+        description=(
+            "A user's own --time-min is raised to the scheduled time, kept (the job "
+            "is left alone), or cleared."
+        ),
+    )
+    leave_users: Names = Field(default=[], description="Users whose jobs are left alone.")
+    leave_accounts: Names = Field(
+        default=[],
+        description=(
+            "Accounts whose jobs are left alone; name those limited by GrpTRESMins, "
+            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins."
+        ),
+    )
+    leave_slurm_partitions: Names = Field(
+        default=[], description="slurm_partitions whose jobs are left alone."
+    )
+    leave_qos: Names = Field(
+        default=[],
+        description="QOS whose jobs are left alone; name those with limits as for accounts.",
+    )
+
+
+class ForecastSettings(_Section):
+    """How the queue is run forward; let them be what the scheduler does."""
+
+    order: Literal["fcfs", "sjf", "ljf", "expansion-factor", "wfp"] = Field(
+        default="fcfs", description="Order of the queue."
+    )
+    backfill: Literal["none", "easy", "easy-sjbf"] = Field(
+        default="easy", description="Kind of backfilling."
+    )
+    most_jobs: int = Field(
+        default=20_000, ge=1, description="A longer queue is not run forward: the forecast says so."
+    )
+
+
+class ApiSettings(_Section):
+    """Where and to whom the daemon answers."""
+
+    listen: str = Field(
+        default="unix:/run/foretime/foretime.sock",
+        description=(
+            "unix:PATH, where callers are known by the socket's peer, or a loopback "
+            "address such as 127.0.0.1:8642, where they are not and see only "
+            "aggregates."
+        ),
+    )
+    socket_mode: str = Field(
+        default="0666",
+        pattern=r"^0?[0-7]{3}$",
+        description="Permissions of the unix socket, octal.",
+    )
+    smallest_group: int = Field(
+        default=5, ge=5, description="Aggregates are of at least so many users."
+    )
+
+
+class Settings(_Section):
+    """All of them."""
+
+    scheduler: SchedulerSettings = SchedulerSettings()
+    store: StoreSettings = StoreSettings()
+    accuracy: AccuracySection = AccuracySection()
+    table: TableSettings = TableSettings()
+    hook: HookSettings = HookSettings()
+    forecast: ForecastSettings = ForecastSettings()
+    api: ApiSettings = ApiSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its section, key, type and default as TOML shows them, and meaning."""
+
+    section: str
+    key: str
+    type: str
+    default: Any
+    meaning: str
+
+
+def read_settings(path: Path) -> Settings:
+    """Read a TOML file of settings.
+
+    Raises
+    ------
+    InputError
+        Naming file, line, setting and value, and for an unknown name the nearest valid one.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InputError(f"{path}: can't read the settings: {reason}") from error
+    return parse_settings(text, str(path))
+
+
+def parse_settings(text: str, where: str = "settings") -> Settings:
+    """Read the text of a settings file; see `read_settings`."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where}: not TOML: {error}") from error
+    try:
+        settings = Settings.model_validate(values)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(_explain(first, text, where)) from error
+    try:
+        settings.accuracy.to_model()
+    except InputError as error:
+        line = _line_of(text, ("accuracy",))
+        raise InputError(f"{where}:{line}: {error}") from error
+    return settings
+
+
+def _explain(problem: pydantic_core.ErrorDetails, text: str, where: str) -> str:
+    location = tuple(str(part) for part in problem["loc"])
+    place = f"{where}:{_line_of(text, location)}"
+    name = ".".join(location)
+    if problem["type"] == "extra_forbidden":
+        known = [f"{setting.section}.{setting.key}" for setting in describe()]
+        sections = sorted({setting.section for setting in describe()})
+        candidates = known if len(location) > 1 else [*sections, *known]
+        return f"{place}: unknown setting {name!r}; {_nearest(name, candidates)}"
+    return f"{place}: {name} = {problem['input']!r}: {problem['msg'].lower()}"
+
+
+def _nearest(name: str, candidates: list[str]) -> str:
+    near = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
+    if not near:
+        # A right name under the wrong section, or under none.
+        last = name.rpartition(".")[2]
+        near = [known for known in candidates if known.rpartition(".")[2] == last]
+    return f"did you mean {near[0]!r}?" if near else "foretime config show lists them"
+
+
+def _line_of(text: str, location: tuple[str, ...]) -> int:
+    """Line of a setting in its file, or of its section, or 1."""
+    section, key = location[0], location[1] if len(location) > 1 else None
+    wanted = re.compile(rf"\s*{re.escape(section if key is None else key)}\s*=")
+    found, inside = 1, key is None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.fullmatch(r"\s*\[\s*([\w.-]+)\s*\]\s*(#.*)?", line):
+            inside = header[1] == section and key is not None
+            if header[1] == section:
+                found = number
+        elif inside and wanted.match(line):
+            return number
+    return found
+
+
+def describe() -> Iterator[Setting]:
+    """Give every setting, in the order of the file."""
+    for section, section_field in Settings.model_fields.items():
+        model = section_field.annotation
+        assert isinstance(model, type)  # noqa: S101 - for the type checker
+        assert issubclass(model, BaseModel)  # noqa: S101
+        for key, field in model.model_fields.items():
+            yield Setting(
+                section, key, _type_name(field.annotation), field.default, field.description or ""
+            )
+
+
+_TYPE_NAMES = {
+    "bool": "boolean",
+    "int": "whole number",
+    "float": "number",
+    "str": "text",
+    "list[int]": "list of whole numbers",
+    "list[str]": "list of names",
+}
+
+
+def _type_name(annotation: object) -> str:
+    choices = getattr(annotation, "__args__", ())
+    if choices and all(isinstance(choice, str) for choice in choices):
+        return " | ".join(f'"{choice}"' for choice in choices)
+    return _TYPE_NAMES[str(annotation) if choices else getattr(annotation, "__name__", "")]
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def section_meaning(section: str) -> str:
+    """Give a section's own line of documentation."""
+    annotation = Settings.model_fields[section].annotation
+    return (annotation.__doc__ or "").strip() if annotation is not None else ""
+
+
+def to_toml(settings: Settings | None = None) -> str:
+    """Write settings (by default the defaults) as a commented TOML file."""
+    values = (settings or Settings()).model_dump()
+    lines = ["# Foretime's settings, all at their defaults: keep only what you change."]
+    if settings is not None:
+        lines = ["# Foretime's settings."]
+    section = None
+    for setting in describe():
+        if setting.section != section:
+            section = setting.section
+            lines += ["", f"# {section_meaning(section)}", f"[{section}]"]
+        lines.append(f"# {setting.meaning} ({setting.type})")
+        lines.append(f"{setting.key} = {_toml(values[setting.section][setting.key])}")
+    return "\n".join(lines) + "\n"
+
+
+def to_markdown() -> str:
+    """Write the settings' documentation."""
+    lines = [
+        "# Settings",
+        "",
+        "`foretime serve --settings FILE` reads one TOML file; `contrib/foretime.toml` is one with",
+        "every setting at its default, and `foretime config check FILE` checks one. Times are in",
+        "seconds where the name ends in `_s`. `foretime config show --markdown` prints this page.",
+    ]
+    section = None
+    for setting in describe():
+        if setting.section != section:
+            section = setting.section
+            lines += ["", f"## [{section}]", "", section_meaning(section), ""]
+            lines += ["| setting | type | default | meaning |", "|---|---|---|---|"]
+        kind = setting.type.replace("|", "\\|")
+        lines.append(
+            f"| `{setting.key}` | {kind} | `{_toml(setting.default)}` | {setting.meaning} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,218 @@
+"""The sidecar itself: one poll reads the finished jobs, stores, learns and publishes.
+
+It has no clock and no thread of its own: the daemon polls by the wall clock, a replay by its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from foretime_estimators.errors import StateError
+
+from foretime_sidecar.clients.client import (
+    Cursor,
+    FinishedRecord,
+    Reservation,
+    SchedulerClient,
+    SchedulerConfiguration,
+)
+from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.store import Store
+from foretime_sidecar.table import Mode, read_table, write_table
+
+logger = logging.getLogger("foretime")
+
+DAY_S = 86_400
+# A long absence is made good in slices, so that no answer of the accounting grows without bound.
+CATCH_UP_S = DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class PollResult:
+    """What one poll did.
+
+    Attributes
+    ----------
+    learned
+        Finished jobs that were new.
+    generation
+        Number of the table that was published, ``None`` if none was due.
+    """
+
+    learned: int
+    generation: int | None
+
+
+@dataclass(slots=True)
+class Progress:
+    """What the daemon tells of itself.
+
+    Attributes
+    ----------
+    polled_at
+        Epoch seconds of the last poll that went through, ``None`` before the first.
+    finished_jobs
+        Finished jobs learned since the start, and from the store at the start.
+    generation, written_at, valid_until
+        Of the table in place, ``None`` before the first of this process.
+    table_rows
+        Rows in it.
+    mode, mode_reason
+        The mode that it carries, and why if it is not the one that was set.
+    """
+
+    polled_at: int | None = None
+    finished_jobs: int = 0
+    generation: int | None = None
+    written_at: int | None = None
+    valid_until: int | None = None
+    table_rows: int = 0
+    mode: str | None = None
+    mode_reason: str = ""
+
+
+class Sidecar:
+    """Learns from a scheduler's finished jobs and keeps the table up to date.
+
+    Parameters
+    ----------
+    settings
+        All settings.
+    client
+        The scheduler.
+    store
+        Where finished jobs are kept.
+
+    Attributes
+    ----------
+    learner
+        What was learned; read it only with ``lock`` held.
+    lock
+        Held while the store and the learner change.
+    progress
+        What the daemon tells of itself.
+    """
+
+    def __init__(self, settings: Settings, client: SchedulerClient, store: Store) -> None:
+        self.settings = settings
+        self.client = client
+        self.store = store
+        self.learner = Learner(settings)
+        self.lock = threading.RLock()
+        self.progress = Progress()
+        self._cursor: Cursor | None = None
+        self._table_generation = 0  # of the file found at the start
+        self._next_publication = 0
+        self._next_cleaning = 0
+        self._carried: tuple[Mode, tuple[Reservation, ...]] | None = None
+
+    def start(self, now: int) -> None:
+        """Learn everything stored, and go on where the reading of finished jobs had stopped.
+
+        Raises
+        ------
+        StateError
+            If the store can't be read.
+        """
+        with self.lock:
+            learner = Learner(self.settings)
+            count = 0
+            for job in self.store.finished_jobs():
+                learner.learn_one(job)
+                count += 1
+            self.learner = learner
+            self.progress.finished_jobs = count
+            first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
+            self._cursor = self.store.cursor() or first
+        path = Path(self.settings.table.path)
+        if path.exists():
+            try:
+                self._table_generation = read_table(path).generation
+            except StateError as error:
+                logger.warning("the table in place is replaced: %s", error)
+
+    def poll(self, now: int) -> PollResult:
+        """Read what has finished, store it, learn it, and publish a table if one is due.
+
+        Jobs are learned only once they are stored, so that a failure at any point repeats nothing
+        and loses nothing: the next poll reads them again.
+
+        Raises
+        ------
+        SchedulerError
+            If the scheduler did not answer.
+        StateError
+            If the store or the table can't be written; the table in place then runs out by itself.
+        """
+        if self._cursor is None:
+            self.start(now)
+        learned = self._learn(now)
+        generation = None
+        if now >= self._next_publication:
+            generation = self._publish(now)
+            self._next_publication = now + self.settings.table.publish_interval_s
+        if now >= self._next_cleaning:
+            with self.lock:
+                self.store.forget_before(now - self.settings.store.retention_days * DAY_S)
+            self._next_cleaning = now + DAY_S
+        self.progress.polled_at = now
+        return PollResult(learned, generation)
+
+    def _learn(self, now: int) -> int:
+        learned = 0
+        while True:
+            cursor = self._cursor
+            assert cursor is not None  # noqa: S101  # start() set it
+            until = None
+            if now - cursor.end_time > CATCH_UP_S:
+                until = cursor.end_time + CATCH_UP_S
+            records, after = self.client.finished_since(cursor, until)
+            if records or after != cursor:
+                learned += self._store_and_learn(records, after)
+            if until is None:
+                return learned
+
+    def _store_and_learn(self, records: list[FinishedRecord], after: Cursor) -> int:
+        with self.lock:
+            added = self.store.add_finished(records, after)
+            for record in added:
+                self.learner.learn_one(record.job)
+            self._cursor = after
+            self.progress.finished_jobs += len(added)
+        return len(added)
+
+    def _publish(self, now: int) -> int | None:
+        configuration: SchedulerConfiguration = self.client.configuration()
+        reservations = reservations_ahead(self.client.reservations(), now)
+        mode, reason = effective_mode(self.settings, configuration)
+        table_settings = self.settings.table
+        with self.lock:
+            changed = self.learner.refresh(now)
+            carried = (mode, reservations)
+            valid_until = self.progress.valid_until
+            lasting = valid_until is not None and (
+                valid_until - now > table_settings.valid_for_s // 2
+            )
+            if lasting and not changed and carried == self._carried:
+                return None
+            rows = self.learner.row_count()
+            valid_until = now + table_settings.valid_for_s
+            generation = self.store.begin_generation(
+                now, valid_until, mode.value, rows, above=self._table_generation
+            )
+            table = self.learner.table(generation, now, valid_until, mode, reservations)
+            write_table(Path(table_settings.path), table)
+            self.store.mark_published(generation)
+            self.learner.published()
+        if reason and reason != self.progress.mode_reason:
+            logger.warning("the hook is told to observe only: %s", reason)
+        self._carried = carried
+        progress = self.progress
+        progress.generation, progress.written_at = generation, now
+        progress.valid_until, progress.table_rows = valid_until, rows
+        progress.mode, progress.mode_reason = mode.value, reason
+        return generation

@@ -1,0 +1,333 @@
+"""What the sidecar keeps: finished jobs, how far it has read, tables published, forecasts given.
+
+One SQLite file in WAL mode. A commit survives a SIGKILL at any moment. With ``durability = "full"``
+each commit is also synced, so that it survives a power loss; with ``"normal"`` a power loss may
+take back the last commits as a whole. As finished jobs and the cursor are committed together, what
+is lost then is read from the scheduler's accounting again, and nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from foretime_estimators.errors import StateError
+from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from sqlite_utils import Database
+
+from foretime_sidecar.clients.client import Cursor, FinishedRecord
+from foretime_sidecar.migrations import migrations
+
+Durability = Literal["full", "normal"]
+
+_INSERT_JOB = """
+INSERT OR IGNORE INTO jobs (
+    job_id, user, project, queue, array_id, processors, requested_time_s, submit_time,
+    eligible_time, start_time, end_time, actual_runtime_s, ending, state
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_SELECT_JOB = """
+SELECT job_id, user, project, processors, requested_time_s, submit_time, queue, array_id,
+       start_time, end_time, actual_runtime_s, ending
+FROM jobs
+"""
+_ENDINGS = {ending.value: ending for ending in Ending}
+
+
+@dataclass(frozen=True, slots=True)
+class TableGeneration:
+    """One table that was begun.
+
+    Attributes
+    ----------
+    generation
+        Its number; grows with every table, for ever.
+    written_at, valid_until
+        Epoch seconds.
+    mode
+        "observe" or "enforce".
+    table_rows
+        Rows of accuracy in it.
+    published
+        Whether the file was renamed into place.
+    """
+
+    generation: int
+    written_at: int
+    valid_until: int
+    mode: str
+    table_rows: int
+    published: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """A forecast that was given.
+
+    Attributes
+    ----------
+    made_at
+        Epoch seconds.
+    user, project, queue
+        Whom and where it was for, ``None`` if unknown.
+    processors
+        Processors asked for.
+    requested_time, scheduled_time
+        Seconds.
+    start_time
+        Expected start, epoch seconds; ``None`` if it never starts.
+    """
+
+    made_at: int
+    user: str | None
+    project: str | None
+    queue: str | None
+    processors: int
+    requested_time: int
+    scheduled_time: int
+    start_time: int | None
+
+
+class Store:
+    """The sidecar's SQLite file; used from one thread at a time.
+
+    Parameters
+    ----------
+    path
+        The file, made if absent (mode 0600); ``":memory:"`` keeps everything in memory.
+    durability
+        "full" also survives a power loss, "normal" a crash of the process only.
+
+    Raises
+    ------
+    StateError
+        If the file can't be opened, is no database, or was written by a newer Foretime.
+    """
+
+    def __init__(self, path: Path | str, durability: Durability = "full") -> None:
+        self.path = str(path)
+        with self._clear_errors("open"):
+            if self.path != ":memory:":
+                Path(self.path).touch(mode=0o600)
+            # A thread pool calls it, under a lock of the caller's.
+            connection = sqlite3.connect(self.path, timeout=10, check_same_thread=False)
+            self._database = Database(connection)
+            if self.path != ":memory:":
+                self._database.enable_wal()
+            self._database.execute(f"PRAGMA synchronous = {durability.upper()}")
+            migrations.apply(self._database)
+        self._refuse_newer()
+
+    def _refuse_newer(self) -> None:
+        known = {step.name for step in migrations.pending(Database(memory=True))}
+        unknown = [step.name for step in migrations.applied(self._database)]
+        newer = [name for name in unknown if name not in known]
+        if newer:
+            self.close()
+            raise StateError(
+                f"{self.path}: written by a newer Foretime (step {newer[0]!r}); install that "
+                "version again, or move the file away to begin anew"
+            )
+
+    @contextlib.contextmanager
+    def _clear_errors(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StateError(f"{self.path}: can't {doing}: {error}; {_remedy(error)}") from error
+
+    def close(self) -> None:
+        """Close the file; the store can't be used any more."""
+        self._database.close()
+
+    # -- finished jobs ---------------------------------------------------------------------------
+
+    def add_finished(
+        self, records: Sequence[FinishedRecord], cursor: Cursor, source: str = "slurm"
+    ) -> list[FinishedRecord]:
+        """Store finished jobs and how far they were read, both or neither; give the new ones.
+
+        Parameters
+        ----------
+        records
+            Jobs as the client gave them; those stored before are dropped.
+        cursor
+            Where the next reading begins.
+        source
+            Names the cursor.
+
+        Raises
+        ------
+        StateError
+            If it can't be stored (disk full, file locked or damaged): then nothing is.
+        """
+        added = []
+        with self._clear_errors("store finished jobs"), self._database.atomic():
+            execute = self._database.conn.execute
+            for record in records:
+                job = record.job
+                request = job.request
+                row = (
+                    request.job_id,
+                    request.user,
+                    request.project,
+                    request.queue,
+                    request.array_id,
+                    request.processors,
+                    request.requested_time,
+                    request.submit_time,
+                    record.eligible_time,
+                    job.start_time,
+                    job.end_time,
+                    job.actual_runtime,
+                    job.ending.value,
+                    record.state,
+                )
+                if execute(_INSERT_JOB, row).rowcount:
+                    added.append(record)
+                    if record.admin_comment:
+                        execute(
+                            "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?)",
+                            (request.job_id, request.submit_time, record.admin_comment),
+                        )
+            execute(
+                "INSERT INTO cursors VALUES (?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET end_time = excluded.end_time",
+                (source, cursor.end_time),
+            )
+        return added
+
+    def cursor(self, source: str = "slurm") -> Cursor | None:
+        """Give how far the finished jobs were read, ``None`` at first."""
+        rows = self._rows("SELECT end_time FROM cursors WHERE name = ?", (source,))
+        return Cursor(rows[0][0]) if rows else None
+
+    def finished_jobs(self) -> Iterator[FinishedJob]:
+        """Give every finished job in the order stored, which is the order learned."""
+        with self._clear_errors("read finished jobs"):
+            for row in self._database.conn.execute(_SELECT_JOB + "ORDER BY seq"):
+                yield _finished_job(row)
+
+    def jobs_of(self, user: str, limit: int) -> list[FinishedJob]:
+        """Give a user's latest finished jobs, latest first."""
+        rows = self._rows(
+            _SELECT_JOB + "WHERE user = ? ORDER BY end_time DESC LIMIT ?", (user, limit)
+        )
+        return [_finished_job(row) for row in rows]
+
+    def finished_count(self) -> int:
+        """Count the finished jobs stored."""
+        return int(self._rows("SELECT count(*) FROM jobs")[0][0])
+
+    def users_of(self, project: str) -> int:
+        """Count the users with finished jobs in a project."""
+        query = "SELECT count(DISTINCT user) FROM jobs WHERE project = ?"
+        return int(self._rows(query, (project,))[0][0])
+
+    def forget_before(self, end_time: int) -> int:
+        """Delete the jobs that ended before a time, with their decisions; give how many."""
+        with self._clear_errors("delete old jobs"), self._database.atomic():
+            execute = self._database.conn.execute
+            execute(
+                "DELETE FROM decisions WHERE (job_id, submit_time) IN "
+                "(SELECT job_id, submit_time FROM jobs WHERE end_time < ?)",
+                (end_time,),
+            )
+            execute("DELETE FROM forecasts WHERE made_at < ?", (end_time,))
+            return int(execute("DELETE FROM jobs WHERE end_time < ?", (end_time,)).rowcount)
+
+    # -- tables published ------------------------------------------------------------------------
+
+    def begin_generation(
+        self, written_at: int, valid_until: int, mode: str, table_rows: int, above: int = 0
+    ) -> int:
+        """Spend the next generation number: higher than any before, and than ``above``.
+
+        It is committed before the file is written, so that no number is ever used twice, whenever
+        the sidecar dies.
+        """
+        with self._clear_errors("begin a table"), self._database.atomic():
+            execute = self._database.conn.execute
+            (latest,) = execute("SELECT max(generation) FROM table_generations").fetchone()
+            generation = max(latest or 0, above) + 1
+            execute(
+                "INSERT INTO table_generations VALUES (?, ?, ?, ?, ?, 0)",
+                (generation, written_at, valid_until, mode, table_rows),
+            )
+        return generation
+
+    def mark_published(self, generation: int) -> None:
+        """Record that a table's file stands in its place."""
+        with self._clear_errors("record a table"), self._database.atomic():
+            self._database.conn.execute(
+                "UPDATE table_generations SET published = 1 WHERE generation = ?", (generation,)
+            )
+
+    def latest_generation(self) -> TableGeneration | None:
+        """Give the last table begun, ``None`` if there was none."""
+        rows = self._rows("SELECT * FROM table_generations ORDER BY generation DESC LIMIT 1")
+        if not rows:
+            return None
+        generation, written_at, valid_until, mode, table_rows, published = rows[0]
+        return TableGeneration(
+            generation, written_at, valid_until, mode, table_rows, bool(published)
+        )
+
+    # -- decisions and forecasts -----------------------------------------------------------------
+
+    def decision(self, job_id: str, submit_time: int) -> str | None:
+        """Give what the hook recorded with a job, ``None`` if nothing."""
+        rows = self._rows(
+            "SELECT decision FROM decisions WHERE job_id = ? AND submit_time = ?",
+            (job_id, submit_time),
+        )
+        return str(rows[0][0]) if rows else None
+
+    def add_forecast(self, forecast: Forecast) -> None:
+        """Record a forecast that was given."""
+        row = {
+            "made_at": forecast.made_at,
+            "user": forecast.user,
+            "project": forecast.project,
+            "queue": forecast.queue,
+            "processors": forecast.processors,
+            "requested_time_s": forecast.requested_time,
+            "scheduled_time_s": forecast.scheduled_time,
+            "start_time": forecast.start_time,
+        }
+        with self._clear_errors("record a forecast"):
+            self._database.table("forecasts").insert(row)
+
+    def forecasts(self) -> list[Forecast]:
+        """Give every forecast recorded, in order."""
+        rows = self._rows(
+            "SELECT made_at, user, project, queue, processors, requested_time_s, "
+            "scheduled_time_s, start_time FROM forecasts ORDER BY seq"
+        )
+        return [Forecast(*row) for row in rows]
+
+    def _rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._clear_errors("read"):
+            return self._database.conn.execute(query, parameters).fetchall()
+
+
+def _finished_job(row: tuple[Any, ...]) -> FinishedJob:
+    start_time, end_time, runtime, ending = row[8:]
+    return FinishedJob(JobRequest(*row[:8]), start_time, end_time, runtime, _ENDINGS[ending])
+
+
+def _remedy(error: Exception) -> str:
+    text = str(error)
+    if "full" in text:
+        return "make room on its file system"
+    if "locked" in text:
+        return "another process holds it: is a second foretime serve running?"
+    if "malformed" in text or "not a database" in text:
+        return "it is damaged: move it away to begin anew, or restore a copy"
+    if "readonly" in text or "unable to open" in text or isinstance(error, OSError):
+        return "check that its folder exists and that foretime may write there"
+    return "check the file and its file system"

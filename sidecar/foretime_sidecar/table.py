@@ -1,0 +1,457 @@
+"""The table file: what the sidecar has learned, in the form that the scheduler's plugin reads.
+
+The format and the reasons for it are in ``plugin/TABLE.md``. The hooks read one bucket of it at a
+time; here it is written, and read whole with every check.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from os.path import commonpath
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from foretime_estimators.errors import InputError, StateError
+
+VERSION = 1
+MICRO = 1_000_000
+ROWS_PER_BUCKET = 8
+LARGEST_TABLE_BYTES = 64 * 1024 * 1024
+_CHECK_FACTOR = 65_599
+_CHECK_MODULUS = 4_294_967_291
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+_HEADER = re.compile(
+    r"foretime-table (?P<version>\S+) generation=(?P<generation>\d+) length=(?P<length>\d+)"
+    r" head=(?P<head>\d+) written=(?P<written>\d+) valid=(?P<valid>\d+) buckets=(?P<buckets>\d+)"
+)
+
+
+Scope: TypeAlias = Literal["user", "project"]
+
+
+class Mode(enum.StrEnum):
+    """What the hook does with the table."""
+
+    OBSERVE = "observe"
+    ENFORCE = "enforce"
+    OFF = "off"
+
+
+class Scheme(enum.StrEnum):
+    """Whose rows make a job's adjustment (Tang 2010, section V)."""
+
+    USER = "user"
+    PROJECT = "project"
+    COMBINED = "combined"
+
+
+class Mechanism(enum.StrEnum):
+    """How t_sched reaches Slurm."""
+
+    TIME_MIN = "time-min"
+    REWRITE_LIMIT = "rewrite-limit"
+
+
+class UserTimeMin(enum.StrEnum):
+    """What becomes of a ``--time-min`` that the user gave."""
+
+    RAISE = "raise"
+    KEEP = "keep"
+    CLEAR = "clear"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One adjustment: of one user or project, in one class of requested times.
+
+    Attributes
+    ----------
+    scope, name
+        Who; the name as the scheduler knows it.
+    requested_time_class
+        How many of the bounds lie below the job's t_req; 0 without bounds.
+    adjustment_micro
+        A in whole millionths, 0 to 1,000,000.
+    largest_processor_seconds
+        Largest processors x requested_time that the row applies to; ``None``: any.
+    """
+
+    scope: Scope
+    name: str
+    requested_time_class: int
+    adjustment_micro: int
+    largest_processor_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A time that jobs must not run into; ``slurm_partitions`` is ``None`` for all of them."""
+
+    start_time: int
+    end_time: int
+    slurm_partitions: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """Whose jobs the hook never touches: excluded, or limited by what Slurm judges on t_sched."""
+
+    users: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    slurm_partitions: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """How the hook turns an adjustment into t_sched.
+
+    Attributes
+    ----------
+    mode, scheme, mechanism, user_time_min
+        See their classes.
+    minimum_adjustment
+        A is never taken to be smaller.
+    minimum_scheduled_time_s
+        t_sched is never smaller, unless t_req is.
+    rounding_s
+        t_sched is rounded up to a multiple of this (the Slurm hook: and then to whole minutes).
+    requested_time_bounds_s
+        Ascending upper ends of the classes of requested times, each part of its class; one class
+        more than bounds. Empty: one class for all.
+    """
+
+    mode: Mode = Mode.OBSERVE
+    scheme: Scheme = Scheme.COMBINED
+    mechanism: Mechanism = Mechanism.TIME_MIN
+    user_time_min: UserTimeMin = UserTimeMin.RAISE
+    minimum_adjustment: float = 0.1
+    minimum_scheduled_time_s: int = 600
+    rounding_s: int = 60
+    requested_time_bounds_s: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Everything in a table file.
+
+    Attributes
+    ----------
+    generation
+        Grows with every table written.
+    written_at, valid_until
+        Epoch seconds; after ``valid_until`` the hook leaves every job alone.
+    settings, left_alone, reservations, rows
+        See their classes. A user or project without a row hasn't enough history.
+    """
+
+    generation: int
+    written_at: int
+    valid_until: int
+    settings: TableSettings = field(default_factory=TableSettings)
+    left_alone: LeftAlone = field(default_factory=LeftAlone)
+    reservations: tuple[Reservation, ...] = ()
+    rows: tuple[TableRow, ...] = ()
+
+
+def encode_name(name: str) -> str:
+    """Write a name with only ``A-Za-z0-9._-``, every other byte of its UTF-8 as ``%XX``."""
+    try:
+        octets = name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InputError(f"table: name {name!r} is not text that a scheduler could have") from error
+    if not octets:
+        raise InputError("table: a name is empty; leave out what has no name")
+    return "".join(chr(octet) if octet in _PLAIN else f"%{octet:02X}" for octet in octets)
+
+
+def decode_name(encoded: str) -> str:
+    """Give the name that `encode_name` wrote; ValueError if it can't have written this."""
+    octets = re.sub(
+        rb"%([0-9A-F]{2})", lambda match: bytes((int(match[1], 16),)), encoded.encode("ascii")
+    )
+    name = octets.decode("utf-8", "surrogateescape")
+    if not name or encode_name(name) != encoded:
+        raise ValueError(f"{encoded!r} is not an encoded name")
+    return name
+
+
+def check(octets: bytes, start: int = 1) -> int:
+    """Sum up bytes: a polynomial modulo a prime, exact in the arithmetic of every Lua."""
+    total = start
+    for octet in octets:
+        total = (total * _CHECK_FACTOR + octet) % _CHECK_MODULUS
+    return total
+
+
+# Most names and buckets are the same from one generation to the next.
+_check_again = lru_cache(maxsize=1 << 16)(check)
+
+
+def _decimal(micro: int) -> str:
+    return f"{micro // MICRO}.{micro % MICRO:06d}"
+
+
+def _settings_lines(table: Table) -> Iterable[str]:
+    for setting in fields(table.settings):
+        value = getattr(table.settings, setting.name)
+        if setting.name == "minimum_adjustment":
+            value = _decimal(round(value * MICRO))
+        elif setting.name == "requested_time_bounds_s":
+            value = ",".join(map(str, value)) or "-"
+        yield f"{setting.name} {value}\n"
+    left = table.left_alone
+    for kind, names in (
+        ("user", left.users),
+        ("account", left.accounts),
+        ("slurm_partition", left.slurm_partitions),
+        ("qos", left.qos),
+    ):
+        for name in sorted(set(names)):
+            yield f"leave {kind} {encode_name(name)}\n"
+    for reservation in table.reservations:
+        partitions = reservation.slurm_partitions
+        where = "*" if partitions is None else ",".join(map(encode_name, partitions))
+        yield f"reservation {reservation.start_time} {reservation.end_time} {where}\n"
+
+
+def _buckets(table: Table) -> Iterable[bytes]:
+    count = max(1, -(-len(table.rows) // ROWS_PER_BUCKET))
+    buckets: list[list[str]] = [[] for _ in range(count)]
+    for row in table.rows:
+        name = encode_name(row.name)
+        number = _check_again(name.encode("ascii")) % count
+        largest = "-" if row.largest_processor_seconds is None else row.largest_processor_seconds
+        buckets[number].append(
+            f"{row.scope} {name} {row.requested_time_class}"
+            f" {_decimal(row.adjustment_micro)} {largest}\n"
+        )
+    generation = str(table.generation).encode("ascii")
+    for number, lines in enumerate(buckets):
+        rows = ("\n" + "".join(sorted(lines))).encode("ascii")
+        tag = f"#{number:06d} ".encode("ascii")
+        total = check(tag + generation, _check_again(rows))
+        yield tag + f"{total:010d}".encode("ascii") + rows
+
+
+def table_bytes(table: Table) -> bytes:
+    """Give the table file's content; InputError names what can't be written."""
+    _validate(table)
+    settings = "".join(_settings_lines(table)).encode("ascii")
+    buckets = list(_buckets(table))
+    body = b"".join(buckets)
+
+    def header(length: int, head: int) -> bytes:
+        return (
+            f"foretime-table {VERSION} generation={table.generation} length={length:09d}"
+            f" head={head:09d} written={table.written_at} valid={table.valid_until}"
+            f" buckets={len(buckets)}\n"
+        ).encode("ascii")
+
+    def trailer(length: int) -> bytes:
+        return f"end generation={table.generation} length={length:09d}\n".encode("ascii")
+
+    head = len(header(0, 0)) + len(settings)
+    length = head + len(b"check 0123456789\n") + len(body) + len(trailer(0))
+    if length > LARGEST_TABLE_BYTES:
+        raise InputError(
+            f"table: {length:,} bytes; the hook reads up to {LARGEST_TABLE_BYTES:,}:"
+            " leave out users who submit no more"
+        )
+    top = header(length, head) + settings
+    return top + f"check {check(top):010d}\n".encode("ascii") + body + trailer(length)
+
+
+def write_table(path: Path, table: Table, permissions: int = 0o660) -> None:
+    """Put a table in place, whole or not at all, even if the machine stops at any moment.
+
+    There must be one writer. ``permissions`` are the file's: the scheduler's account must be able
+    to read it, and able to write it for the hook's guard against a FIFO in its place (TABLE.md).
+
+    Raises
+    ------
+    InputError
+        If the table holds what can't be written.
+    StateError
+        If the file system refuses.
+    """
+    content = table_bytes(table)
+    temporary = path.with_name(path.name + ".new")
+    try:
+        temporary.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(temporary, flags, permissions), "wb") as file:
+            os.fchmod(file.fileno(), permissions)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise StateError(
+            f"{path}: can't write the table: {error.strerror}; the hook goes on with the one before"
+            " until that is out of date"
+        ) from error
+
+
+def read_table(path: Path) -> Table:
+    """Read a table file and check all of it; StateError says what is wrong, and in which line."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise StateError(f"{path}: can't read the table: {error.strerror}") from error
+    return parse_table(content, str(path))
+
+
+def parse_table(content: bytes, where: str = "table") -> Table:
+    """Give the table in a file's content; StateError if anything at all is wrong with it.
+
+    A content that parses is byte for byte what `table_bytes` gives for the result.
+    """
+    try:
+        text = content.decode("ascii")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise StateError(f"{where}:{line}: damaged: a byte that is not ASCII") from error
+    lines = text.split("\n")
+    header = _HEADER.fullmatch(lines[0])
+    version = re.match(r"foretime-table (\S+)", lines[0])
+    if version is None:
+        raise StateError(f"{where}:1: not a Foretime table: {lines[0][:60]!r}")
+    if version[1] != str(VERSION):
+        raise StateError(f"{where}:1: version {version[1]}; this Foretime reads {VERSION}")
+    if header is None:
+        raise StateError(f"{where}:1: damaged: {lines[0][:200]!r}")
+    if int(header["length"]) != len(content):
+        raise StateError(
+            f"{where}: damaged: {len(content):,} bytes, but its first line says"
+            f" {int(header['length']):,}"
+        )
+    table = _table_from(lines, header, where)
+    try:
+        expected = table_bytes(table)
+    except InputError as error:
+        raise StateError(f"{where}: damaged: {error}") from error
+    if expected != content:
+        same = commonpath([expected.decode("ascii"), text])
+        line = same.count("\n") + 1
+        raise StateError(f"{where}:{line}: damaged: {lines[line - 1][:200]!r}")
+    return table
+
+
+def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
+    settings: dict[str, str] = {}
+    left: dict[str, list[str]] = {"user": [], "account": [], "slurm_partition": [], "qos": []}
+    reservations: list[Reservation] = []
+    rows: list[TableRow] = []
+    for number, line in enumerate(lines[1:], start=2):
+        words = line.split(" ")
+        try:
+            match words:
+                case [("user" | "project") as scope, name, time_class, adjustment, largest]:
+                    rows.append(
+                        TableRow(
+                            scope,
+                            decode_name(name),
+                            int(time_class),
+                            round(float(adjustment) * MICRO),
+                            None if largest == "-" else int(largest),
+                        )
+                    )
+                case ["leave", kind, name]:
+                    left[kind].append(decode_name(name))
+                case ["reservation", start, end, partitions]:
+                    names = None
+                    if partitions != "*":
+                        names = tuple(map(decode_name, partitions.split(",")))
+                    reservations.append(Reservation(int(start), int(end), names))
+                case ["end", _, _] | [""] | ["check", _]:
+                    pass
+                case [tag, _] if tag.startswith("#"):
+                    pass
+                case [key, value]:
+                    settings[key] = value
+                case _:
+                    settings[line] = ""  # not as written: found out when compared
+        except (ValueError, KeyError) as error:
+            raise StateError(f"{where}:{number}: damaged: {line[:200]!r}") from error
+    return Table(
+        generation=int(header["generation"]),
+        written_at=int(header["written"]),
+        valid_until=int(header["valid"]),
+        settings=_settings_from(settings, where),
+        left_alone=LeftAlone(
+            users=tuple(left["user"]),
+            accounts=tuple(left["account"]),
+            slurm_partitions=tuple(left["slurm_partition"]),
+            qos=tuple(left["qos"]),
+        ),
+        reservations=tuple(reservations),
+        rows=tuple(sorted(rows, key=lambda row: (row.scope, row.name, row.requested_time_class))),
+    )
+
+
+def _settings_from(settings: dict[str, str], where: str) -> TableSettings:
+    bounds = settings.get("requested_time_bounds_s", "-")
+    try:
+        return TableSettings(
+            mode=Mode(settings["mode"]),
+            scheme=Scheme(settings["scheme"]),
+            mechanism=Mechanism(settings["mechanism"]),
+            user_time_min=UserTimeMin(settings["user_time_min"]),
+            minimum_adjustment=float(settings["minimum_adjustment"]),
+            minimum_scheduled_time_s=int(settings["minimum_scheduled_time_s"]),
+            rounding_s=int(settings["rounding_s"]),
+            requested_time_bounds_s=() if bounds == "-" else tuple(map(int, bounds.split(","))),
+        )
+    except KeyError as error:
+        raise StateError(f"{where}: damaged: no setting {error.args[0]}") from error
+    except ValueError as error:
+        raise StateError(f"{where}: damaged: a setting can't be read: {error}") from error
+
+
+def _validate(table: Table) -> None:
+    settings = table.settings
+    whole: tuple[tuple[str, int, int], ...] = (
+        ("generation", table.generation, 0),
+        ("written_at", table.written_at, 0),
+        ("valid_until", table.valid_until, 0),
+        ("minimum_scheduled_time_s", settings.minimum_scheduled_time_s, 0),
+        ("rounding_s", settings.rounding_s, 1),
+    )
+    for name, value, least in whole:
+        if not least <= value < 1 << 40:
+            raise InputError(f"table: {name} is {value}; it must be a whole number from {least}")
+    if not 0 <= settings.minimum_adjustment <= 1:
+        raise InputError(
+            f"table: minimum_adjustment is {settings.minimum_adjustment}; it must be from 0 to 1"
+        )
+    bounds = settings.requested_time_bounds_s
+    if any(bound < 1 for bound in bounds) or list(bounds) != sorted(set(bounds)):
+        raise InputError(f"table: requested_time_bounds_s is {bounds}; it must ascend from 1")
+    for reservation in table.reservations:
+        if not 0 <= reservation.start_time <= reservation.end_time < 1 << 40:
+            raise InputError(f"table: {reservation} does not end after it starts")
+        if reservation.slurm_partitions == ():
+            raise InputError(f"table: {reservation} has no slurm_partition; None stands for all")
+    seen: set[tuple[Scope, str, int]] = set()
+    for row in table.rows:
+        if not 0 <= row.adjustment_micro <= MICRO:
+            raise InputError(f"table: {row}: the adjustment must be from 0 to {MICRO:,} millionths")
+        if not 0 <= (row.largest_processor_seconds or 0) <= 1 << 53:
+            raise InputError(f"table: {row}: the largest job must be from 0 to 2**53")
+        if not 0 <= row.requested_time_class <= len(bounds):
+            raise InputError(f"table: {row}: there are {len(bounds) + 1} classes, counted from 0")
+        key = (row.scope, row.name, row.requested_time_class)
+        if key in seen:
+            raise InputError(f"table: {row}: there is another such row")
+        seen.add(key)

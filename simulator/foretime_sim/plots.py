@@ -1,0 +1,94 @@
+"""Pictures of a comparison: how waits are distributed, and who gains."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+from foretime_estimators.errors import InputError
+from matplotlib.figure import Figure
+
+from foretime_sim.comparison import WAIT_CURVE_SHARES, Comparison
+from foretime_sim.job_classes import ALL, LENGTHS, SIZES
+from foretime_sim.metrics import METRICS
+
+FORMATS = (".png", ".svg")
+_TICKS_S = {
+    1: "1 s",
+    60: "1 min",
+    600: "10 min",
+    3_600: "1 h",
+    21_600: "6 h",
+    86_400: "1 day",
+    604_800: "1 week",
+    2_592_000: "30 days",
+}
+
+
+def plot_waits(comparison: Comparison, title: str = "") -> Figure:
+    """Share of jobs that wait longer than x, without and with adjustment, mean of the repeats.
+
+    Both axes are logarithmic, so that the tail, where people complain, is as visible as the rest.
+    Waits below a second are drawn at a second.
+    """
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    longer = 1 - WAIT_CURVE_SHARES
+    longest = 1.0
+    for label, curves in (
+        ("without Foretime", [r.baseline_wait_curve for r in comparison.repeats]),
+        ("with Foretime", [r.adjusted_wait_curve for r in comparison.repeats]),
+    ):
+        wait = np.maximum(1.0, np.mean(curves, axis=0))
+        longest = max(longest, float(wait.max()))
+        shown = longer >= 1 / comparison.repeats[0].baseline.jobs
+        axes.plot(wait[shown], longer[shown], label=label, drawstyle="steps-post")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    ticks = [s for s in _TICKS_S if s <= longest * 2]
+    axes.set_xticks(ticks, [_TICKS_S[s] for s in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("wait")
+    axes.set_ylabel("share of jobs that wait longer")
+    axes.set_title(title)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure
+
+
+def plot_class_gains(
+    comparison: Comparison, metric: str = "wait_mean_s", title: str = ""
+) -> Figure:
+    """Gain of one of `CLASS_METRICS` in every class of size and length, as a heat map."""
+    table = comparison.by_class(metric)
+    rows, columns = (*SIZES, ALL), (*LENGTHS, ALL)
+    gain = table["gain"].to_numpy(dtype=np.float64).reshape(len(rows), len(columns))
+    jobs = table["jobs"].to_numpy(dtype=np.float64).reshape(len(rows), len(columns))
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(gain, cmap="RdYlGn", vmin=-1, vmax=1, aspect="auto")
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    for row in range(len(rows)):
+        for column in range(len(columns)):
+            value = gain[row, column]
+            told = "–" if math.isnan(value) else f"{value:+.0%}"
+            text = f"{told}\n{jobs[row, column]:,.0f} jobs"
+            color = "white" if abs(value) > 0.75 else "black"
+            axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
+    figure.colorbar(image, label="gain (positive is better)")
+    axes.set_xlabel("requested time")
+    axes.set_ylabel("processors")
+    axes.set_title(title or f"Gain: {METRICS[metric].title}")
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG or SVG, by the file's ending."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path}: can't draw {path.suffix or 'that'}: end it in .png or .svg")
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(f"{path}: can't write: {error.strerror}") from error

@@ -1,0 +1,55 @@
+"""What the hook costs: a reload and a look-up with 100,000 users, and a submission."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foretime_sidecar.table import Mode, Table, TableRow, TableSettings, write_table
+from foretime_sim.slurm_hook import LUA_VERSIONS, LuaHook
+
+JOB: dict[str, Any] = {
+    "time_limit": 600,
+    "user_name": "user7",
+    "account": "p",
+    "min_cpus": 4,
+    "user_id": 1,
+}
+PARTITIONS = {"main": {"max_time": 4294967295, "flag_default": 1}}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("table") / "table"
+    rows = tuple(TableRow("user", f"user{n}", 0, 300_000, 10**12) for n in range(100_000))
+    write_table(path, Table(1, 1_000, 9_000, TableSettings(mode=Mode.ENFORCE), rows=rows))
+    return path
+
+
+@pytest.mark.parametrize("lua_version", LUA_VERSIONS)
+def test_reload_and_first_look_up(benchmark: Any, table: Path, lua_version: str) -> None:
+    hook = LuaHook(lua_version=lua_version, table=table)
+
+    def reload() -> None:
+        hook.configure({"table": str(table)})
+        assert hook.submit(JOB, PARTITIONS, 1, 2_000).changes
+
+    benchmark.pedantic(reload, rounds=10)
+
+
+@pytest.mark.parametrize("lua_version", LUA_VERSIONS)
+def test_first_look_up(benchmark: Any, table: Path, lua_version: str) -> None:
+    hook = LuaHook(lua_version=lua_version, table=table)
+    hook.submit(JOB, PARTITIONS, 1, 2_000)
+    users = (f"user{n}" for n in itertools.count(99_999, -1))
+    benchmark.pedantic(
+        lambda: hook.submit({**JOB, "user_name": next(users)}, PARTITIONS, 1, 2_000), rounds=200
+    )
+
+
+@pytest.mark.parametrize("lua_version", LUA_VERSIONS)
+def test_submission(benchmark: Any, table: Path, lua_version: str) -> None:
+    hook = LuaHook(lua_version=lua_version, table=table)
+    benchmark(hook.submit, JOB, PARTITIONS, 1, 2_000)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from dataclasses import fields as dataclass_fields
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from foretime_estimators.errors import InputError, StateError
+from foretime_sidecar.table import (
+    LeftAlone,
+    Mechanism,
+    Mode,
+    Reservation,
+    Table,
+    TableRow,
+    TableSettings,
+    decode_name,
+    encode_name,
+    parse_table,
+    read_table,
+    table_bytes,
+    write_table,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+TABLE = Table(
+    generation=7,
+    written_at=1_000,
+    valid_until=100_000,
+    settings=TableSettings(
+        mode=Mode.ENFORCE, mechanism=Mechanism.REWRITE_LIMIT, requested_time_bounds_s=(3600, 7200)
+    ),
+    left_alone=LeftAlone(users=("root user",), qos=("a|b",)),
+    reservations=(Reservation(5, 6), Reservation(7, 8, ("a,b", "c"))),
+    rows=(TableRow("project", "phys", 2, 1_000_000), TableRow("user", "zoë\n#1 ", 0, 1, 9)),
+)
+
+
+def test_written_table_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_table(path, replace(TABLE, generation=6))
+    write_table(path, TABLE)
+    assert read_table(path) == TABLE
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table"]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_any_name_survives(name: str) -> None:
+    encoded = encode_name(name)
+    assert decode_name(encoded) == name
+    assert not set(encoded) & set(" \n#|,*")
+
+
+def test_every_cut_and_every_changed_byte_is_noticed() -> None:
+    content = table_bytes(TABLE)
+    for at in range(len(content)):
+        with pytest.raises(StateError):
+            parse_table(content[:at])
+        with pytest.raises(StateError):
+            parse_table(content[:at] + bytes((content[at] ^ 1,)) + content[at + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [
+        (replace(TABLE, rows=(TableRow("user", "", 0, 1),)), "name is empty"),
+        (replace(TABLE, rows=(TableRow("user", "a", 3, 1),)), "3 classes"),
+        (replace(TABLE, rows=(TableRow("user", "a", 0, 1_000_001),)), "millionths"),
+        (replace(TABLE, rows=(TableRow("user", "a", 0, 1),) * 2), "another such row"),
+        (replace(TABLE, settings=TableSettings(rounding_s=0)), "rounding_s"),
+        (replace(TABLE, settings=TableSettings(requested_time_bounds_s=(2, 1))), "ascend"),
+        (replace(TABLE, reservations=(Reservation(2, 1),)), "end after"),
+    ],
+)
+def test_what_cannot_be_written_is_named(table: Table, what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        table_bytes(table)
+
+
+def test_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="can't write the table"):
+        write_table(tmp_path / "none" / "table", TABLE)
+
+
+def test_the_documented_table_is_valid(repository: Path) -> None:
+    document = (repository / "plugin" / "TABLE.md").read_text()
+    example = document.split("```\n")[1]
+    table = parse_table(example.encode())
+    assert (table.generation, len(table.rows)) == (7, 2)
+    for setting in dataclass_fields(TableSettings):
+        assert f"`{setting.name}`" in document
