@@ -1,7 +1,6 @@
 // A scheduling pass: jobs start in queue order until the head job does not fit; then the
 // backfilling of the policy goes on.
 #include <algorithm>
-#include <optional>
 
 #include "engine.hpp"
 
@@ -63,20 +62,12 @@ void Engine::pass_in_order(bool full) {
 void Engine::pass_by_score() {
   // The guard must know the head job even if nothing can start.
   if (!policy_.guard && queue_.least_processors() > availability_.free()) return;
-  // Of the jobs that don't fit only the first can matter: it may become the head job.
-  std::optional<Candidate> too_wide;
   scored_.clear();
   for (const auto& block : queue_.blocks()) {
     for (const Pending& entry : block) {
-      const Candidate scored{queue_score(policy_.order, job(entry.job), now_), 0, entry};
-      if (entry.processors <= availability_.free()) {
-        scored_.push_back(scored);
-      } else if (!too_wide || *too_wide < scored) {
-        too_wide = scored;
-      }
+      scored_.push_back({queue_score(policy_.order, job(entry.job), now_), 0, entry});
     }
   }
-  if (too_wide) scored_.push_back(*too_wide);
   std::make_heap(scored_.begin(), scored_.end());
   while (!scored_.empty() && scored_.front().entry.processors <= availability_.free()) {
     start(scored_.front().entry.job, StartedBy::kHead);
