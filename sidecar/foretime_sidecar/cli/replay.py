@@ -213,6 +213,7 @@ def replay(
         notes = (*notes, f"{len(past):,} jobs before {split} are history, {len(workload):,} run.")
     elif history is not None:
         past, text = workload_of(history)
+        past = _placed_before(past, workload)
         notes = (*notes, f"history: {text}")
     if learn is Learn.HISTORY_ONLY and past is None:
         raise InputError("--learn history-only needs a history: give --history LOG or --split DATE")
@@ -224,7 +225,7 @@ def replay(
         Policy(
             order=order,
             backfill=backfill,
-            guard_s=None if guard == "off" else parse_duration(guard, "--guard"),
+            guard_s=None if guard == "off" else parse_duration(guard, "--guard", zero=True),
             event_order=event_order,
         ),
     )
@@ -256,7 +257,7 @@ def replay(
         "event order": str(event_order),
         "warm-up": warm_up,
     }
-    span = scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up"))
+    span = scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up", zero=True))
     if len(workload) and not span.select(workload).any():
         raise InputError(
             f"--warm-up {warm_up} leaves no job of {workload.name} to score; give a shorter one"
@@ -329,6 +330,20 @@ def _split_time(text: str, workload: Workload) -> int:
             f"--split {text!r}: give a date such as 1997-01-31, or days since the log's start"
         ) from error
     return workload.seconds_at(date)
+
+
+def _placed_before(history: Workload, workload: Workload) -> Workload:
+    """Let a history end where the workload begins, if one of them does not say when it was."""
+    if history.unix_start_time is not None and workload.unix_start_time is not None:
+        return history
+    waits = history.logged_wait
+    wait = 0 if waits is None else waits.filled(0)
+    end_time = int((history.submit_time + wait + history.actual_runtime).max())
+    return replace(
+        history,
+        unix_start_time=workload.unix_start_time,
+        submit_time=history.submit_time + int(workload.submit_time[0]) - end_time,
+    )
 
 
 @contextmanager
