@@ -6,9 +6,10 @@ import csv
 import datetime
 import enum
 import json
+import os
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from foretime_estimators.errors import InputError
 from foretime_sim import lublin2003
 from foretime_sim.comparison import Comparison, compare
 from foretime_sim.filters import Filters, workload_of_log
+from foretime_sim.job_classes import CLASS_METRICS
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import ScoredSpan, scored_span
@@ -77,7 +79,9 @@ def replay(
         Literal["lublin2003"] | None,
         typer.Option(help="Generate a workload by this model in place of LOG."),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="How many jobs to generate.")] = 5_000,
+    jobs: Annotated[
+        int | None, typer.Option(help="How many jobs to generate; 5,000 if not given.")
+    ] = None,
     processors: ProcessorsOption = None,
     log_format: FormatOption = None,
     columns: ColumnsOption = None,
@@ -183,6 +187,11 @@ def replay(
     began = time.perf_counter()
     if scheme not in TABLE_SCHEMES:
         oracle_share(scheme)
+    if order is Order.PRIORITY:
+        raise InputError("--order priority: a log has no priorities; take another order")
+    if classes is not None and classes not in CLASS_METRICS:
+        raise InputError(f"--classes {classes}: take one of {', '.join(CLASS_METRICS)}")
+    _check_outputs({"--csv": csv_out, "--swf-out": swf_out, "--plot": plot})
     if swf_out is not None and repeat != 1:
         raise InputError(f"--swf-out writes one schedule, not {repeat}: give --repeat 1")
     filters = Filters(
@@ -199,8 +208,14 @@ def replay(
 
     if (log is None) == (generate is None):
         raise InputError("give a log, or --generate lublin2003, and not both")
+    if jobs is not None and generate is None:
+        raise InputError("--jobs is for --generate; to replay a log's first jobs give --head")
     if log is None:
-        workload = lublin2003.generate(jobs, processors=processors or 256, seed=seed)
+        workload = lublin2003.generate(
+            5_000 if jobs is None else jobs,
+            processors=256 if processors is None else processors,
+            seed=seed,
+        )
         notes = workload.notes
     else:
         workload, text = workload_of(log)
@@ -297,6 +312,23 @@ def replay(
         console.print(render(result, classes_of=classes))
 
 
+def _check_outputs(outputs: Mapping[str, Path | None]) -> None:
+    """Refuse at once what could only be refused after the whole replay otherwise."""
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path.is_dir():
+            raise InputError(f"{option} {path}: is a folder; name a file")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            missing = "" if path.parent.exists() else "; there is no such folder"
+            raise InputError(f"{option} {path}: can't be written{missing}")
+        if option == "--plot":
+            from foretime_sim.plots import FORMATS  # matplotlib is slow to load
+
+            if path.suffix.lower() not in FORMATS:
+                raise InputError(f"{option} {path}: end it in {' or '.join(sorted(FORMATS))}")
+
+
 def _write_csv(result: ReplayResult, path: Path) -> None:
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
@@ -321,7 +353,7 @@ def _split_time(text: str, workload: Workload) -> int:
     """Read ``--split``: a date, or days since the log's start; seconds since its start."""
     try:
         return round(float(text) * 86_400)
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     try:
         date = datetime.datetime.fromisoformat(text)
@@ -355,7 +387,10 @@ def _bar(total: int, unit: str) -> Iterator[tuple[Progress, TaskID]]:
         TextColumn(unit),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
         yield progress, progress.add_task("replay", total=total)
 
 
