@@ -60,8 +60,8 @@ def test_the_reference_page_has_every_option_and_no_other(name: str) -> None:
                 words = [parameter.metavar or parameter.name.upper()]
             expected[", ".join(f"`{word}`" for word in words)] = plain(parameter.help)
     assert list(rows) == list(expected)
-    for words, meaning in expected.items():
-        assert rows[words].replace("\\|", "|").startswith(meaning), f"{name} {words}"
+    for option, meaning in expected.items():
+        assert rows[option].replace("\\|", "|").startswith(meaning), f"{name} {option}"
     for paragraph in COMMANDS[name].help.split("\n\n"):
         assert plain(paragraph) in text
 

@@ -14,15 +14,13 @@ from foretime_sidecar.cli.application import app
 def main() -> None:
     """Run the command; wrong use and our own errors are one line on stderr and an exit code."""
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(prog_name="foretime", standalone_mode=False))
     except ForetimeError as error:
         sys.exit(_fail(str(error), error.exit_code))
     except typer.TyperException as error:
         # Without any word where one is needed: the help has been shown.
         message = error.format_message().replace("Value error, ", "")
         sys.exit(_fail(f"{message.rstrip('.')}; see --help", 2) if message else 2)
-    except (KeyboardInterrupt, typer.Abort):
-        sys.exit(_fail("interrupted", 130))
     except BrokenPipeError:
         # Whoever read our output has gone (`foretime ... | head`): not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

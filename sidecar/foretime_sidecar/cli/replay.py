@@ -110,12 +110,16 @@ def replay(
         Rule,
         typer.Option(help="How history becomes A: as a site runs it, or plainly as in the paper."),
     ] = "production",
-    percentile: Annotated[float | None, typer.Option(help="Percentile of past R, 0 to 1.")] = None,
+    percentile: Annotated[
+        float | None, typer.Option(help="Percentile of past R, 0 to 1; the rule's if not given.")
+    ] = None,
     threshold: Annotated[
-        int | None, typer.Option(help="Finished submissions that a history needs.")
+        int | None,
+        typer.Option(help="Finished submissions that a history needs; the rule's if not given."),
     ] = None,
     history: Annotated[
-        Path | None, typer.Option(help="Another log, learned before this one begins.")
+        Path | None,
+        typer.Option(help="Another log: its jobs that ended before this one begins are learned."),
     ] = None,
     split: Annotated[
         str | None,
@@ -163,7 +167,7 @@ def replay(
         typer.Option(help="Which Lua runs the hook; Debian's Slurm has 5.1."),
     ] = "5.1",
     state_dir: Annotated[
-        Path | None, typer.Option(help="Keep the sidecar's store and table here.")
+        Path | None, typer.Option(help="Keep the sidecar's store and table here, in new folders.")
     ] = None,
     classes: Annotated[
         str | None,
@@ -273,10 +277,6 @@ def replay(
         "warm-up": warm_up,
     }
     span = scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up", zero=True))
-    if len(workload) and not span.select(workload).any():
-        raise InputError(
-            f"--warm-up {warm_up} leaves no job of {workload.name} to score; give a shorter one"
-        )
     comparison = _compared(workload, task, repeat, workers, seed, span=span)
     statistics = comparison.repeats[0].statistics
     if not isinstance(
