@@ -116,18 +116,25 @@ class Store:
             # A thread pool calls it, under a lock of the caller's.
             connection = sqlite3.connect(self.path, timeout=10, check_same_thread=False)
             self._database = Database(connection)
-            if self.path != ":memory:":
-                self._database.enable_wal()
-            self._database.execute(f"PRAGMA synchronous = {durability.upper()}")
-            migrations.apply(self._database)
-        self._refuse_newer()
+            try:
+                self._prepare(durability)
+            except BaseException:
+                self.close()
+                raise
+
+    def _prepare(self, durability: Durability) -> None:
+        if self.path != ":memory:":
+            self._database.enable_wal()
+        self._database.execute(f"PRAGMA synchronous = {durability.upper()}")
+        self._refuse_newer()  # before anything in it is changed
+        migrations.apply(self._database)
 
     def _refuse_newer(self) -> None:
-        known = {step.name for step in migrations.pending(Database(memory=True))}
-        unknown = [step.name for step in migrations.applied(self._database)]
-        newer = [name for name in unknown if name not in known]
+        with contextlib.closing(Database(memory=True)) as empty:
+            known = {step.name for step in migrations.pending(empty)}
+        applied = [step.name for step in migrations.applied(self._database)]
+        newer = [name for name in applied if name not in known]
         if newer:
-            self.close()
             raise StateError(
                 f"{self.path}: written by a newer Foretime (step {newer[0]!r}); install that "
                 "version again, or move the file away to begin anew"

@@ -61,6 +61,13 @@ def _number(value: object) -> int | None:
     return None
 
 
+def _whole(value: object, name: str) -> int:
+    """Give a number that must be there, 0 if unset."""
+    if value is not None and not isinstance(value, int | Mapping):
+        raise TypeError(f"{name} is {value!r}")
+    return _number(value) or 0
+
+
 def _state(value: object) -> str:
     if isinstance(value, list):
         return str(value[0]) if value else ""
@@ -116,14 +123,14 @@ def _finished(job: Json) -> FinishedRecord | None:
     if ending is None:
         return None
     time = job["time"]
-    end_time: int = time["end"]
+    end_time = _whole(time["end"], "end")
     limit_min = _number(time["limit"])
     if not end_time or not limit_min:
         return None
-    start_time: int | None = time["start"] or None
+    start_time = _whole(time["start"], "start") or None
     runtime = 0
     if start_time is not None:
-        runtime = max(end_time - start_time - time["suspended"], 0)
+        runtime = max(end_time - start_time - _whole(time["suspended"], "suspended"), 0)
     if start_time is None or (runtime == 0 and not _allocated(job)):
         start_time, runtime, ending = None, 0, Ending.NEVER_STARTED
     association = job["association"]
@@ -140,13 +147,13 @@ def _finished(job: Json) -> FinishedRecord | None:
         association["account"] or None,
         _allocated(job) or _number(job["required"]["CPUs"]) or 1,
         limit_min * _MINUTE,
-        time["submission"],
+        _whole(time["submission"], "submission"),
         job["partition"] or None,
         None if array_job is None else str(array_job),
     )
     return FinishedRecord(
         FinishedJob(request, start_time, end_time, runtime, ending),
-        time["eligible"] or None,
+        _whole(time["eligible"], "eligible") or None,
         state,
         job["comment"]["administrator"] or "",
     )
@@ -156,7 +163,7 @@ def _allocated(job: Json) -> int:
     """Give the processors allocated, 0 if none ever were."""
     for resource in job["tres"]["allocated"]:
         if resource["type"] == "cpu":
-            return resource["count"] or 0
+            return _whole(resource["count"], "count")
     return 0
 
 
