@@ -25,10 +25,11 @@ from foretime_sidecar.migrations import migrations
 Durability = Literal["full", "normal"]
 
 _INSERT_JOB = """
-INSERT OR IGNORE INTO jobs (
+INSERT INTO jobs (
     job_id, user, project, queue, array_id, processors, requested_time_s, submit_time,
     eligible_time, start_time, end_time, actual_runtime_s, ending, state
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (job_id, submit_time) DO NOTHING
 """
 _SELECT_JOB = """
 SELECT job_id, user, project, processors, requested_time_s, submit_time, queue, array_id,
@@ -198,7 +199,7 @@ class Store:
                     added.append(record)
                     if record.admin_comment:
                         execute(
-                            "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?)",
+                            "INSERT INTO decisions VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                             (request.job_id, request.submit_time, record.admin_comment),
                         )
             execute(
