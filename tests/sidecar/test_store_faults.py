@@ -1,4 +1,4 @@
-"""A full disk, a lock, a damaged file: one clear error, the old table stays, and then it goes on."""
+"""A full disk, a lock, a damaged file: a clear error, the old table stays, and then it goes on."""
 
 from __future__ import annotations
 
