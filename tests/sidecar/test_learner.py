@@ -19,7 +19,7 @@ Record = Callable[..., FinishedRecord]
 NOW = 2_000_000
 USERS = ["alice", "bob", None]
 PROJECTS = ["physics", "chemistry", None]
-MINUTES = [1, 2, 59, 60, 61, 240, 241, 1440, 3000]
+MINUTES = [7, 60, 61, 240, 3000]
 
 
 def _plain_scheduled_time(table: Table, job: JobRequest) -> int:
@@ -67,7 +67,7 @@ _FINISHED = st.builds(
         ending,
     ),
     _REQUESTS,
-    st.floats(0, 1.01),
+    st.sampled_from([0.0, 0.01, 0.2345, 0.5, 1.0, 1.01]),
     st.sampled_from([e for e in Ending if e is not Ending.NEVER_STARTED]),
 )
 _ACCURACY = st.builds(
@@ -88,7 +88,7 @@ _ACCURACY = st.builds(
 
 @given(
     accuracy=_ACCURACY,
-    history=st.lists(_FINISHED, max_size=40),
+    history=st.lists(_FINISHED, min_size=10, max_size=40),
     later=st.lists(_FINISHED, max_size=10),
     jobs=st.lists(_REQUESTS, min_size=1, max_size=15),
 )
@@ -109,6 +109,20 @@ def test_the_table_gives_the_models_scheduled_times(
         read = parse_table(table_bytes(table))
         for job in jobs:
             assert _plain_scheduled_time(read, job) == learner.scheduled_time(job)
+
+
+def test_with_equation_5_as_printed_a_row_of_1_stands_for_no_data(record: Record) -> None:
+    accuracy = AccuracySection(
+        threshold=1, literal_equation_5=True, imagined_job=False, within_largest_job=False
+    )
+    learner = Learner(Settings(accuracy=accuracy))
+    learner.learn_one(record(1, user="late", project="other", runtime=3600).job)
+    learner.learn_one(record(2, user="other", project="early", runtime=1800).job)
+    learner.refresh(NOW)
+    table = learner.table(1, NOW, NOW + 9, Mode.OBSERVE, [])
+    assert {row.name for row in table.rows if row.scope == "user"} == {"other"}
+    job = JobRequest("3", "late", "early", 4, 3600, NOW)
+    assert _plain_scheduled_time(table, job) == learner.scheduled_time(job) == 1800
 
 
 def test_a_row_whose_history_has_aged_out_leaves_the_table(record: Record) -> None:
