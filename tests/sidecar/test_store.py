@@ -13,7 +13,7 @@ from foretime_estimators.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.migrations import migrations
 from foretime_sidecar.store import Forecast, Store
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlite_utils import Database
 
@@ -77,8 +77,7 @@ def test_a_requeued_job_has_a_record_for_each_run(record: Record) -> None:
 
 def test_a_batch_is_stored_whole_or_not_at_all(record: Record) -> None:
     store = Store(":memory:")
-    bad = record(2)
-    bad = replace(bad, job=replace(bad.job, request=replace(bad.job.request, job_id=None)))
+    bad = record(2, processors=None)
     with pytest.raises(StateError, match="can't store finished jobs"):
         store.add_finished([record(1), bad], Cursor(5))
     assert (store.finished_count(), store.cursor()) == (0, None)
@@ -126,6 +125,7 @@ def test_forecasts_are_kept_in_order_until_they_are_old() -> None:
     store.close()
 
 
+@settings(max_examples=25)  # each opens a file several times
 @given(above=st.lists(st.integers(0, 50), min_size=1, max_size=20), restart=st.integers(1, 5))
 def test_generations_grow_for_ever(
     above: list[int], restart: int, tmp_path_factory: pytest.TempPathFactory
@@ -148,6 +148,21 @@ def test_generations_grow_for_ever(
     assert begun is not None
     assert begun.published
     store.close()
+
+
+def test_a_copy_made_while_it_is_used_is_whole(tmp_path: Path, record: Record) -> None:
+    store = Store(tmp_path / "store")
+    store.add_finished([record(number) for number in range(100)], Cursor(5))
+    source, copy = sqlite3.connect(tmp_path / "store"), sqlite3.connect(tmp_path / "copy")
+    source.backup(copy)  # what `sqlite3 FILE .backup` does
+    source.close()
+    copy.close()
+    store.add_finished([record(100)], Cursor(6))
+    store.close()
+    restored = Store(tmp_path / "copy")
+    assert (restored.finished_count(), restored.cursor()) == (100, Cursor(5))
+    assert restored.add_finished([record(99), record(100)], Cursor(6)) == [record(100)]
+    restored.close()
 
 
 # -- its shape through time --------------------------------------------------------------------

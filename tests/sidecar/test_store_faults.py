@@ -176,8 +176,11 @@ def test_a_damaged_database_is_named(tmp_path: Path, record: Record) -> None:
     content = bytearray(path.read_bytes())
     content[8192:] = bytes(len(content) - 8192)
     path.write_bytes(content)
-    with pytest.raises(StateError, match=r"store: can't .*malformed.*; it is damaged"):
-        list(Store(path).finished_jobs())
+    with (
+        pytest.raises(StateError, match=r"store: can't .*malformed.*; it is damaged"),
+        contextlib.closing(Store(path)) as damaged,
+    ):
+        list(damaged.finished_jobs())
 
 
 @pytest.mark.parametrize("place", ["nowhere/store", "."])
