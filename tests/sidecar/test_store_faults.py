@@ -73,12 +73,12 @@ def _full(connection: sqlite3.Connection, path: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _no_larger_files(connection: sqlite3.Connection, path: Path) -> Iterator[str]:
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
         yield "disk I/O error; check the file and its file system"
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextlib.contextmanager
