@@ -6,8 +6,9 @@ import re
 
 from foretime_estimators.errors import InputError
 
-_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+)(?::(\d+))?)?", re.ASCII)
-_CLOCK = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)", re.ASCII)
+_N = r"(\d{1,9})"
+_DAYS = re.compile(rf"{_N}-{_N}(?::{_N}(?::{_N})?)?", re.ASCII)
+_CLOCK = re.compile(rf"(?:(?:{_N}:)?{_N}:)?{_N}", re.ASCII)
 _FORMS = "minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS"
 
 
