@@ -308,7 +308,7 @@ def test_a_prolog_that_fails_kills_early_and_the_report_says_so() -> None:
 
 
 def comparison_result(comparison: Any) -> ReplayResult:
-    return ReplayResult("made", PROCESSORS, len(WORKLOAD), (), {}, comparison, None, 1.0)
+    return ReplayResult("made", PROCESSORS, len(WORKLOAD), (), {}, comparison, None, 0, 1.0)
 
 
 def printed(result: ReplayResult) -> str:
