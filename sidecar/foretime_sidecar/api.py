@@ -210,8 +210,7 @@ def _accuracy(
         shown = [
             history
             for history in of_project
-            if caller.sees_everybody
-            or learner.is_group(history.name, history.requested_time_class)
+            if caller.sees_everybody or learner.is_group(history.name, history.requested_time_class)
         ]
     answer: dict[str, Any] = {
         "user": name,
@@ -331,7 +330,7 @@ class _ForecastDesk:
             return not learner.is_group(job.project, learner.class_of(job))
 
     def _keep(self, job: JobRequest, expected: ExpectedStart, taken_at: int) -> None:
-        """Record a forecast, to be held against what happens; the same question only once a look."""
+        """Record a forecast to hold against what happens; the same question once a look."""
         if taken_at != self._kept_of:
             self._kept_of, self._kept = taken_at, set()
         question = dataclasses.replace(job, submit_time=0)
@@ -353,4 +352,4 @@ class _ForecastDesk:
                 self._sidecar.store.add_forecast(record)
         except StateError as error:
             # Whoever asked has their answer all the same.
-            logger.error("a forecast is not recorded: %s", error)
+            logger.warning("a forecast is not recorded: %s", error)

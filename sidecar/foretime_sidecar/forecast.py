@@ -168,8 +168,7 @@ def _assumptions(settings: ForecastSettings) -> tuple[str, ...]:
     return (
         "jobs run for their scheduled time",
         f"the queue's order is {settings.order}, backfilling {settings.backfill}",
-        "the machine is one pool of processors: slurm_partitions, reservations and limits "
-        "are not looked at",
+        "slurm_partitions, nodes, reservations and limits are not looked at",
         "nobody submits another job that goes first",
     )
 

@@ -111,7 +111,7 @@ class Sidecar:
         self.progress = Progress()
         self.snapshot: Snapshot | None = None
         # Whether jobs may wait that the hook has given a time_min.
-        self._time_min_given = settings.hook.mode == Mode.ENFORCE
+        self._time_min_given = Mode(settings.hook.mode) is Mode.ENFORCE
         self._cursor: Cursor | None = None
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
@@ -137,7 +137,7 @@ class Sidecar:
             first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
             self._cursor = self.store.cursor() or first
             before = self.store.latest_generation()
-            if before is not None and before.mode == Mode.ENFORCE:
+            if before is not None and before.mode == Mode.ENFORCE.value:
                 self._time_min_given = True
         path = Path(self.settings.table.path)
         if path.exists():
