@@ -31,6 +31,8 @@ logger = logging.getLogger("foretime")
 # asking.
 _MOST_KEPT = 100
 
+_LONGEST_S = 365 * 86_400
+
 Name = Annotated[str | None, Query(min_length=1, max_length=255)]
 
 
@@ -86,6 +88,8 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
     ) -> dict[str, Any]:
         """Say when a job submitted now would start."""
         requested_time = parse_duration(time, "time")
+        if requested_time > _LONGEST_S:
+            raise InputError(f"time: {time!r} is more than a year; a plain number is minutes")
         name = caller.may_see(user)
         job = JobRequest(
             "forecast", name, project, processors, requested_time, int(clock()), partition
