@@ -27,7 +27,7 @@ demo: setup
 	$(BIN)/foretime replay $(if $(LOG),$(LOG),--generate lublin2003)
 
 test: setup lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --benchmark-skip
 
 lint: setup
 	$(BIN)/ruff format --check .

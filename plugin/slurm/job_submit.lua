@@ -6,7 +6,7 @@ local loaded, foretime = pcall(require, "foretime")
 
 if loaded then
   foretime.configure {
-    table = "/var/lib/foretime/table",
+    table = "/var/lib/foretime/table/foretime.table",
     disable_file = "/etc/slurm/foretime.off",
   }
 else

@@ -305,7 +305,7 @@ def oracle_share(scheme: str) -> float:
         share = -1.0
     if not 0 <= share <= 1:
         raise InputError(
-            f"unknown scheme {scheme!r}. Valid: {', '.join(SCHEMES)}, with a from 0 to 1 (blend:0.5)"
+            f"unknown scheme {scheme!r}. Valid: {', '.join(SCHEMES)}, a from 0 to 1 (blend:0.5)"
         )
     return share
 

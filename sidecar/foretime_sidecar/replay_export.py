@@ -79,10 +79,10 @@ def to_json(result: ReplayResult) -> dict[str, JsonValue]:
         else {
             "submissions": result.hook.submissions,
             "adjusted": result.hook.adjusted,
-            "left_alone": dict(result.hook.left_alone),
             "errors": result.hook.errors,
             "table_generations": result.hook.table_generations,
         },
+        "guard_activations": result.guard_activations,
         "wall_clock_s": result.wall_clock_s,
         "jobs_per_s": result.jobs_per_s,
         "peak_memory_bytes": result.peak_memory_bytes,

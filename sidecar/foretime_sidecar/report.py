@@ -287,20 +287,22 @@ def _interval_line(comparison: Comparison) -> Text:
 
 
 def _hook_lines(result: ReplayResult) -> list[Text]:
+    lines = [
+        Text(
+            f"The starvation guard stepped in for {result.guard_activations:,} head jobs.",
+            "dim",
+        )
+    ]
     hook = result.hook
     if hook is None:
-        return []
-    lines = [
+        return lines
+    lines.append(
         Text(
             f"The hook saw {hook.submissions:,} submissions and adjusted {hook.adjusted:,}, "
             f"from {hook.table_generations:,} tables.",
             "dim",
         )
-    ]
-    if hook.left_alone:
-        reasons = sorted(hook.left_alone.items(), key=lambda item: (-item[1], item[0]))
-        told = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
-        lines.append(Text(f"  Left alone: {told}.", "dim"))
+    )
     if hook.errors:
         lines.append(Text(f"HOOK ERRORS: {hook.errors:,} calls failed.", "bold red"))
     return lines

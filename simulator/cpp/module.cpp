@@ -1,6 +1,7 @@
 // Registers the native core; every subject has its own file.
 #include <nanobind/nanobind.h>
 
+#include "availability_profile_bindings.hpp"
 #include "engine_bindings.hpp"
 
 NB_MODULE(_core, m) {
@@ -11,4 +12,5 @@ NB_MODULE(_core, m) {
   m.attr("sanitized") = false;
 #endif
   foretime::register_engine(m);
+  foretime::register_availability_profile(m);
 }

@@ -328,9 +328,7 @@ class MockSlurm:
                 description["time_min"] = job.time_min_min
             if submission.comment is not None:
                 description["comment"] = submission.comment
-            reply = self._hook.submit(
-                description, self._partitions, uid, self.now
-            )
+            reply = self._hook.submit(description, self._partitions, uid, self.now)
             self._count_errors(reply)
             if reply.code != 0:
                 raise SchedulerError(f"job_submit/lua rejected the job: {reply.code}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from foretime_sim.comparison import Comparison
 from foretime_sim.shortening import Shortening
@@ -19,8 +19,6 @@ class HookStatistics:
         Calls of the hook for new jobs.
     adjusted
         Those that it gave a t_sched below t_req.
-    left_alone
-        Why it left the others as they were, by the reason that the hook gives.
     errors
         Calls that failed; the job went through untouched.
     table_generations
@@ -29,7 +27,6 @@ class HookStatistics:
 
     submissions: int
     adjusted: int
-    left_alone: Mapping[str, int] = field(default_factory=dict)
     errors: int = 0
     table_generations: int = 0
 
@@ -52,6 +49,8 @@ class ReplayResult:
         Without and with Foretime.
     hook
         Of the first repeat; ``None`` where no hook was in the loop.
+    guard_activations
+        Jobs of the adjusted run, first repeat, for which the starvation guard became active.
     wall_clock_s
         Seconds that the replay took, reading included.
     peak_memory_bytes
@@ -65,6 +64,7 @@ class ReplayResult:
     options: Mapping[str, str]
     comparison: Comparison
     hook: HookStatistics | None
+    guard_activations: int
     wall_clock_s: float
     peak_memory_bytes: int | None = None
 

@@ -17,6 +17,7 @@ class Cluster:
         self.folder = folder
         self.comment, self.limit, self.update_fails = f"other {NOTE}", "30:00", 0
         self.site_code: int | None = None
+        self.unknown = "AdminComment"  # as in 22.05
 
     def run(self, **environment: str) -> tuple[int, list[str]]:
         """Give the prolog's exit code and the scontrol calls."""
@@ -26,7 +27,9 @@ class Cluster:
         (folder / "comment").write_text(self.comment + "\n")
         self._program(
             "squeue",
-            f'case "$*" in *AdminComment*) cat "{folder}/comment";; *) echo "{self.limit}";; esac',
+            f'case "$*" in *{self.unknown}*) exit 1;;'
+            f' *admin_comment*|*AdminComment*) cat "{folder}/comment";;'
+            f' *) echo "{self.limit}";; esac',
         )
         self._program(
             "scontrol",
@@ -34,14 +37,14 @@ class Cluster:
         )
         self._program("logger", ":")
         self._program("sleep", ":")
-        site = folder / "site"
         if self.site_code is not None:
-            self._program("site", f"exit {self.site_code}")
+            self._program("prolog_slurmctld.site", f"exit {self.site_code}")
+        prolog = folder / "prolog_slurmctld"
+        prolog.write_bytes(plugin_file("slurm/prolog_slurmctld").read_bytes())
         done = subprocess.run(
-            ["sh", plugin_file("slurm/prolog_slurmctld")],
+            ["/bin/sh", prolog],
             env={
                 "PATH": f"{folder}:{os.environ['PATH']}",
-                "FORETIME_SITE_PROLOG": str(site),
                 **({"SLURM_JOB_ID": "12"} | environment),
             },
             check=False,
@@ -65,6 +68,11 @@ def cluster(tmp_path: Path) -> Cluster:
 @pytest.mark.parametrize("limit", ["30:00", "00:30:00", "0-00:30:00", "  30:00  "])
 def test_limit_is_raised(cluster: Cluster, limit: str) -> None:
     cluster.limit = limit
+    assert cluster.run() == (0, ["update JobId=12 TimeLimit=90"])
+
+
+def test_newer_name_of_the_field(cluster: Cluster) -> None:
+    cluster.unknown = "admin_comment"
     assert cluster.run() == (0, ["update JobId=12 TimeLimit=90"])
 
 

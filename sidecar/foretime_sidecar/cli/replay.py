@@ -15,11 +15,29 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from foretime_estimators.accuracy import AccuracySettings
 from foretime_estimators.errors import InputError
+from foretime_sim import lublin2003
+from foretime_sim.comparison import Comparison, compare
+from foretime_sim.filters import Filters, workload_of_log
+from foretime_sim.job_log import log_of_workload
+from foretime_sim.log_files import read_log
+from foretime_sim.metrics import ScoredSpan, scored_span
+from foretime_sim.mock_slurm import Mechanism
+from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.replay_result import ReplayResult
+from foretime_sim.swf import write_swf
+from foretime_sim.workload import Workload
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
 from foretime_sidecar.cli.workload import (
     ColumnsOption,
     FormatOption,
@@ -39,17 +57,6 @@ from foretime_sidecar.replay import (
 from foretime_sidecar.replay_export import CSV_COLUMNS, metric_rows, to_json
 from foretime_sidecar.report import WIDTH, render
 from foretime_sidecar.settings import AccuracySection
-from foretime_sim import lublin2003
-from foretime_sim.comparison import Comparison, compare
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.log_files import LogFormat, read_log
-from foretime_sim.metrics import ScoredSpan, scored_span
-from foretime_sim.mock_slurm import Mechanism
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
-from foretime_sim.replay_result import ReplayResult
-from foretime_sim.swf import write_swf
-from foretime_sim.workload import Workload
 
 Rule = Literal["production", "tang2010"]
 
@@ -63,13 +70,15 @@ class Learn(enum.Enum):
 
 def replay(
     log: Annotated[
-        Path | None, typer.Argument(metavar="[LOG]", help="SWF, sacct or CSV file; plain, gz or xz.")
+        Path | None,
+        typer.Argument(metavar="[LOG]", help="SWF, sacct or CSV file; plain, gz or xz."),
     ] = None,
     generate: Annotated[
         Literal["lublin2003"] | None,
         typer.Option(help="Generate a workload by this model in place of LOG."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many jobs to generate.")] = 5_000,
+    load: Annotated[float, typer.Option(help="Offered load of what is generated.")] = 0.7,
     processors: ProcessorsOption = None,
     log_format: FormatOption = None,
     columns: ColumnsOption = None,
@@ -107,9 +116,7 @@ def replay(
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(
-            metavar="DATE|DAYS", help="Learn what was submitted before, replay the rest."
-        ),
+        typer.Option(metavar="DATE|DAYS", help="Learn what was submitted before, replay the rest."),
     ] = None,
     learn: Annotated[
         Learn, typer.Option(help="Learn jobs as they finish, or the history alone (the paper).")
@@ -194,7 +201,7 @@ def replay(
     if (log is None) == (generate is None):
         raise InputError("give a log, or --generate lublin2003, and not both")
     if log is None:
-        workload = lublin2003.generate(jobs, processors=processors or 256, seed=seed)
+        workload = lublin2003.generate(jobs, processors=processors or 256, seed=seed, load=load)
         notes = workload.notes
     else:
         workload, text = workload_of(log)
@@ -218,7 +225,7 @@ def replay(
         Policy(
             order=order,
             backfill=backfill,
-            guard_s=None if guard == "off" else parse_duration(guard, "--guard"),
+            guard_s=_guard(guard),
             event_order=event_order,
         ),
     )
@@ -257,7 +264,9 @@ def replay(
         )
     comparison = _compared(workload, task, repeat, workers, seed, span=span)
     statistics = comparison.repeats[0].statistics
-    if not isinstance(statistics, AdjustedStatistics):  # for the type checker: Replay gives no other
+    if not isinstance(
+        statistics, AdjustedStatistics
+    ):  # for the type checker: Replay gives no other
         raise TypeError(statistics)
     result = ReplayResult(
         workload_name=workload.name,
@@ -267,6 +276,7 @@ def replay(
         options=options,
         comparison=comparison,
         hook=statistics.hook,
+        guard_activations=statistics.guard_activations,
         wall_clock_s=time.perf_counter() - began,
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
@@ -276,7 +286,7 @@ def replay(
         comments = [f"Note: schedule simulated by foretime replay: {options}"]
         write_swf(log_of_workload(workload, wait=statistics.wait, comments=comments), swf_out)
     if plot is not None:
-        from foretime_sim.plots import plot_waits, save  # noqa: PLC0415  # matplotlib is slow
+        from foretime_sim.plots import plot_waits, save  # matplotlib is slow to load
 
         save(plot_waits(comparison, workload.name), plot)
     if as_json:
@@ -286,6 +296,13 @@ def replay(
         if not console.is_terminal:
             console = Console(width=WIDTH)
         console.print(render(result, classes_of=classes))
+
+
+def _guard(text: str) -> int | None:
+    """Read ``--guard``: off, 0, or a time; seconds."""
+    if text == "off":
+        return None
+    return 0 if text == "0" else parse_duration(text, "--guard")
 
 
 def _write_csv(result: ReplayResult, path: Path) -> None:
@@ -300,9 +317,7 @@ def _write_csv(result: ReplayResult, path: Path) -> None:
 
 def _accuracy(rule: Rule, percentile: float | None, threshold: int | None) -> AccuracySection:
     """Give the daemon's accuracy settings for a rule, with what was changed on the command line."""
-    model = (
-        AccuracySettings.production() if rule == "production" else AccuracySettings.tang2010()
-    )
+    model = AccuracySettings.production() if rule == "production" else AccuracySettings.tang2010()
     if percentile is not None:
         model = replace(model, percentile=percentile)
     if threshold is not None:
@@ -326,7 +341,7 @@ def _split_time(text: str, workload: Workload) -> int:
 
 
 @contextmanager
-def _bar(total: int, unit: str) -> Iterator[tuple[Progress, int]]:
+def _bar(total: int, unit: str) -> Iterator[tuple[Progress, TaskID]]:
     columns = (
         TextColumn("replaying"),
         BarColumn(),
@@ -335,7 +350,7 @@ def _bar(total: int, unit: str) -> Iterator[tuple[Progress, int]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield progress, int(progress.add_task("replay", total=total))
+        yield progress, progress.add_task("replay", total=total)
 
 
 def _compared(
