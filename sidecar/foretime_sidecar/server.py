@@ -101,6 +101,11 @@ class Daemon:
         """Where it listens, as in ``api.listen``."""
         return self._listener.address
 
+    @property
+    def answers(self) -> bool:
+        """Whether it takes questions yet."""
+        return self._server.started
+
     def end(self) -> None:
         """Tell the daemon to end; it does within seconds."""
         self._ending.set()

@@ -37,7 +37,7 @@ def finished(number: int, user: str, project: str, runtime: int = 900) -> Finish
 
 def history() -> list[FinishedRecord]:
     """Sixty jobs each: nobody and four others in "wide", nobody and daemon alone in "narrow"."""
-    records = []
+    records: list[FinishedRecord] = []
     for user in ("nobody", "daemon", "u1", "u2", "u3"):
         for _ in range(60):
             project = "wide"

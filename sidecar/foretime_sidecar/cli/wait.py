@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import socket
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -51,7 +52,7 @@ def wait(
         Path | None,
         typer.Option("--settings", metavar="FILE", help="The daemon's settings, for where it is."),
     ] = None,
-    socket: Annotated[
+    socket_path: Annotated[
         Path | None, typer.Option("--socket", metavar="PATH", help="The daemon's unix socket.")
     ] = None,
 ) -> None:
@@ -63,17 +64,17 @@ def wait(
     """
     parse_duration(time)
     answer = ask(
-        _where(settings, socket),
+        _where(settings, socket_path),
         {"processors": processors, "time": time, "project": account, "partition": partition},
     )
     typer.echo(json.dumps(answer, indent=2) if as_json else describe(answer))
 
 
-def _where(settings: Path | None, socket: Path | None) -> str:
-    if socket is not None:
+def _where(settings: Path | None, socket_path: Path | None) -> str:
+    if socket_path is not None:
         if settings is not None:
             raise InputError("--socket and --settings both say where the daemon is: give one")
-        return f"unix:{socket.absolute()}"
+        return f"unix:{socket_path.absolute()}"
     return (ApiSettings() if settings is None else read_settings(settings).api).listen
 
 
@@ -94,44 +95,55 @@ def ask(listen: str, question: dict[str, Any]) -> dict[str, Any]:
     DaemonError
         If it does not answer, or can't.
     """
-    where = parse_listen(listen)
-    if isinstance(where, Path):
-        base = f"http+unix://{quote(str(where), safe='')}"
-    else:
-        base = f"http://[{where[0]}]:{where[1]}" if ":" in where[0] else f"http://{listen}"
-    session = requests_unixsocket.Session()
-    session.trust_env = False  # no proxy stands between us and our own machine
     retrying = tenacity.Retrying(
         stop=tenacity.stop_after_attempt(_ATTEMPTS),
-        wait=tenacity.wait_exponential_jitter(initial=0.1, max=1, jitter=0.1),
-        retry=tenacity.retry_if_exception_type(requests.ConnectionError),
+        wait=tenacity.wait_exponential(multiplier=0.1, max=1) + tenacity.wait_random(0, 0.1),
+        retry=tenacity.retry_if_exception_type(
+            (requests.ConnectionError, ConnectionError, FileNotFoundError)
+        ),
         reraise=True,
     )
     try:
-        with session:
-            reply = retrying(
-                session.get,
-                f"{base}/v1/forecast",
-                params=question,
-                timeout=(_CONNECT_S, _ANSWER_S),
-            )
-            body = reply.json()
-    except requests.ConnectionError as error:
+        reply = retrying(_get, parse_listen(listen), question)
+        body = reply.json()
+    except PermissionError as error:
         raise DaemonError(
-            f"no foretime daemon answers at {listen}: is it running (systemctl status foretime)?"
+            f"you may not connect to {listen}: ask the administrator about api.socket_mode"
         ) from error
     except requests.Timeout as error:
         raise DaemonError(
             f"the foretime daemon at {listen} took more than {_ANSWER_S} s; try again later"
         ) from error
-    except requests.RequestException as error:
+    except requests.JSONDecodeError as error:
         raise DaemonError(f"{listen}: what answers there is no foretime daemon") from error
+    except OSError as error:  # which requests' own errors are, too
+        raise DaemonError(
+            f"no foretime daemon answers at {listen}: is it running (systemctl status foretime)?"
+        ) from error
     if not isinstance(body, dict):
         raise DaemonError(f"{listen}: what answers there is no foretime daemon")
     if "error" in body:
         said = f"{body['error']['what']}; {body['error']['remedy']}"
         raise InputError(said) if reply.status_code < 500 else DaemonError(said)
     return body
+
+
+def _get(where: Path | tuple[str, int], question: dict[str, Any]) -> requests.Response:
+    if isinstance(where, Path):
+        # requests hides why a unix socket can't be connected to.
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(_CONNECT_S)
+            probe.connect(str(where))
+        base = f"http+unix://{quote(str(where), safe='')}"
+    else:
+        host = f"[{where[0]}]" if ":" in where[0] else where[0]
+        base = f"http://{host}:{where[1]}"
+    with requests_unixsocket.Session() as session:
+        session.trust_env = False  # no proxy stands between us and our own machine
+        reply: requests.Response = session.get(
+            f"{base}/v1/forecast", params=question, timeout=(_CONNECT_S, _ANSWER_S)
+        )
+        return reply
 
 
 def describe(answer: dict[str, Any]) -> str:
