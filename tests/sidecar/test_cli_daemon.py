@@ -46,6 +46,7 @@ def socket_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     slurm.advance(NOW + 60)
     settings = Settings.model_validate(
         {
+            "scheduler": {"history_days": 1},
             "store": {"path": str(folder / "store")},
             "table": {"path": str(folder / "table")},
             "api": {"listen": f"unix:{path}"},

@@ -72,6 +72,7 @@ def write_settings(folder: Path, **api: str) -> Path:
         "[scheduler]",
         f'commands_dir = "{commands}"',
         "poll_interval_s = 1",
+        "history_days = 1",
         "attempts = 1",
         "[store]",
         f'path = "{folder}/foretime.sqlite"',
@@ -314,7 +315,7 @@ def make(folder: Path, **settings: dict[str, Any]) -> tuple[Daemon, Down]:
     slurm = MockSlurm(SlurmSetup(64), Policy(), None, int(time.time()))
     run = Down(slurm)
     sections: dict[str, dict[str, Any]] = {
-        "scheduler": {"poll_interval_s": 1},
+        "scheduler": {"poll_interval_s": 1, "history_days": 1},
         "store": {"path": f"{folder}/foretime.sqlite"},
         "table": {"path": f"{folder}/foretime.table", "publish_interval_s": 1},
         "api": {"listen": f"unix:{folder}/foretime.sock"},

@@ -37,7 +37,11 @@ class Cluster:
 
     def begin(self, mode: str) -> Sidecar:
         settings = Settings.model_validate(
-            {"table": {"path": str(self.folder / "table")}, "hook": {"mode": mode}}
+            {
+                "scheduler": {"history_days": 1},
+                "table": {"path": str(self.folder / "table")},
+                "hook": {"mode": mode},
+            }
         )
         return Sidecar(settings, SlurmCommands(self, 0), self.store)
 
