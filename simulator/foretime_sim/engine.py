@@ -219,7 +219,7 @@ class Engine:
         time_limit: int | None = None,
         priority: int = 0,
     ) -> int:
-        """Add a job that has waited since ``submit_time``, to begin from a snapshot; give its index.
+        """Add a job waiting since ``submit_time``, to begin from a snapshot; give its index.
 
         It takes part in the next scheduling pass, with the place that its wait gives it.
 
