@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -24,6 +25,7 @@ from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.listener import Listener, parse_listen
+from foretime_sidecar.peer import MOST_CONNECTIONS
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import ApiSettings, Settings
 from foretime_sidecar.store import Store
@@ -214,6 +216,25 @@ def test_it_polls_publishes_and_ends_on_sigterm(
     assert daemon.returncode == 0
     assert not path.exists()
     assert said.splitlines()[-1] == "INFO ended"
+    assert "Traceback" not in said
+
+
+@needs_root
+def test_nobody_can_use_up_the_connections(folder: Path, daemon: subprocess.Popen[str]) -> None:
+    path = folder / "foretime.sock"
+    with contextlib.ExitStack() as idle:
+        for _ in range(MOST_CONNECTIONS + 5):
+            idle.enter_context(socket.socket(socket.AF_UNIX)).connect(str(path))
+        with pytest.raises((http.client.HTTPException, ConnectionError)):
+            get(path, "/healthz")
+        assert ask_as(1, path, "/healthz")[0] == 200
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(http.client.HTTPException, ConnectionError):
+            assert get(path, "/healthz")[0] == 200
+            break
+    daemon.send_signal(signal.SIGTERM)
+    _, said = daemon.communicate(timeout=60)
     assert "Traceback" not in said
 
 
