@@ -264,8 +264,8 @@ class HookSettings(_Section):
 class ForecastSettings(_Section):
     """How the queue is run forward; let them be what the scheduler does."""
 
-    order: Literal["fcfs", "sjf", "ljf", "expansion-factor", "wfp"] = Field(
-        default="fcfs", description="Order of the queue."
+    order: Literal["fcfs", "sjf", "ljf", "xf", "wfp"] = Field(
+        default="fcfs", description="Order of the queue; xf is the largest expansion factor first."
     )
     backfill: Literal["none", "easy", "easy-sjbf"] = Field(
         default="easy", description="Kind of backfilling."
