@@ -13,7 +13,6 @@ from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Reservation, SchedulerConfiguration
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.table import (
-    MICRO,
     LeftAlone,
     Mechanism,
     Mode,

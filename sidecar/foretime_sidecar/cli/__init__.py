@@ -8,7 +8,7 @@ import sys
 import typer
 from foretime_estimators.errors import ForetimeError
 
-from foretime_sidecar.cli.application import app
+from foretime_sidecar.cli.application import SIMULATION_PACKAGES, app
 
 
 def main() -> None:
@@ -26,9 +26,9 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except ModuleNotFoundError as error:
-        if error.name not in {"lupa", "matplotlib", "pandas"}:
+        if error.name not in SIMULATION_PACKAGES:
             raise
-        sys.exit(_fail(f"this needs {error.name}: install foretime[sim]", 1))
+        sys.exit(_fail(f"this needs {error.name}: pip install 'foretime[sim]'", 1))
 
 
 def _fail(message: str, code: int) -> int:
