@@ -114,8 +114,11 @@ class Learner:
     def refresh(self, now: int) -> bool:
         """Work the rows out anew as of ``now``; say whether any differs from the last table's."""
         self._model.advance(now)
+        # With equation 5 as it is printed A = 1 means "no data", so the hook must not find it.
+        without_ones = self._settings.accuracy.literal_equation_5
         for key, row in self._model.changed_rows().items():
-            table_row = None if row is None else _table_row(row)
+            left_out = row is None or (without_ones and row.adjustment_micro == MICRO)
+            table_row = None if row is None or left_out else _table_row(row)
             if table_row != self._rows.get(key):
                 self._changed = True
                 if table_row is None:

@@ -260,7 +260,8 @@ class Sidecar:
             lasting = valid_until is not None and (
                 valid_until - now > table_settings.valid_for_s // 2
             )
-            if lasting and not changed and carried == self._carried:
+            path = Path(table_settings.path)
+            if lasting and not changed and carried == self._carried and path.exists():
                 return None
             rows = self.learner.row_count()
             valid_until = now + table_settings.valid_for_s
@@ -268,7 +269,7 @@ class Sidecar:
                 now, valid_until, mode.value, rows, above=self._table_generation
             )
             table = self.learner.table(generation, now, valid_until, mode, reservations)
-            write_table(Path(table_settings.path), table)
+            write_table(path, table)
             self.store.mark_published(generation)
             self.learner.published()
         if reason and reason != self.progress.mode_reason:

@@ -134,27 +134,6 @@ std::int64_t Availability::correct_all(Seconds now) {
   return static_cast<std::int64_t>(expired.size());
 }
 
-void Availability::correct_first(Seconds now) {
-  JobIndex first = std::numeric_limits<JobIndex>::max();
-  for (const auto& block : expected_.blocks()) {
-    if (block.begin()->time > now) break;
-    for (const Release& release : block) {
-      if (release.time <= now) first = std::min(first, release.job);
-    }
-  }
-  for (const auto& block : overstaying_.blocks()) {
-    if (slurm_expected_end(block.begin()->time, estimated_at_) > now) break;
-    for (const Release& release : block) {
-      if (slurm_expected_end(release.time, estimated_at_) <= now) {
-        first = std::min(first, release.job);
-      }
-    }
-  }
-  forget(first);
-  correct(first, now);
-  believe(first, now);
-}
-
 Plan Availability::plan(Processors needed, Seconds now) const {
   if (!overstaying_.empty()) return plan_with_overstaying(needed, now);
   return first_fit(expected_, free_ + overdue_processors_, needed, now);

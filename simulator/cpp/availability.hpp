@@ -30,8 +30,6 @@ class Availability {
   Seconds next_expiry() const;
   // Corrects every estimate that expires at `now`; how many those were.
   std::int64_t correct_all(Seconds now);
-  // The same for the job among them that comes first in the log.
-  void correct_first(Seconds now);
   // Under Slurm's rule every pass works the estimates of overstaying jobs out anew.
   void reestimate(Seconds now) { estimated_at_ = now; }
   Seconds expected_end(JobIndex index) const;

@@ -9,7 +9,8 @@
 
 namespace foretime {
 
-// Tsafrir et al. 2007, as used by Gaussier 2015, section 5.2: added one after the other.
+// Tsafrir et al. 2007, as used by Gaussier 2015, section 5.2: each in turn is added to t_sched, which
+// is how the published figures come about (their sum is not).
 inline constexpr std::array<Seconds, 11> kIncrements = {60,    300,   900,    1800,   3600,  7200,
                                                         18000, 36000, 72000, 180000, 360000};
 
@@ -23,18 +24,17 @@ inline Seconds slurm_expected_end(Seconds hard_end, Seconds now) {
 // New expected end at `now`, when the estimate has expired (expected_end <= now < hard end): never
 // beyond the requested time. job.corrections counts the corrections before this one.
 inline Seconds corrected_end(Correction rule, const Job& job, Seconds now) {
-  const Seconds estimate = job.expected_end - job.start;
   Seconds corrected = job.requested;
   switch (rule) {
     case Correction::kRequested:
       break;
     case Correction::kIncremental: {
       const auto step = static_cast<std::size_t>(job.corrections);
-      if (step < kIncrements.size()) corrected = estimate + kIncrements[step];
+      if (step < kIncrements.size()) corrected = job.drain_time + kIncrements[step];
       break;
     }
     case Correction::kDoubling:
-      corrected = 2 * estimate;
+      corrected = 2 * (job.expected_end - job.start);
       break;
     case Correction::kSlurm:
       return slurm_expected_end(job.hard_end(), now);

@@ -30,16 +30,19 @@ StartedBy Engine::reserve_extra(Processors processors, Seconds time) {
   return how;
 }
 
+// Of a block of the queue, by the least that its jobs need.
+bool Engine::none_may_start(const Least& least, Processors free, bool on_requested) const {
+  if (least.processors > free) return true;
+  return plan_valid_ && !on_requested && least.processors > plan_.extra &&
+         now_ + least.backfill_time > plan_.shadow_time;
+}
+
 // In queue order, through the queue itself.
 void Engine::backfill_queue(JobIndex head, bool on_requested) {
   Processors free = availability_.free();
   picked_.clear();
   for (const auto& block : queue_.blocks()) {
-    if (block.summary.processors > free) continue;
-    if (plan_valid_ && !on_requested && block.summary.processors > plan_.extra &&
-        now_ + block.summary.backfill_time > plan_.shadow_time) {
-      continue;
-    }
+    if (none_may_start(block.summary, free, on_requested)) continue;
     for (const Pending& entry : block) {
       if (entry.processors > free || entry.job == head) continue;
       const Seconds time = backfill_time(entry, on_requested);

@@ -124,15 +124,14 @@ void Engine::run_timesteps(Seconds until, bool hold) {
     if (next == kNever || next > until) return;
     now_ = next;
     while (completes(now_)) complete_one();
-    const std::int64_t expired = availability_.correct_all(now_);
-    if (expired > 0) full_pass_ = true;
-    counters_.expiries += expired;
+    correct_expired();
     while (arrives(now_)) arrive_one();
     pass_pending_ = true;
   }
 }
 
-// At equal times: submissions, then completions, then estimate expiries; a pass after each.
+// At equal times: completions that were expected for this moment and estimate expiries, without a
+// pass of their own; then submissions, then the other completions, with a pass after each.
 void Engine::run_events(Seconds until, bool hold) {
   for (;;) {
     const Seconds next = next_change();
@@ -143,17 +142,40 @@ void Engine::run_events(Seconds until, bool hold) {
     }
     if (next == kNever || next > until || (hold && next == until)) return;
     now_ = next;
+    if (complete_expected()) pass_pending_ = true;
+    correct_expired();
     if (arrives(now_)) {
       arrive_one();
+      pass();
     } else if (completes(now_)) {
       complete_one();
-    } else {
-      availability_.correct_first(now_);
-      full_pass_ = true;
-      ++counters_.expiries;
+      pass();
     }
-    pass();
   }
+}
+
+// Jobs that end at the very moment at which they were expected to; whether there were any.
+bool Engine::complete_expected() {
+  std::vector<Completion> unexpected;
+  bool any = false;
+  while (completes(now_)) {
+    const Completion next = completions_.top();
+    if (availability_.expected_end(next.job) == now_) {
+      complete_one();
+      any = true;
+    } else {
+      completions_.pop();
+      unexpected.push_back(next);
+    }
+  }
+  for (const Completion& completion : unexpected) completions_.push(completion);
+  return any;
+}
+
+void Engine::correct_expired() {
+  const std::int64_t expired = availability_.correct_all(now_);
+  if (expired > 0) full_pass_ = true;
+  counters_.expiries += expired;
 }
 
 Seconds Engine::next_change() {
@@ -162,12 +184,12 @@ Seconds Engine::next_change() {
     ++next_submission_;
   }
   while (!completions_.empty()) {
-    const auto [end, index] = completions_.top();
-    if (job(index).state == State::kRunning && job(index).end == end) break;
+    const Completion& next = completions_.top();
+    if (job(next.job).state == State::kRunning && job(next.job).end == next.end) break;
     completions_.pop();
   }
   Seconds next = availability_.next_expiry();
-  if (!completions_.empty()) next = std::min(next, completions_.top().first);
+  if (!completions_.empty()) next = std::min(next, completions_.top().end);
   if (next_submission_ < submissions_.size()) {
     // One that was pending before the clock began arrives now.
     next = std::min(next, std::max(now_, job(submissions_[next_submission_]).submit));
@@ -176,9 +198,9 @@ Seconds Engine::next_change() {
 }
 
 bool Engine::completes(Seconds now) {
-  while (!completions_.empty() && completions_.top().first <= now) {
-    const auto [end, index] = completions_.top();
-    if (job(index).state == State::kRunning && job(index).end == end) return true;
+  while (!completions_.empty() && completions_.top().end <= now) {
+    const Completion& next = completions_.top();
+    if (job(next.job).state == State::kRunning && job(next.job).end == next.end) return true;
     completions_.pop();
   }
   return false;
@@ -190,7 +212,7 @@ bool Engine::arrives(Seconds now) const {
 }
 
 void Engine::complete_one() {
-  const JobIndex index = completions_.top().second;
+  const JobIndex index = completions_.top().job;
   completions_.pop();
   job(index).state = State::kFinished;
   availability_.finish(index);
@@ -228,11 +250,13 @@ void Engine::start(JobIndex index, StartedBy how) {
   started_.push_back(index);
 }
 
-// A job whose limit is cut below what it has already run ends now.
+// A job whose limit is cut below what it has already run ends now. Jobs that end together do so in
+// the order of the log, or under kPerEvent in that in which they started.
 void Engine::set_end(JobIndex index) {
   Job& running = job(index);
   running.end = std::max(now_, running.start + std::min(running.actual_runtime, running.time_limit));
-  completions_.emplace(running.end, index);
+  const bool per_event = policy_.event_order == EventOrder::kPerEvent;
+  completions_.push({running.end, per_event ? starts_++ : index, index});
 }
 
 void Engine::changed() {

@@ -58,7 +58,14 @@ class Engine {
   std::vector<JobIndex> take_finished() { return std::exchange(finished_, {}); }
 
  private:
-  using Completion = std::pair<Seconds, JobIndex>;
+  struct Completion {
+    Seconds end = 0;
+    std::int64_t tie = 0;  // smaller first
+    JobIndex job = 0;
+    friend bool operator>(const Completion& a, const Completion& b) {
+      return a.end != b.end ? a.end > b.end : a.tie > b.tie;
+    }
+  };
 
   // A pending job in an order that only holds for one pass.
   struct Candidate {
@@ -80,6 +87,8 @@ class Engine {
   bool completes(Seconds now);
   bool arrives(Seconds now) const;
   void complete_one();
+  bool complete_expected();
+  void correct_expired();
   void arrive_one();
   void start(JobIndex index, StartedBy how);
   void set_end(JobIndex index);
@@ -95,6 +104,7 @@ class Engine {
   void backfill_queue(JobIndex head, bool on_requested);
   void backfill_candidates(bool on_requested);
   bool may_start(JobIndex head, Processors processors, Seconds time, bool on_requested);
+  bool none_may_start(const Least& least, Processors free, bool on_requested) const;
   StartedBy reserve_extra(Processors processors, Seconds time);
   void add_candidate(JobIndex head, const Pending& entry, double score, bool on_requested);
   void start_before_head(const Pending& entry, StartedBy how, bool on_requested);
@@ -113,6 +123,7 @@ class Engine {
   std::vector<JobIndex> submissions_;  // by time, then index; those from next_submission_ on wait
   std::size_t next_submission_ = 0;
   std::int64_t next_rank_ = 0;
+  std::int64_t starts_ = 0;
   // Entries of jobs whose end has changed are dropped when they come up.
   std::priority_queue<Completion, std::vector<Completion>, std::greater<>> completions_;
 

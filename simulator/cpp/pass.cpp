@@ -1,6 +1,7 @@
 // A scheduling pass: jobs start in queue order until the head job does not fit; then the
 // backfilling of the policy goes on.
 #include <algorithm>
+#include <optional>
 
 #include "engine.hpp"
 
@@ -48,7 +49,7 @@ void Engine::pass_in_order(bool full) {
   candidates_.clear();
   if (full) {
     for (const auto& block : queue_.blocks()) {
-      if (block.summary.processors > availability_.free()) continue;
+      if (none_may_start(block.summary, availability_.free(), on_requested)) continue;
       for (const Pending& entry : block) add_candidate(head, entry, 0, on_requested);
     }
   } else {
@@ -62,12 +63,20 @@ void Engine::pass_in_order(bool full) {
 void Engine::pass_by_score() {
   // The guard must know the head job even if nothing can start.
   if (!policy_.guard && queue_.least_processors() > availability_.free()) return;
+  // Of the jobs that don't fit only the first can matter: it may become the head job.
+  std::optional<Candidate> too_wide;
   scored_.clear();
   for (const auto& block : queue_.blocks()) {
     for (const Pending& entry : block) {
-      scored_.push_back({queue_score(policy_.order, job(entry.job), now_), 0, entry});
+      const Candidate scored{queue_score(policy_.order, job(entry.job), now_), 0, entry};
+      if (entry.processors <= availability_.free()) {
+        scored_.push_back(scored);
+      } else if (!too_wide || *too_wide < scored) {
+        too_wide = scored;
+      }
     }
   }
+  if (too_wide) scored_.push_back(*too_wide);
   std::make_heap(scored_.begin(), scored_.end());
   while (!scored_.empty() && scored_.front().entry.processors <= availability_.free()) {
     start(scored_.front().entry.job, StartedBy::kHead);

@@ -77,7 +77,10 @@ class Correction(_Named):
     REQUESTED = "requested"
     """t_req (Gaussier 2015, section 5.2)."""
     INCREMENTAL = "incremental"
-    """Adds 1, 5, 15, 30 min, 1, 2, 5, 10, 20, 50, 100 h in turn, then t_req (Tsafrir 2007)."""
+    """t_sched plus 1, 5, 15, 30 min, 1, 2, 5, 10, 20, 50, 100 h in turn, then t_req (Tsafrir 2007).
+
+    The increments are not added up, as in the simulator behind Gaussier 2015.
+    """
     DOUBLING = "doubling"
     """Twice the estimate, which at that moment is twice the elapsed runtime."""
     SLURM = "slurm"
@@ -95,7 +98,13 @@ class EventOrder(_Named):
     PER_TIMESTEP = "per-timestep"
     """Completions, estimate expiries, submissions, then one scheduling pass."""
     PER_EVENT = "per-event"
-    """Submissions, completions, expiries, and a scheduling pass after each single event."""
+    """The order of the simulators behind the published figures (pyss and its descendants).
+
+    First, without a scheduling pass of their own, completions of jobs that were expected to end
+    at this very second, and expiries; then submissions, then the other completions in the order in
+    which the jobs started, with a pass after each. (A job that ends when expected has freed its
+    processors for the submissions of the same second; if there are none, a pass follows.)
+    """
 
 
 @dataclass(frozen=True, slots=True)

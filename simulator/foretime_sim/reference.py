@@ -71,17 +71,24 @@ class _Simulation:
                     self.correct(job)
                 while self.to_submit and self.to_submit[0].submit == self.now:
                     self.arrive(self.to_submit.pop(0))
-            elif self.to_submit and self.to_submit[0].submit == self.now:
-                self.arrive(self.to_submit.pop(0))
-            elif completing := self.first_completing():
-                self.complete(completing)
             else:
-                self.correct(self.expiring()[0])
+                expected = [job for job in self.running if job.end == job.expected_end == self.now]
+                for job in expected:
+                    self.complete(job)
+                for job in self.expiring():
+                    self.correct(job)
+                if self.to_submit and self.to_submit[0].submit == self.now:
+                    self.arrive(self.to_submit.pop(0))
+                elif completing := self.first_completing():
+                    self.complete(completing)
+                elif not expected:
+                    self.reestimate()
+                    continue
             self.schedule()
 
     def first_completing(self) -> _Job | None:
-        ending = [job for job in self.running if job.end == self.now]
-        return min(ending, key=lambda job: job.index, default=None)
+        """Give the job that started first of those that end now."""
+        return next((job for job in self.running if job.end == self.now), None)
 
     def expiring(self) -> list[_Job]:
         expired = [j for j in self.running if j.expected_end == self.now and not j.expects_no_end]
@@ -120,7 +127,7 @@ class _Simulation:
                 corrected = job.requested
             case Correction.INCREMENTAL:
                 if job.corrections < len(INCREMENTS_S):
-                    corrected = estimate + INCREMENTS_S[job.corrections]
+                    corrected = job.drain_time + INCREMENTS_S[job.corrections]
                 else:
                     corrected = job.requested
             case Correction.DOUBLING:
@@ -132,6 +139,13 @@ class _Simulation:
         job.corrections += 1
         job.expected_end = job.start + min(corrected, job.requested)
 
+    def reestimate(self) -> None:
+        """Under Slurm's rule, work the estimates of jobs that outlived theirs out anew."""
+        if self.policy.correction is Correction.SLURM:
+            for job in self.running:
+                if job.corrections > 0 and job.hard_end > self.now:
+                    job.expected_end = self.slurm_expected_end(job)
+
     def slurm_expected_end(self, job: _Job) -> int:
         return self.now + max(1, (job.hard_end - self.now) // 2)
 
@@ -139,11 +153,7 @@ class _Simulation:
 
     def schedule(self) -> None:
         self.passes += 1
-        if self.policy.correction is Correction.SLURM:
-            for job in self.running:
-                if job.corrections > 0 and job.hard_end > self.now:
-                    job.expected_end = self.slurm_expected_end(job)
-
+        self.reestimate()
         queue = sorted(self.pending, key=self.place_in_queue)
         while queue and queue[0].processors <= self.free:
             self.start(queue.pop(0), StartedBy.HEAD)

@@ -25,16 +25,13 @@ def show(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the settings' documentation instead.")
     ] = False,
-    toml: Annotated[
-        bool, typer.Option("--toml", help="Print a file of settings: what it does anyway.")
-    ] = False,
 ) -> None:
     """Print every setting with its meaning, at its default or as a file sets it.
 
-    Example: foretime config show > foretime.toml
+    Example: [bold]foretime config show > foretime.toml[/bold]
     """
-    if markdown and (toml or file is not None):
-        raise InputError("--markdown describes every setting: give it without --toml and FILE")
+    if markdown and file is not None:
+        raise InputError("--markdown describes every setting: give it without FILE")
     if markdown:
         typer.echo(to_markdown(), nl=False)
     else:
@@ -47,7 +44,7 @@ def check(
 ) -> None:
     """Check a file of settings; the first mistake is named with its line.
 
-    Example: foretime config check /etc/foretime/foretime.toml
+    Example: [bold]foretime config check /etc/foretime/foretime.toml[/bold]
     """
     settings = read_settings(file)
     parse_listen(settings.api.listen)

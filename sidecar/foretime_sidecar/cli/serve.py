@@ -29,7 +29,7 @@ def serve(
 
     It runs in the foreground, logs to stderr, and ends on SIGTERM.
 
-    Example: foretime serve --settings /etc/foretime/foretime.toml
+    Example: [bold]foretime serve --settings /etc/foretime/foretime.toml[/bold]
     """
     logging.basicConfig(
         format="%(levelname)s %(message)s", level=logging.INFO if verbose else logging.WARNING

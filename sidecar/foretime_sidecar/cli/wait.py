@@ -60,7 +60,7 @@ def wait(
 
     Exit codes: 0, 2 for a wrong question, 3 if the daemon does not answer.
 
-    Example: foretime wait -n 64 -t 2:00:00 -A physics
+    Example: [bold]foretime wait -n 64 -t 2:00:00 -A physics[/bold]
     """
     parse_duration(time)
     answer = ask(

@@ -62,7 +62,7 @@ class SubprocessRunner:
         self._timeout_s = timeout_s
         self._retrying = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(attempts),
-            wait=tenacity.wait_exponential_jitter(initial=0.5, max=10, jitter=1),
+            wait=tenacity.wait_exponential_jitter(max=10, jitter=1),
             retry=tenacity.retry_if_exception_type(SchedulerError),
             reraise=True,
         )

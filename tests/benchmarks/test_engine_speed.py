@@ -1,0 +1,128 @@
+"""Speed of the engine by log and policy, against the plain Python reference, and its memory.
+
+`make bench` runs these; the columns "jobs_per_s" and "times_reference" are in the saved results
+(`--benchmark-json`) and printed at the end of each test with `-s`. Where a real log is missing, a
+generated workload of its own runs all the same.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from foretime_sim import lublin2003, reference
+from foretime_sim.engine import simulate
+from foretime_sim.filters import workload_of_log
+from foretime_sim.log_files import read_log
+from foretime_sim.policy import Backfill, Correction, Order, Policy
+from foretime_sim.workload import Workload
+
+GENERATED = "generated"
+LOGS = {
+    GENERATED: None,
+    "KTH-SP2-1996-2.1-cln": None,
+    "CTC-SP2-1996-3.1-cln": None,
+    "SDSC-SP2-1998-4.2-cln": None,
+    "SDSC-BLUE-2000-4.2-cln": None,
+    "CEA-Curie-2011-2.1-cln": 80_640,
+}
+POLICIES = {
+    "easy": Policy(),
+    "easy-sjbf": Policy(backfill=Backfill.EASY_SJBF),
+    "wfp-easy": Policy(order=Order.WFP),
+    "sjf-easy": Policy(order=Order.SJF),
+    "easy-slurm-guard": Policy(correction=Correction.SLURM, guard_s=3_600),
+}
+SLICE = 1_000
+"""Jobs on which the reference runs too."""
+
+
+@cache
+def generated() -> Workload:
+    return lublin2003.generate(100_000, load=0.9)
+
+
+@cache
+def read_workload(path: Path, processors: int | None) -> Workload:
+    return workload_of_log(read_log(path), processors=processors)[0]
+
+
+@pytest.fixture(params=LOGS)
+def jobs(request: pytest.FixtureRequest, trace: Callable[[str], Path]) -> Workload:
+    name: str = request.param
+    if name == GENERATED:
+        return generated()
+    return read_workload(trace(f"{name}.swf.gz"), LOGS[name])
+
+
+def planned(jobs: Workload, policy: Policy) -> np.ndarray | None:
+    """Give scheduled times that many jobs outlive where there is a correction to be measured."""
+    if policy.correction is Correction.REQUESTED:
+        return None
+    return (jobs.actual_runtime + jobs.requested_time) // 4
+
+
+# The benchmark fixture is Any: its own types are incomplete.
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_engine_speed(benchmark: Any, jobs: Workload, policy: str) -> None:
+    chosen = POLICIES[policy]
+    benchmark.group = f"engine {policy}"
+    scheduled = planned(jobs, chosen)
+    benchmark.pedantic(simulate, args=(jobs, chosen, scheduled), rounds=3, warmup_rounds=1)
+
+    middle = len(jobs) // 2
+    some = jobs.take(np.arange(middle, min(middle + SLICE, len(jobs))))
+    begin = time.perf_counter()
+    reference.simulate(some, chosen, planned(some, chosen))
+    between = time.perf_counter()
+    simulate(some, chosen, planned(some, chosen))
+    end = time.perf_counter()
+    benchmark.extra_info["jobs_per_s"] = round(len(jobs) / benchmark.stats.stats.min)
+    benchmark.extra_info["times_reference"] = round((between - begin) / (end - between))
+    print(f"{jobs.name} {policy}: {benchmark.extra_info}")
+
+
+MEASURE_MEMORY = """
+import ctypes, sys
+from pathlib import Path
+from foretime_sim import lublin2003
+from foretime_sim.engine import simulate
+
+def resident_bytes(kind):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(kind)) * 1024
+
+workload = lublin2003.generate(int(sys.argv[1]), load=0.9)
+simulate(workload.head(1000))
+ctypes.CDLL(None).malloc_trim(0)  # or memory left by the generator is used again unseen
+Path("/proc/self/clear_refs").write_text("5")  # the peak counts from now on
+before = resident_bytes("VmRSS:")
+schedule = simulate(workload)
+print((resident_bytes("VmHWM:") - before) / len(workload))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")
+def test_memory_per_job(benchmark: Any) -> None:
+    """Peak of a process's resident memory over a whole run, above its workload; result included."""
+    benchmark.group = "engine memory"
+    jobs = 1_000_000
+
+    def measure() -> float:
+        command = [sys.executable, "-c", MEASURE_MEMORY, str(jobs)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return float(done.stdout)
+
+    bytes_per_job: float = benchmark.pedantic(measure, rounds=1)
+    benchmark.extra_info["bytes_per_job"] = round(bytes_per_job)
+    print(f"{bytes_per_job:.0f} bytes a job")
+    assert bytes_per_job < 200

@@ -1,0 +1,66 @@
+"""Schedules worked out by hand, each drawn in its file: the engine and the reference find them."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from foretime_sim import engine, reference
+from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.schedule import StartedBy
+from foretime_sim.workload import Workload
+
+FILES = sorted(Path(__file__).parent.glob("*.toml"))
+
+
+def policy_of(chosen: dict[str, Any]) -> Policy:
+    return Policy(
+        order=Order.parse(chosen.get("order", "fcfs")),
+        backfill=Backfill.parse(chosen.get("backfill", "easy")),
+        correction=Correction.parse(chosen.get("correction", "requested")),
+        guard_s=chosen.get("guard_s"),
+        roles=Roles.parse(chosen.get("roles", "111")),
+        event_order=EventOrder.parse(chosen.get("event_order", "per-timestep")),
+    )
+
+
+def runs() -> list[Any]:
+    found = []
+    for file in FILES:
+        golden = tomllib.loads(file.read_text(encoding="utf-8"))
+        found += [
+            pytest.param(
+                golden, run, id=f"{file.stem}-{'-'.join(map(str, run['policy'].values()))}"
+            )
+            for run in golden["run"]
+        ]
+    return found
+
+
+def column(values: Any) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+@pytest.mark.parametrize("simulate", [engine.simulate, reference.simulate], ids=["core", "plain"])
+@pytest.mark.parametrize(("golden", "run"), runs())
+def test_schedule_is_as_worked_out_by_hand(
+    simulate: Any, golden: dict[str, Any], run: dict[str, Any]
+) -> None:
+    submit, processors, actual, requested, scheduled = column(golden["jobs"]).T
+    names = column(list(range(len(submit))))
+    jobs = Workload(
+        "golden", golden["machine_processors"], None, names, submit, processors, actual, requested
+    )
+    priority = column(run["priority"]) if "priority" in run else None
+    schedule = simulate(jobs, policy_of(run["policy"]), scheduled, None, priority)
+    assert schedule.start_time.tolist() == run["start"]
+    assert schedule.end_time.tolist() == (column(run["start"]) + actual).tolist()
+    if "started_by" in run:
+        assert [StartedBy(how).name.lower() for how in schedule.started_by] == run["started_by"]
+    if "corrections" in run:
+        assert schedule.corrections.tolist() == run["corrections"]
+    if "guard_activations" in run:
+        assert schedule.guard_activations == run["guard_activations"]
