@@ -201,6 +201,8 @@ def _left_out(job: QueuedJob, processors: int) -> str | None:
         return "in a reservation"
     if job.reason.startswith(("Assoc", "QOS", "JobArrayTaskLimit")):
         return "at a limit"
+    if job.reason.startswith(("ReqNodeNotAvail", "Partition", "BadConstraints", "NodeDown")):
+        return "waiting for nodes that are not available"
     if job.request.processors > processors:
         return "too wide for the machine"
     return None

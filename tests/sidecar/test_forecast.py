@@ -77,6 +77,11 @@ def test_soft_limit_plans_with_time_min_by_hand() -> None:
         (replace(C, dependent=True), "dependent"),
         (replace(C, reservation="maint"), "in a reservation"),
         (replace(C, reason="AssocGrpCpuLimit"), "at a limit"),
+        (
+            replace(C, reason="ReqNodeNotAvail, May be reserved for other job"),
+            "waiting for nodes that are not available",
+        ),
+        (replace(C, reason="PartitionDown"), "waiting for nodes that are not available"),
         (replace(C, request=request("C", 11, 600, 950)), "too wide for the machine"),
         (replace(A, state=QueueState.SUSPENDED), "suspended"),
     ],

@@ -24,6 +24,7 @@ from foretime_estimators.errors import InputError, SchedulerError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sidecar.clients.slurm_json import parse_finished
 from foretime_sidecar.listener import Listener, parse_listen
 from foretime_sidecar.peer import MOST_CONNECTIONS
 from foretime_sidecar.server import Daemon
@@ -95,13 +96,29 @@ def fake_slurm(folder: Path, repository: Path) -> None:
     commands.mkdir()
     scripts = {
         "squeue": f"cat {recorded}/squeue.json",
-        "sacct": f"cat {recorded}/sacct.json",
+        # As the live one does.
+        "sacct": f"""if [ "$SLURM_TIME_FORMAT" ]; then
+echo '{{"meta": {{}}, "errors": [{{"description": "Unable to parse time format"}}]}}'
+else cat {recorded}/sacct.json; fi""",
         "sinfo": f"cat {recorded}/sinfo.txt",
         "scontrol": f"cat {recorded}/scontrol-$2.txt",
     }
     for name, script in scripts.items():
         (commands / name).write_text(f"#!/bin/sh\n{script}\n")
         (commands / name).chmod(0o755)
+
+
+def test_sacct_that_finds_nothing_is_an_answer() -> None:
+    # As recorded from a live Slurm 22.05.8.
+    error = {
+        "description": "Nothing found",
+        "error_number": 9003,
+        "error": "Nothing found with query",
+        "source": "slurmdb_jobs_get",
+    }
+    assert parse_finished({"meta": {}, "errors": [error], "jobs": []}) == []
+    with pytest.raises(SchedulerError, match="Unable to parse"):
+        parse_finished({"errors": [{"description": "Unable to parse", "error_number": 9000}]})
 
 
 def wait_until_it_listens(path: Path, process: subprocess.Popen[str]) -> None:

@@ -83,7 +83,11 @@ class SubprocessRunner:
 
     def _once(self, argv: Sequence[str], stdin: str | None) -> str:
         command = [str(Path(self._commands_dir) / argv[0]), *argv[1:]]
-        environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+        environment = {**os.environ, "SLURM_BITSTR_LEN": "0"}
+        # sacct --json of Slurm 22.05 can't read its own times in any format but its own.
+        environment.pop("SLURM_TIME_FORMAT", None)
+        if "--json" not in argv:
+            environment["SLURM_TIME_FORMAT"] = "%s"
         try:
             done = subprocess.run(  # noqa: S603
                 command,

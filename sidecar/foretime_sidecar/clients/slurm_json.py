@@ -81,15 +81,22 @@ def _state(value: object) -> str:
     return str(value)
 
 
+# ESLURM_REST_EMPTY_RESULT: sacct found no job, which is an answer.
+_NOTHING_FOUND = 9003
+
+
 def _jobs(reply: object, command: str) -> Iterable[Json]:
+    errors = reply.get("errors") if isinstance(reply, Mapping) else None
+    for error in errors or ():
+        if not isinstance(error, Mapping) or error.get("error_number") != _NOTHING_FOUND:
+            raise SchedulerError(
+                f"{command} --json reported an error: {error}; check slurmctld and slurmdbd"
+            )
     if not isinstance(reply, Mapping) or not isinstance(reply.get("jobs"), list):
         raise SchedulerError(
             f"{command} --json answered without a list of jobs; Foretime needs Slurm 22.05 or "
             "newer with its JSON serializer (package slurm-wlm, or slurm built --with-json)"
         )
-    errors = reply.get("errors")
-    if errors:
-        raise SchedulerError(f"{command} --json reported an error: {errors[0]}")
     jobs: list[Json] = reply["jobs"]
     return jobs
 
