@@ -330,13 +330,13 @@ def test_a_site_factor_leaves_the_planning_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("update JobId=99 TimeLimit=5", "Invalid job id specified: 99"),
-        ("update JobId=0 TimeLimit=5", "Invalid job id specified: 0"),
-        ("update JobId=x TimeLimit=5", "Invalid job id specified: x"),
+        ("update JobId=99 TimeLimit=5", "Invalid job id specified for job 99"),
+        ("update JobId=0 TimeLimit=5", "Invalid job id specified for job 0"),
+        ("update JobId=x TimeLimit=5", "Invalid job id specified for job x"),
         ("update JobId=1 Nice=5", "not supported: Nice"),
         ("update JobId=1 TimeLimit=5 Nice=5", "not supported: Nice"),
         ("update JobId=1 TimeLimit=soon", "TimeLimit=soon"),
-        ("update JobId=1 TimeMin=90", "time_min"),
+        ("update JobId=1 TimeMin=90", "Requested time limit is invalid"),
         ("update TimeLimit=5", "does not know"),
         ("requeue 1", "does not know"),
     ],
