@@ -6,12 +6,13 @@ import re
 
 from foretime_estimators.errors import InputError
 
-_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+)(?::(\d+))?)?", re.ASCII)
-_CLOCK = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+)", re.ASCII)
+_N = r"(\d{1,9})"
+_DAYS = re.compile(rf"{_N}-{_N}(?::{_N}(?::{_N})?)?", re.ASCII)
+_CLOCK = re.compile(rf"(?:(?:{_N}:)?{_N}:)?{_N}", re.ASCII)
 _FORMS = "minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS"
 
 
-def parse_duration(text: str, where: str = "-t") -> int:
+def parse_duration(text: str, where: str = "-t", *, zero: bool = False) -> int:
     """Read a duration in any form that ``sbatch --time`` takes; seconds.
 
     Parameters
@@ -20,6 +21,8 @@ def parse_duration(text: str, where: str = "-t") -> int:
         minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS.
     where
         What to name in the error.
+    zero
+        Whether 0 is a value, too.
 
     Raises
     ------
@@ -39,7 +42,7 @@ def parse_duration(text: str, where: str = "-t") -> int:
     else:
         raise InputError(f"{where}: {text!r} is not a duration; write {_FORMS}, as for sbatch")
     total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    if total <= 0:
+    if total == 0 and not zero:
         raise InputError(f"{where}: {text!r} is no time at all; write a duration above 0")
     return total
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from foretime_estimators.accuracy import AccuracyModel, AccuracyRow, ClassHistory, RowKey
+from foretime_estimators.endings import MICRO, Evidence, evidence_of
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar.clients.client import Reservation, SchedulerConfiguration
@@ -28,6 +31,27 @@ _MECHANISMS = {
 _SOFT_LIMIT_SINCE = (23, 11)
 
 
+@dataclass(frozen=True, slots=True)
+class EveryonesAccuracy:
+    """A over all users with enough history in a class of requested times.
+
+    Attributes
+    ----------
+    requested_time_class, above_s, up_to_s
+        The class, and its requested times in seconds; ``up_to_s`` is ``None`` for the longest.
+    users
+        How many they are.
+    median_adjustment
+        Half of them have no larger A.
+    """
+
+    requested_time_class: int
+    above_s: int
+    up_to_s: int | None
+    users: int
+    median_adjustment: float
+
+
 class Learner:
     """The accuracy model under the daemon's settings, and the table that follows from it."""
 
@@ -37,10 +61,27 @@ class Learner:
         self._model = AccuracyModel(settings.accuracy.to_model())
         self._rows: dict[RowKey, TableRow] = {}
         self._changed = False
+        # Users seen in each project and class, no more of them than make a group.
+        self._members: dict[tuple[str, int], set[str]] = {}
+        self._smallest_group = settings.api.smallest_group
 
     def learn_one(self, job: FinishedJob) -> None:
         """Take in one finished job."""
         self._model.learn_one(job)
+        user, project = job.request.user, job.request.project
+        if user is not None and project is not None and evidence_of(job) is not Evidence.NONE:
+            members = self._members.setdefault((project, self.class_of(job.request)), set())
+            if len(members) < self._smallest_group:
+                members.add(user)
+
+    def class_of(self, job: JobRequest) -> int:
+        """Give the requested-time class of a job, 0 the shortest."""
+        return self._model.settings.requested_time_class(job.requested_time)
+
+    def is_group(self, project: str, requested_time_class: int) -> bool:
+        """Say whether enough users made a project's history in a class to show it to others."""
+        members = self._members.get((project, requested_time_class), ())
+        return len(members) >= self._smallest_group
 
     def scheduled_time(self, job: JobRequest) -> int:
         """t_sched of a job, seconds: what the hook would set with a table of this moment."""
@@ -54,11 +95,30 @@ class Learner:
         """Say what is known of a user, a project or both, class by class."""
         return self._model.describe(user, project)
 
+    def everyone(self) -> list[EveryonesAccuracy]:
+        """Sum up the users' rows as of the last `refresh`, for classes that make a group."""
+        by_class: dict[int, list[int]] = {}
+        for row in self._rows.values():
+            if row.scope == "user":
+                by_class.setdefault(row.requested_time_class, []).append(row.adjustment_micro)
+        found = []
+        for time_class, adjustments in sorted(by_class.items()):
+            if len(adjustments) >= self._smallest_group:
+                above_s, up_to_s = self._model.settings.class_limits(time_class)
+                median = statistics.median(adjustments) / MICRO
+                found.append(
+                    EveryonesAccuracy(time_class, above_s, up_to_s, len(adjustments), median)
+                )
+        return found
+
     def refresh(self, now: int) -> bool:
         """Work the rows out anew as of ``now``; say whether any differs from the last table's."""
         self._model.advance(now)
+        # With equation 5 as it is printed A = 1 means "no data", so the hook must not find it.
+        without_ones = self._settings.accuracy.literal_equation_5
         for key, row in self._model.changed_rows().items():
-            table_row = None if row is None else _table_row(row)
+            left_out = row is None or (without_ones and row.adjustment_micro == MICRO)
+            table_row = None if row is None or left_out else _table_row(row)
             if table_row != self._rows.get(key):
                 self._changed = True
                 if table_row is None:

@@ -43,6 +43,7 @@ SCHEMES = ("requested", *TABLE_SCHEMES, "actual", "blend:a")
 
 # A log that does not say when it began begins here, so that the hook's clock is a date.
 _FIRST_CLOCK = 1_000_000_000
+_OUTLASTS_ANY_LOG_S = 100 * 365 * 86_400
 
 
 def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
@@ -139,13 +140,15 @@ class Replay:
     learn
         Whether jobs that finish are learned (otherwise the history alone decides).
     history
-        Jobs learned before the log begins, at their logged ends; ``None`` for none.
+        Jobs learned before the log begins: those that had ended by then, at their logged ends. On
+        the workload's clock if it does not say when it was. ``None`` for none.
     publish_interval_s
         How often a table may be written, seconds of the virtual clock.
     lua_version
         Which Lua runs the hook.
     state_dir
-        Where store and table are kept; ``None`` for a folder that is removed afterwards.
+        Where store and table are kept, in a new folder ``repeat-N``; ``None`` for a folder that
+        is removed afterwards.
     setup
         Faults to inject: the mock's slurm.conf; processors are the workload's.
     progress
@@ -192,7 +195,13 @@ class Replay:
         if self.state_dir is not None:
             folder = self.state_dir / f"repeat-{repeat}"
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(parents=True)
+            except FileExistsError as error:
+                # What an earlier replay stored lies in the future of this one.
+                raise InputError(
+                    f"{folder}: is there already; name a new folder, as a replay learns from its "
+                    "own jobs alone"
+                ) from error
             except OSError as error:
                 raise StateError(f"{folder}: can't make it: {error.strerror}") from error
             return self._run(workload, folder)
@@ -212,8 +221,9 @@ class Replay:
             table=TableSettings(
                 path=str(folder / "foretime.table"),
                 publish_interval_s=self.publish_interval_s,
-                # Nothing is polled while nothing happens, so the table must outlast a quiet week.
-                valid_for_s=30 * 86_400,
+                # Nothing is polled while nothing happens, so the table must outlast a quiet week;
+                # one of history alone is never written again, so it must outlast the log.
+                valid_for_s=30 * 86_400 if self.learn else _OUTLASTS_ANY_LOG_S,
             ),
             hook=hook,
         )
@@ -233,8 +243,8 @@ class Replay:
         try:
             client = SlurmCommands(slurm.run, settings.scheduler.overlap_s)
             sidecar = Sidecar(settings, client, store)
-            if self.history is not None and store.cursor() is None:
-                store.add_finished(_history_records(self.history, clock), Cursor(begin - 1))
+            if self.history is not None:
+                store.add_finished(_history_records(self.history, clock, begin), Cursor(begin - 1))
             sidecar.start(begin)
             sidecar.poll(begin)
             self._drive(workload, clock, slurm, sidecar)
@@ -341,25 +351,46 @@ def _names(workload: Workload, column: str) -> list[str | None]:
     return [names[code] for code in labels.codes.tolist()]
 
 
-def _history_records(history: Workload, clock: int) -> list[FinishedRecord]:
-    """Give a history's jobs as the accounting would have recorded them, by end."""
+def _history_records(history: Workload, clock: int, begin: int) -> list[FinishedRecord]:
+    """Give a history's jobs as the accounting would have recorded them, by end.
+
+    Jobs that ended after ``begin`` are left out: nothing is learned from the future.
+
+    Parameters
+    ----------
+    clock
+        Epoch seconds of the replayed log's time zero; the history's too if it does not say when
+        it was.
+    begin
+        Epoch seconds of the replayed log's first submission.
+
+    Raises
+    ------
+    InputError
+        If no job had ended by then.
+    """
     waits = history.logged_wait
     wait = np.zeros(len(history), dtype=np.int64) if waits is None else waits.filled(0)
     own_clock = history.unix_start_time or clock
+    start_time = history.submit_time + wait + own_clock
+    end_time = start_time + history.actual_runtime
+    past = np.flatnonzero(end_time <= begin)
+    if not len(past):
+        raise InputError(
+            f"history {history.name}: none of its jobs had ended when the replayed log begins; "
+            "give a log from before"
+        )
     records = []
-    for job in range(len(history)):
+    for job in past[np.argsort(end_time[past], kind="stable")].tolist():
         request = history.job_request(job)
         submitted = own_clock + request.submit_time
-        start = submitted + int(wait[job])
-        runtime = int(history.actual_runtime[job])
         ending = history.ending(job) or Ending.COMPLETED
         finished = FinishedJob(
             replace(request, job_id=f"history-{job}", submit_time=submitted),
-            start,
-            start + runtime,
-            runtime,
+            int(start_time[job]),
+            int(end_time[job]),
+            int(history.actual_runtime[job]),
             ending,
         )
         records.append(FinishedRecord(finished, submitted, ending.value))
-    records.sort(key=lambda record: record.job.end_time)
     return records

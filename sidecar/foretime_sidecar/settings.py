@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 import pydantic_core
@@ -20,8 +21,9 @@ from foretime_estimators.errors import InputError
 from pydantic import BaseModel, ConfigDict, Field
 
 _PRODUCTION = AccuracySettings.production()
+DAY_S = 86_400
 
-Names = list[str]
+Names = list[Annotated[str, Field(min_length=1)]]
 
 
 class _Section(BaseModel):
@@ -262,8 +264,8 @@ class HookSettings(_Section):
 class ForecastSettings(_Section):
     """How the queue is run forward; let them be what the scheduler does."""
 
-    order: Literal["fcfs", "sjf", "ljf", "expansion-factor", "wfp"] = Field(
-        default="fcfs", description="Order of the queue."
+    order: Literal["fcfs", "sjf", "ljf", "xf", "wfp"] = Field(
+        default="fcfs", description="Order of the queue; xf is the largest expansion factor first."
     )
     backfill: Literal["none", "easy", "easy-sjbf"] = Field(
         default="easy", description="Kind of backfilling."
@@ -349,7 +351,28 @@ def parse_settings(text: str, where: str = "settings") -> Settings:
     except InputError as error:
         line = _line_of(text, ("accuracy",))
         raise InputError(f"{where}:{line}: {error}") from error
+    _check_together(settings, text, where)
     return settings
+
+
+def _check_together(settings: Settings, text: str, where: str) -> None:
+    """Refuse settings that are each valid but not with each other."""
+    scheduler, table = settings.scheduler, settings.table
+    lapses = 2 * (table.publish_interval_s + scheduler.poll_interval_s)
+    if table.valid_for_s < lapses:
+        line = _line_of(text, ("table", "valid_for_s"))
+        raise InputError(
+            f"{where}:{line}: table.valid_for_s = {table.valid_for_s}: the table would run out "
+            f"before the next; it must be at least {lapses}, twice table.publish_interval_s and "
+            "scheduler.poll_interval_s together"
+        )
+    if scheduler.overlap_s >= settings.store.retention_days * DAY_S:
+        line = _line_of(text, ("scheduler", "overlap_s"))
+        raise InputError(
+            f"{where}:{line}: scheduler.overlap_s = {scheduler.overlap_s}: jobs would be read "
+            "again after they were deleted, and learned twice; it must be less than "
+            f"store.retention_days = {settings.store.retention_days}"
+        )
 
 
 def _explain(problem: pydantic_core.ErrorDetails, text: str, where: str) -> str:
@@ -361,6 +384,10 @@ def _explain(problem: pydantic_core.ErrorDetails, text: str, where: str) -> str:
         sections = sorted({setting.section for setting in describe()})
         candidates = known if len(location) > 1 else [*sections, *known]
         return f"{place}: unknown setting {name!r}; {_nearest(name, candidates)}"
+    if problem["type"] == "model_type":
+        return (
+            f"{place}: {name} = {problem['input']!r}: it is a section; write [{name}] and below it"
+        )
     return f"{place}: {name} = {problem['input']!r}: {problem['msg'].lower()}"
 
 
@@ -377,13 +404,15 @@ def _line_of(text: str, location: tuple[str, ...]) -> int:
     """Line of a setting in its file, or of its section, or 1."""
     section, key = location[0], location[1] if len(location) > 1 else None
     wanted = re.compile(rf"\s*{re.escape(section if key is None else key)}\s*=")
+    # Without a header of its own: `section.key = ...` or `section = {...}`.
+    elsewhere = re.compile(rf"\s*{re.escape(section)}\s*(=|\.\s*{re.escape(key or '')}\s*=)")
     found, inside = 1, key is None
     for number, line in enumerate(text.splitlines(), start=1):
         if header := re.fullmatch(r"\s*\[\s*([\w.-]+)\s*\]\s*(#.*)?", line):
             inside = header[1] == section and key is not None
             if header[1] == section:
                 found = number
-        elif inside and wanted.match(line):
+        elif (inside and wanted.match(line)) or (found == 1 and elsewhere.match(line)):
             return number
     return found
 
@@ -400,13 +429,13 @@ def describe() -> Iterator[Setting]:
             )
 
 
-_TYPE_NAMES = {
-    "bool": "boolean",
-    "int": "whole number",
-    "float": "number",
-    "str": "text",
-    "list[int]": "list of whole numbers",
-    "list[str]": "list of names",
+_TYPE_NAMES: dict[object, str] = {
+    bool: "boolean",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    list[int]: "list of whole numbers",
+    Names: "list of names",
 }
 
 
@@ -414,7 +443,7 @@ def _type_name(annotation: object) -> str:
     choices = getattr(annotation, "__args__", ())
     if choices and all(isinstance(choice, str) for choice in choices):
         return " | ".join(f'"{choice}"' for choice in choices)
-    return _TYPE_NAMES[str(annotation) if choices else getattr(annotation, "__name__", "")]
+    return _TYPE_NAMES[annotation]
 
 
 def _toml(value: object) -> str:
@@ -422,7 +451,10 @@ def _toml(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        # JSON's text is TOML's, but for one character.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value)
 
 
 def section_meaning(section: str) -> str:

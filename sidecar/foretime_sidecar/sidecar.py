@@ -15,10 +15,13 @@ from foretime_estimators.errors import StateError
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
+    JobChange,
+    QueueState,
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
 )
+from foretime_sidecar.forecast import Snapshot
 from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.store import Store
@@ -95,6 +98,8 @@ class Sidecar:
         Held while the store and the learner change.
     progress
         What the daemon tells of itself.
+    snapshot
+        The queue as `look` last saw it, ``None`` before.
     """
 
     def __init__(self, settings: Settings, client: SchedulerClient, store: Store) -> None:
@@ -104,6 +109,9 @@ class Sidecar:
         self.learner = Learner(settings)
         self.lock = threading.RLock()
         self.progress = Progress()
+        self.snapshot: Snapshot | None = None
+        # Whether jobs may wait that the hook has given a time_min.
+        self._time_min_given = Mode(settings.hook.mode) is Mode.ENFORCE
         self._cursor: Cursor | None = None
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
@@ -128,6 +136,9 @@ class Sidecar:
             self.progress.finished_jobs = count
             first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
             self._cursor = self.store.cursor() or first
+            before = self.store.latest_generation()
+            if before is not None and before.mode == Mode.ENFORCE.value:
+                self._time_min_given = True
         path = Path(self.settings.table.path)
         if path.exists():
             try:
@@ -162,6 +173,42 @@ class Sidecar:
         self.progress.polled_at = now
         return PollResult(learned, generation)
 
+    def look(self, now: int) -> Snapshot:
+        """Look at the queue, for forecasts, and at whether time_min still is a soft limit.
+
+        If it no longer is, the next poll publishes at once.
+
+        Raises
+        ------
+        SchedulerError
+            If the scheduler did not answer.
+        """
+        soft_limit = self.client.configuration().time_min_as_soft_limit
+        if self.snapshot is not None and self.snapshot.soft_limit != soft_limit:
+            self._next_publication = now
+        self.snapshot = Snapshot(now, self.client.queue(), soft_limit)
+        return self.snapshot
+
+    def _clear_time_min(self) -> None:
+        """Take time_min from pending jobs: without a soft limit they would be killed at it.
+
+        A user's own is taken too, as nothing tells it from the hook's: such a job keeps its whole
+        limit, and only starts later than it might have.
+        """
+        changes = [
+            JobChange(job.request.job_id, time_min=0)
+            for job in self.client.queue().jobs
+            if job.state is QueueState.PENDING
+            and job.time_min is not None
+            and job.time_min < job.request.requested_time
+        ]
+        if changes:
+            logger.warning(
+                "time_min is no soft limit any more: cleared from %d pending jobs", len(changes)
+            )
+            self.client.update(changes)
+        self._time_min_given = False
+
     def _learn(self, now: int) -> int:
         learned = 0
         while True:
@@ -189,6 +236,22 @@ class Sidecar:
         configuration: SchedulerConfiguration = self.client.configuration()
         reservations = reservations_ahead(self.client.reservations(), now)
         mode, reason = effective_mode(self.settings, configuration)
+        generation = self._write(now, mode, reason, reservations)
+        if mode is Mode.ENFORCE:
+            self._time_min_given = True
+        elif (
+            self._time_min_given
+            and self.settings.hook.mechanism == "slurm-soft-limit"
+            and not configuration.time_min_as_soft_limit
+        ):
+            # The table says so first, so that the hook gives no job another.
+            self._clear_time_min()
+        return generation
+
+    def _write(
+        self, now: int, mode: Mode, reason: str, reservations: tuple[Reservation, ...]
+    ) -> int | None:
+        """Write a table unless the one in place says the same and will last."""
         table_settings = self.settings.table
         with self.lock:
             changed = self.learner.refresh(now)
@@ -197,7 +260,8 @@ class Sidecar:
             lasting = valid_until is not None and (
                 valid_until - now > table_settings.valid_for_s // 2
             )
-            if lasting and not changed and carried == self._carried:
+            path = Path(table_settings.path)
+            if lasting and not changed and carried == self._carried and path.exists():
                 return None
             rows = self.learner.row_count()
             valid_until = now + table_settings.valid_for_s
@@ -205,7 +269,7 @@ class Sidecar:
                 now, valid_until, mode.value, rows, above=self._table_generation
             )
             table = self.learner.table(generation, now, valid_until, mode, reservations)
-            write_table(Path(table_settings.path), table)
+            write_table(path, table)
             self.store.mark_published(generation)
             self.learner.published()
         if reason and reason != self.progress.mode_reason:

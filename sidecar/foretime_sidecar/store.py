@@ -25,10 +25,11 @@ from foretime_sidecar.migrations import migrations
 Durability = Literal["full", "normal"]
 
 _INSERT_JOB = """
-INSERT OR IGNORE INTO jobs (
+INSERT INTO jobs (
     job_id, user, project, queue, array_id, processors, requested_time_s, submit_time,
     eligible_time, start_time, end_time, actual_runtime_s, ending, state
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (job_id, submit_time) DO NOTHING
 """
 _SELECT_JOB = """
 SELECT job_id, user, project, processors, requested_time_s, submit_time, queue, array_id,
@@ -116,18 +117,25 @@ class Store:
             # A thread pool calls it, under a lock of the caller's.
             connection = sqlite3.connect(self.path, timeout=10, check_same_thread=False)
             self._database = Database(connection)
-            if self.path != ":memory:":
-                self._database.enable_wal()
-            self._database.execute(f"PRAGMA synchronous = {durability.upper()}")
-            migrations.apply(self._database)
-        self._refuse_newer()
+            try:
+                self._prepare(durability)
+            except BaseException:
+                self.close()
+                raise
+
+    def _prepare(self, durability: Durability) -> None:
+        if self.path != ":memory:":
+            self._database.enable_wal()
+        self._database.execute(f"PRAGMA synchronous = {durability.upper()}")
+        self._refuse_newer()  # before anything in it is changed
+        migrations.apply(self._database)
 
     def _refuse_newer(self) -> None:
-        known = {step.name for step in migrations.pending(Database(memory=True))}
-        unknown = [step.name for step in migrations.applied(self._database)]
-        newer = [name for name in unknown if name not in known]
+        with contextlib.closing(Database(memory=True)) as empty:
+            known = {step.name for step in migrations.pending(empty)}
+        applied = [step.name for step in migrations.applied(self._database)]
+        newer = [name for name in applied if name not in known]
         if newer:
-            self.close()
             raise StateError(
                 f"{self.path}: written by a newer Foretime (step {newer[0]!r}); install that "
                 "version again, or move the file away to begin anew"
@@ -191,7 +199,7 @@ class Store:
                     added.append(record)
                     if record.admin_comment:
                         execute(
-                            "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?)",
+                            "INSERT INTO decisions VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                             (request.job_id, request.submit_time, record.admin_comment),
                         )
             execute(

@@ -191,7 +191,8 @@ Seconds Engine::next_change() {
   Seconds next = availability_.next_expiry();
   if (!completions_.empty()) next = std::min(next, completions_.top().end);
   if (next_submission_ < submissions_.size()) {
-    next = std::min(next, job(submissions_[next_submission_]).submit);
+    // One that was pending before the clock began arrives now.
+    next = std::min(next, std::max(now_, job(submissions_[next_submission_]).submit));
   }
   return next;
 }

@@ -336,6 +336,10 @@ def compare(
     """
     if repeats < 1:
         raise InputError(f"{repeats} repeats: give at least 1")
+    if seed < 0:
+        raise InputError(f"seed {seed}: give 0 or more")
+    if workers is not None and workers < 1:
+        raise InputError(f"{workers} workers: give at least 1")
     if jitter_s < 0:
         raise InputError(f"jitter of {jitter_s} s: give 0 or more")
     if not 0 < level < 1:

@@ -199,6 +199,60 @@ class Engine:
             raise InputError(
                 f"submit_time {submit_time} is before the clock's time {self._core.now}"
             )
+        return self._submit(
+            submit_time,
+            processors,
+            actual_runtime,
+            requested_time,
+            scheduled_time,
+            time_limit,
+            priority,
+        )
+
+    def add_pending(
+        self,
+        submit_time: int,
+        processors: int,
+        actual_runtime: int,
+        requested_time: int,
+        scheduled_time: int | JobTimesUpdate | None = None,
+        time_limit: int | None = None,
+        priority: int = 0,
+    ) -> int:
+        """Add a job waiting since ``submit_time``, to begin from a snapshot; give its index.
+
+        It takes part in the next scheduling pass, with the place that its wait gives it.
+
+        Raises
+        ------
+        InputError
+            If it was submitted after the clock's time, is wider than the machine, or a value is
+            impossible.
+        """
+        if submit_time > self._core.now:
+            raise InputError(
+                f"submit_time {submit_time} is after the clock's time {self._core.now}"
+            )
+        return self._submit(
+            submit_time,
+            processors,
+            actual_runtime,
+            requested_time,
+            scheduled_time,
+            time_limit,
+            priority,
+        )
+
+    def _submit(
+        self,
+        submit_time: int,
+        processors: int,
+        actual_runtime: int,
+        requested_time: int,
+        scheduled_time: int | JobTimesUpdate | None,
+        time_limit: int | None,
+        priority: int,
+    ) -> int:
         self._check(processors, actual_runtime, requested_time, time_limit)
         queue, backfill, drain = self._roles(requested_time, scheduled_time)
         return self._core.submit(

@@ -159,6 +159,7 @@ class _Job:
 _FIRST_JOB_ID = 1
 _FIRST_UID = 1000
 _DEFAULT_PARTITION = "main"
+_JOB_NAME = re.compile(r"(?:(?P<array>\d{1,10})_)?(?P<job>\d{1,10})", re.ASCII)
 _RECORDED_REQUEST = re.compile(r"foretime:treq=(\d+)", re.ASCII)
 _STATES = {
     Ending.COMPLETED: "COMPLETED",
@@ -372,7 +373,7 @@ class MockSlurm:
         SchedulerError
             If Slurm refuses: users may only lower a limit, and not below time_min.
         """
-        job = self._job(str(job_id))
+        job = self._changeable(str(job_id))
         minutes = _minutes(time_limit)
         if uid and minutes > job.time_limit_min:
             raise SchedulerError("Access/permission denied")
@@ -413,7 +414,10 @@ class MockSlurm:
         self.hook_errors += sum(line.startswith("error") for line in reply.log)
 
     def _replan(self, job_id: int, job: _Job) -> None:
-        planned = job.time_min_min * _MINUTE if job.time_min_min else job.kill_limit
+        if self._setup.mechanism is Mechanism.REWRITE_LIMIT and job.state == "PENDING":
+            planned = job.time_limit_min * _MINUTE
+        else:
+            planned = job.time_min_min * _MINUTE if job.time_min_min else job.kill_limit
         self._engine.update(
             job_id - _FIRST_JOB_ID,
             requested_time=job.kill_limit,
@@ -446,8 +450,15 @@ class MockSlurm:
             case ["scontrol", "show", "reservation", *_]:
                 return "No reservations in the system\n"
             case ["scontrol"] if stdin is not None:
+                # As scontrol does it: what is refused does not keep the rest from being done.
+                refused = []
                 for line in stdin.splitlines():
-                    self._scontrol(line)
+                    try:
+                        self._scontrol(line)
+                    except SchedulerError as error:
+                        refused.append(str(error))
+                if refused:
+                    raise SchedulerError(f"scontrol failed with exit code 1: {'; '.join(refused)}")
                 return ""
             case _:
                 raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
@@ -472,23 +483,32 @@ class MockSlurm:
         values = dict(word.split("=", 1) for word in words[1:] if "=" in word)
         if words[0] != "update" or "JobId" not in values:
             raise SchedulerError(f"the mock Slurm does not know: scontrol {line}")
-        job_id = values.pop("JobId")
-        job = self._job(job_id)
-        for name, value in values.items():
-            if name == "TimeLimit":
-                job.time_limit_min = int(value)
-                job.kill_limit = job.time_limit_min * _MINUTE
-            elif name == "TimeMin":
-                job.time_min_min = int(value)
-            elif name == "SiteFactor":
-                job.site_factor = int(value)
-            else:
-                raise SchedulerError(f"Update of this parameter is not supported: {name}")
-        self._replan(int(job_id), job)
+        name = values.pop("JobId")
+        job_id = self._job_id(name)
+        job = self._changeable(name)
+        if unknown := values.keys() - {"TimeLimit", "TimeMin", "SiteFactor"}:
+            raise SchedulerError(f"Update of this parameter is not supported: {min(unknown)}")
+        for field_name, value in values.items():
+            if not re.fullmatch(r"-?\d{1,9}", value, re.ASCII):
+                raise SchedulerError(f"Invalid value for job {name}: {field_name}={value}")
+        limit_min = int(values.get("TimeLimit", job.time_limit_min))
+        time_min_min = int(values.get("TimeMin", job.time_min_min))
+        if limit_min < 1 or time_min_min > limit_min:
+            raise SchedulerError(f"Requested time limit is invalid for job {name}")
+        if "TimeLimit" in values:
+            job.time_limit_min, job.kill_limit = limit_min, limit_min * _MINUTE
+        job.time_min_min = time_min_min
+        job.site_factor = int(values.get("SiteFactor", job.site_factor))
+        self._replan(job_id, job)
 
     def _squeue(self) -> list[dict[str, Any]]:
-        indices = [*self._engine.running().tolist(), *self._engine.queue().tolist()]
-        return [self._queued(index) for index in indices]
+        just_submitted = []
+        for index in range(len(self._jobs) - 1, -1, -1):
+            if self._engine.job(index).state != "submitted":
+                break
+            just_submitted.append(index)
+        running, queue = self._engine.running().tolist(), self._engine.queue().tolist()
+        return [self._queued(index) for index in (*running, *queue, *reversed(just_submitted))]
 
     def _queued(self, index: int) -> dict[str, Any]:
         job = self._jobs[index]
@@ -554,7 +574,7 @@ class MockSlurm:
                 "eligible": job.submit_time,
                 "end": job.end_time,
                 "limit": job.time_limit_min,
-                "start": job.start_time,
+                "start": job.start_time if started else None,
                 "submission": job.submit_time,
                 "suspended": 0,
             },
@@ -581,11 +601,22 @@ class MockSlurm:
             self._partitions = {**self._partitions, name: known}
         return known
 
-    def _job(self, job_id: str) -> _Job:
-        try:
-            index = int(job_id) - _FIRST_JOB_ID
-        except ValueError:
-            index = -1
-        if not 0 <= index < len(self._jobs):
-            raise SchedulerError(f"Invalid job id specified: {job_id}")
-        return self._jobs[index]
+    def _job(self, name: str) -> _Job:
+        return self._jobs[self._job_id(name) - _FIRST_JOB_ID]
+
+    def _job_id(self, name: str) -> int:
+        """Find a job by its number, or by ARRAY_TASK."""
+        match = _JOB_NAME.fullmatch(name)
+        job_id = int(match["job"]) if match else 0
+        index = job_id - _FIRST_JOB_ID
+        if match is None or not 0 <= index < len(self._jobs):
+            raise SchedulerError(f"Invalid job id specified for job {name}")
+        if match["array"] and self._jobs[index].submission.array_id != int(match["array"]):
+            raise SchedulerError(f"Invalid job id specified for job {name}")
+        return job_id
+
+    def _changeable(self, name: str) -> _Job:
+        job = self._job(name)
+        if job.state not in ("PENDING", "RUNNING"):
+            raise SchedulerError(f"Job/step already completing or completed for job {name}")
+        return job

@@ -66,10 +66,12 @@ def test_a_poll_repeats_and_loses_nothing(repository: Path, tmp_path: Path) -> N
     assert (first.learned, first.generation) == (store.finished_count(), 1)
     assert sidecar.poll(NOW + 60).learned == 0
     store.close()
-    again = Sidecar(settings, SlurmCommands(Recorded(repository)), Store(tmp_path / "store"))
+    store = Store(tmp_path / "store")
+    again = Sidecar(settings, SlurmCommands(Recorded(repository)), store)
     result = again.poll(NOW + 120)
     assert (result.learned, result.generation) == (0, 2)
     assert again.progress.finished_jobs == first.learned
+    store.close()
 
 
 def test_the_printed_settings_are_the_defaults() -> None:

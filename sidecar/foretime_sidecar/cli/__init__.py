@@ -5,29 +5,32 @@ from __future__ import annotations
 import os
 import sys
 
+import typer
 from foretime_estimators.errors import ForetimeError
 
-from foretime_sidecar.cli.application import app
+from foretime_sidecar.cli.application import SIMULATION_PACKAGES, app
 
 
 def main() -> None:
-    """Run the command; an error of ours is one line on stderr and its exit code, no traceback."""
+    """Run the command; wrong use and our own errors are one line on stderr and an exit code."""
     try:
-        app()
+        sys.exit(app(prog_name="foretime", standalone_mode=False))
     except ForetimeError as error:
         sys.exit(_fail(str(error), error.exit_code))
-    except KeyboardInterrupt:
-        sys.exit(_fail("interrupted", 130))
+    except typer.TyperException as error:
+        # Without any word where one is needed: the help has been shown.
+        message = error.format_message().replace("Value error, ", "")
+        sys.exit(_fail(f"{message.rstrip('.')}; see --help", 2) if message else 2)
     except BrokenPipeError:
         # Whoever read our output has gone (`foretime ... | head`): not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except ModuleNotFoundError as error:
-        if error.name not in {"lupa", "matplotlib", "pandas"}:
+        if error.name not in SIMULATION_PACKAGES:
             raise
-        sys.exit(_fail(f"this needs {error.name}: install foretime[sim]", 1))
+        sys.exit(_fail(f"this needs {error.name}: pip install 'foretime[sim]'", 1))
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"foretime: {message}", file=sys.stderr)
+    print(f"foretime: {' '.join(message.split())}", file=sys.stderr)
     return code

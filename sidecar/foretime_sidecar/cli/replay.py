@@ -6,9 +6,10 @@ import csv
 import datetime
 import enum
 import json
+import os
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from foretime_estimators.errors import InputError
 from foretime_sim import lublin2003
 from foretime_sim.comparison import Comparison, compare
 from foretime_sim.filters import Filters, workload_of_log
+from foretime_sim.job_classes import CLASS_METRICS
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import ScoredSpan, scored_span
@@ -77,8 +79,12 @@ def replay(
         Literal["lublin2003"] | None,
         typer.Option(help="Generate a workload by this model in place of LOG."),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="How many jobs to generate.")] = 5_000,
-    load: Annotated[float, typer.Option(help="Offered load of what is generated.")] = 0.7,
+    jobs: Annotated[
+        int | None, typer.Option(help="How many jobs to generate; 5,000 if not given.")
+    ] = None,
+    load: Annotated[
+        float | None, typer.Option(help="Offered load of what is generated; 0.7 if not given.")
+    ] = None,
     processors: ProcessorsOption = None,
     log_format: FormatOption = None,
     columns: ColumnsOption = None,
@@ -107,12 +113,16 @@ def replay(
         Rule,
         typer.Option(help="How history becomes A: as a site runs it, or plainly as in the paper."),
     ] = "production",
-    percentile: Annotated[float | None, typer.Option(help="Percentile of past R, 0 to 1.")] = None,
+    percentile: Annotated[
+        float | None, typer.Option(help="Percentile of past R, 0 to 1; the rule's if not given.")
+    ] = None,
     threshold: Annotated[
-        int | None, typer.Option(help="Finished submissions that a history needs.")
+        int | None,
+        typer.Option(help="Finished submissions that a history needs; the rule's if not given."),
     ] = None,
     history: Annotated[
-        Path | None, typer.Option(help="Another log, learned before this one begins.")
+        Path | None,
+        typer.Option(help="Another log: its jobs that ended before this one begins are learned."),
     ] = None,
     split: Annotated[
         str | None,
@@ -160,7 +170,7 @@ def replay(
         typer.Option(help="Which Lua runs the hook; Debian's Slurm has 5.1."),
     ] = "5.1",
     state_dir: Annotated[
-        Path | None, typer.Option(help="Keep the sidecar's store and table here.")
+        Path | None, typer.Option(help="Keep the sidecar's store and table here, in new folders.")
     ] = None,
     classes: Annotated[
         str | None,
@@ -184,6 +194,11 @@ def replay(
     began = time.perf_counter()
     if scheme not in TABLE_SCHEMES:
         oracle_share(scheme)
+    if order is Order.PRIORITY:
+        raise InputError("--order priority: a log has no priorities; take another order")
+    if classes is not None and classes not in CLASS_METRICS:
+        raise InputError(f"--classes {classes}: take one of {', '.join(CLASS_METRICS)}")
+    _check_outputs({"--csv": csv_out, "--swf-out": swf_out, "--plot": plot})
     if swf_out is not None and repeat != 1:
         raise InputError(f"--swf-out writes one schedule, not {repeat}: give --repeat 1")
     filters = Filters(
@@ -200,8 +215,17 @@ def replay(
 
     if (log is None) == (generate is None):
         raise InputError("give a log, or --generate lublin2003, and not both")
+    if jobs is not None and generate is None:
+        raise InputError("--jobs is for --generate; to replay a log's first jobs give --head")
+    if load is not None and generate is None:
+        raise InputError("--load is for --generate; a log has the load that it has")
     if log is None:
-        workload = lublin2003.generate(jobs, processors=processors or 256, seed=seed, load=load)
+        workload = lublin2003.generate(
+            5_000 if jobs is None else jobs,
+            processors=256 if processors is None else processors,
+            seed=seed,
+            load=0.7 if load is None else load,
+        )
         notes = workload.notes
     else:
         workload, text = workload_of(log)
@@ -214,6 +238,7 @@ def replay(
         notes = (*notes, f"{len(past):,} jobs before {split} are history, {len(workload):,} run.")
     elif history is not None:
         past, text = workload_of(history)
+        past = _placed_before(past, workload)
         notes = (*notes, f"history: {text}")
     if learn is Learn.HISTORY_ONLY and past is None:
         raise InputError("--learn history-only needs a history: give --history LOG or --split DATE")
@@ -225,7 +250,7 @@ def replay(
         Policy(
             order=order,
             backfill=backfill,
-            guard_s=_guard(guard),
+            guard_s=None if guard == "off" else parse_duration(guard, "--guard", zero=True),
             event_order=event_order,
         ),
     )
@@ -257,11 +282,7 @@ def replay(
         "event order": str(event_order),
         "warm-up": warm_up,
     }
-    span = scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up"))
-    if len(workload) and not span.select(workload).any():
-        raise InputError(
-            f"--warm-up {warm_up} leaves no job of {workload.name} to score; give a shorter one"
-        )
+    span = scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up", zero=True))
     comparison = _compared(workload, task, repeat, workers, seed, span=span)
     statistics = comparison.repeats[0].statistics
     if not isinstance(
@@ -298,11 +319,21 @@ def replay(
         console.print(render(result, classes_of=classes))
 
 
-def _guard(text: str) -> int | None:
-    """Read ``--guard``: off, 0, or a time; seconds."""
-    if text == "off":
-        return None
-    return 0 if text == "0" else parse_duration(text, "--guard")
+def _check_outputs(outputs: Mapping[str, Path | None]) -> None:
+    """Refuse at once what could only be refused after the whole replay otherwise."""
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path.is_dir():
+            raise InputError(f"{option} {path}: is a folder; name a file")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            missing = "" if path.parent.exists() else "; there is no such folder"
+            raise InputError(f"{option} {path}: can't be written{missing}")
+        if option == "--plot":
+            from foretime_sim.plots import FORMATS  # matplotlib is slow to load
+
+            if path.suffix.lower() not in FORMATS:
+                raise InputError(f"{option} {path}: end it in {' or '.join(sorted(FORMATS))}")
 
 
 def _write_csv(result: ReplayResult, path: Path) -> None:
@@ -329,7 +360,7 @@ def _split_time(text: str, workload: Workload) -> int:
     """Read ``--split``: a date, or days since the log's start; seconds since its start."""
     try:
         return round(float(text) * 86_400)
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     try:
         date = datetime.datetime.fromisoformat(text)
@@ -338,6 +369,20 @@ def _split_time(text: str, workload: Workload) -> int:
             f"--split {text!r}: give a date such as 1997-01-31, or days since the log's start"
         ) from error
     return workload.seconds_at(date)
+
+
+def _placed_before(history: Workload, workload: Workload) -> Workload:
+    """Let a history end where the workload begins, if one of them does not say when it was."""
+    if history.unix_start_time is not None and workload.unix_start_time is not None:
+        return history
+    waits = history.logged_wait
+    wait = 0 if waits is None else waits.filled(0)
+    end_time = int((history.submit_time + wait + history.actual_runtime).max())
+    return replace(
+        history,
+        unix_start_time=workload.unix_start_time,
+        submit_time=history.submit_time + int(workload.submit_time[0]) - end_time,
+    )
 
 
 @contextmanager
@@ -349,7 +394,10 @@ def _bar(total: int, unit: str) -> Iterator[tuple[Progress, TaskID]]:
         TextColumn(unit),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
         yield progress, progress.add_task("replay", total=total)
 
 

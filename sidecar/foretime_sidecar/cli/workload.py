@@ -73,7 +73,10 @@ def describe_command(
     time_zone: TimeZoneOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what a log holds once the filters are through with it."""
+    """Show what a log holds once the filters are through with it.
+
+    Example: [bold]foretime workload describe KTH-SP2-1996-2.1-cln.swf.gz[/bold]
+    """
     job_log = read_log(
         log, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
     )
@@ -103,7 +106,10 @@ def convert_command(
     columns: ColumnsOption = None,
     time_zone: TimeZoneOption = None,
 ) -> None:
-    """Write a log of any kind in the Standard Workload Format, unfiltered."""
+    """Write a log of any kind in the Standard Workload Format, unfiltered.
+
+    Example: [bold]foretime workload convert jobs.sacct.txt.xz jobs.swf.gz --processors 512[/bold]
+    """
     job_log = read_log(
         log, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
     )
@@ -129,7 +135,10 @@ def generate_command(
     processors: Annotated[int, typer.Option(help="Size of the machine.")] = 256,
     load: Annotated[float, typer.Option(help="Offered load to scale the arrivals to.")] = 0.85,
 ) -> None:
-    """Generate a workload by a published model, with requested times and users added."""
+    """Generate a workload by a published model, with requested times and users added.
+
+    Example: [bold]foretime workload generate lublin2003 --jobs 10000 -o made.swf.gz[/bold]
+    """
     del model  # there is one so far; the argument says which
     workload = lublin2003.generate(jobs, processors=processors, seed=seed, load=load)
     comments = [f"Note: {note}" for note in workload.notes]

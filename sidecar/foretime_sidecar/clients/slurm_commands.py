@@ -62,7 +62,7 @@ class SubprocessRunner:
         self._timeout_s = timeout_s
         self._retrying = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(attempts),
-            wait=tenacity.wait_exponential_jitter(initial=0.5, max=10, jitter=1),
+            wait=tenacity.wait_exponential_jitter(max=10, jitter=1),
             retry=tenacity.retry_if_exception_type(SchedulerError),
             reraise=True,
         )
@@ -83,7 +83,11 @@ class SubprocessRunner:
 
     def _once(self, argv: Sequence[str], stdin: str | None) -> str:
         command = [str(Path(self._commands_dir) / argv[0]), *argv[1:]]
-        environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+        environment = {**os.environ, "SLURM_BITSTR_LEN": "0"}
+        # sacct --json of Slurm 22.05 can't read its own times in any format but its own.
+        environment.pop("SLURM_TIME_FORMAT", None)
+        if "--json" not in argv:
+            environment["SLURM_TIME_FORMAT"] = "%s"
         try:
             done = subprocess.run(  # noqa: S603
                 command,

@@ -53,12 +53,26 @@ _MINUTE = 60
 def _number(value: object) -> int | None:
     """Give a number in either of Slurm's forms; ``None`` if unset or infinite."""
     if isinstance(value, int):
-        return value if value < _NO_VALUE else None
+        return value if 0 <= value < _NO_VALUE else None
     if isinstance(value, Mapping):
         if not value.get("set") or value.get("infinite"):
             return None
         return _number(value.get("number"))
     return None
+
+
+def _whole(value: object, name: str) -> int:
+    """Give a number that must be there, 0 if unset."""
+    if value is not None and not isinstance(value, int | Mapping):
+        raise TypeError(f"{name} is {value!r}")
+    return _number(value) or 0
+
+
+def _text(value: object) -> str | None:
+    """Give a text, ``None`` if it is empty or unset."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value or None
 
 
 def _state(value: object) -> str:
@@ -67,15 +81,22 @@ def _state(value: object) -> str:
     return str(value)
 
 
+# ESLURM_REST_EMPTY_RESULT: sacct found no job, which is an answer.
+_NOTHING_FOUND = 9003
+
+
 def _jobs(reply: object, command: str) -> Iterable[Json]:
+    errors = reply.get("errors") if isinstance(reply, Mapping) else None
+    for error in errors or ():
+        if not isinstance(error, Mapping) or error.get("error_number") != _NOTHING_FOUND:
+            raise SchedulerError(
+                f"{command} --json reported an error: {error}; check slurmctld and slurmdbd"
+            )
     if not isinstance(reply, Mapping) or not isinstance(reply.get("jobs"), list):
         raise SchedulerError(
             f"{command} --json answered without a list of jobs; Foretime needs Slurm 22.05 or "
             "newer with its JSON serializer (package slurm-wlm, or slurm built --with-json)"
         )
-    errors = reply.get("errors")
-    if errors:
-        raise SchedulerError(f"{command} --json reported an error: {errors[0]}")
     jobs: list[Json] = reply["jobs"]
     return jobs
 
@@ -116,39 +137,39 @@ def _finished(job: Json) -> FinishedRecord | None:
     if ending is None:
         return None
     time = job["time"]
-    end_time: int = time["end"]
+    end_time = _whole(time["end"], "end")
     limit_min = _number(time["limit"])
     if not end_time or not limit_min:
         return None
-    start_time: int | None = time["start"] or None
+    start_time = _whole(time["start"], "start") or None
     runtime = 0
     if start_time is not None:
-        runtime = max(end_time - start_time - time["suspended"], 0)
+        runtime = max(end_time - start_time - _whole(time["suspended"], "suspended"), 0)
     if start_time is None or (runtime == 0 and not _allocated(job)):
         start_time, runtime, ending = None, 0, Ending.NEVER_STARTED
     association = job["association"]
     array = job["array"]
-    array_job = array["job_id"] or None
-    job_id = str(job["job_id"])
+    array_job = _whole(array["job_id"], "array job_id") or None
+    job_id = str(_whole(job["job_id"], "job_id"))
     if array_job is not None:
         task = _number(array["task_id"])
         if task is not None:
             job_id = f"{array_job}_{task}"
     request = JobRequest(
         job_id,
-        association["user"] or None,
-        association["account"] or None,
+        _text(association["user"]),
+        _text(association["account"]),
         _allocated(job) or _number(job["required"]["CPUs"]) or 1,
         limit_min * _MINUTE,
-        time["submission"],
-        job["partition"] or None,
+        _whole(time["submission"], "submission"),
+        _text(job["partition"]),
         None if array_job is None else str(array_job),
     )
     return FinishedRecord(
         FinishedJob(request, start_time, end_time, runtime, ending),
-        time["eligible"] or None,
+        _whole(time["eligible"], "eligible") or None,
         state,
-        job["comment"]["administrator"] or "",
+        _text(job["comment"]["administrator"]) or "",
     )
 
 
@@ -156,7 +177,7 @@ def _allocated(job: Json) -> int:
     """Give the processors allocated, 0 if none ever were."""
     for resource in job["tres"]["allocated"]:
         if resource["type"] == "cpu":
-            return resource["count"] or 0
+            return _whole(resource["count"], "count")
     return 0
 
 
@@ -191,23 +212,23 @@ def _queued(job: Json) -> QueuedJob | None:
         return None
     array_job = _number(job["array_job_id"]) or None
     task = _number(job["array_task_id"])
-    job_id = str(job["job_id"])
+    job_id = str(_whole(job["job_id"], "job_id"))
     tasks = 1
     if array_job is not None:
         if task is not None:
             job_id = f"{array_job}_{task}"
         else:
-            tasks = count_tasks(job["array_task_string"] or "")
+            tasks = count_tasks(_text(job["array_task_string"]) or "")
     limit_min = _number(job["time_limit"])
-    reason = job["state_reason"] or ""
+    reason = _text(job["state_reason"]) or ""
     request = JobRequest(
         job_id,
-        job["user_name"] or None,
-        job["account"] or None,
+        _text(job["user_name"]),
+        _text(job["account"]),
         max(_number(job["cpus"]) or 1, 1),
         limit_min * _MINUTE if limit_min else UNLIMITED_S,
         _number(job["submit_time"]) or 0,
-        job["partition"] or None,
+        _text(job["partition"]),
         None if array_job is None else str(array_job),
     )
     running = state is not QueueState.PENDING
@@ -225,9 +246,9 @@ def _queued(job: Json) -> QueuedJob | None:
         deadline=bool(_number(job["deadline"])),
         heterogeneous=bool(_number(job["het_job_id"])),
         reason="" if reason == "None" else reason,
-        qos=job["qos"] or None,
-        reservation=job["resv_name"] or None,
-        admin_comment=job["admin_comment"] or "",
+        qos=_text(job["qos"]),
+        reservation=_text(job["resv_name"]),
+        admin_comment=_text(job["admin_comment"]) or "",
     )
 
 

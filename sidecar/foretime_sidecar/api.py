@@ -1,0 +1,359 @@
+"""The daemon's HTTP interface; every path and field is described in ``docs/api.md``."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import threading
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from foretime_estimators.accuracy import ClassHistory
+from foretime_estimators.errors import ForetimeError, InputError, StateError
+from foretime_estimators.jobs import JobRequest
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException
+
+from foretime_sidecar.durations import parse_duration
+from foretime_sidecar.forecast import ExpectedStart, expected_start
+from foretime_sidecar.peer import Peer
+from foretime_sidecar.self_metrics import Health, SelfMetrics
+from foretime_sidecar.sidecar import Sidecar
+from foretime_sidecar.store import Forecast
+
+logger = logging.getLogger("foretime")
+
+# As many forecasts as are kept of one look at the queue, so that nobody can fill the store by
+# asking.
+_MOST_KEPT = 100
+
+_LONGEST_S = 365 * 86_400
+
+Name = Annotated[str | None, Query(min_length=1, max_length=255)]
+
+
+class ApiError(Exception):
+    """An answer other than what was asked for: what is wrong, where, and what to do."""
+
+    def __init__(self, status: int, what: str, where: str, remedy: str) -> None:
+        super().__init__(what)
+        self.status = status
+        self.what = what
+        self.where = where
+        self.remedy = remedy
+
+    def response(self) -> JSONResponse:
+        """Give it in the one shape that errors have."""
+        error = {"what": self.what, "where": self.where, "remedy": self.remedy}
+        return JSONResponse({"error": error}, self.status)
+
+
+def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> FastAPI:
+    """Make the application.
+
+    Parameters
+    ----------
+    sidecar
+        Whose knowledge it serves.
+    health
+        How the polls went.
+    clock
+        Epoch seconds.
+    """
+    # No pages that load scripts from elsewhere; /openapi.json describes it all the same.
+    app = FastAPI(title="Foretime", docs_url=None, redoc_url=None)
+    _answer_errors(app)
+    metrics = SelfMetrics(sidecar, health, clock)
+    desk = _ForecastDesk(sidecar, clock)
+
+    @app.get("/v1/accuracy")
+    def accuracy(
+        caller: Annotated[Caller, Depends(caller_of)], user: Name = None, project: Name = None
+    ) -> dict[str, Any]:
+        """Say how accurate requests were: the caller's own, and of groups of users."""
+        return _accuracy(sidecar, caller, user, project)
+
+    @app.get("/v1/forecast")
+    def forecast(
+        caller: Annotated[Caller, Depends(caller_of)],
+        processors: Annotated[int, Query(ge=1, le=2**31 - 1)],
+        time: Annotated[str, Query(max_length=40)],
+        user: Name = None,
+        project: Name = None,
+        partition: Name = None,
+    ) -> dict[str, Any]:
+        """Say when a job submitted now would start."""
+        requested_time = parse_duration(time, "time")
+        if requested_time > _LONGEST_S:
+            raise InputError(f"time: {time!r} is more than a year; a plain number is minutes")
+        name = caller.may_see(user)
+        job = JobRequest(
+            "forecast", name, project, processors, requested_time, int(clock()), partition
+        )
+        return desk.answer(job, caller)
+
+    @app.get("/healthz")
+    def healthz() -> dict[str, Any]:
+        """Say whether the daemon does its work."""
+        return _health(sidecar, health, clock())
+
+    @app.get("/metrics")
+    def prometheus() -> Response:
+        """Give the daemon's own figures for Prometheus."""
+        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+    return app
+
+
+# -- who asks ----------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, as the kernel says; nobody over TCP."""
+
+    peer: Peer | None
+
+    @property
+    def sees_everybody(self) -> bool:
+        """Whether any history may be shown."""
+        return self.peer is not None and self.peer.privileged
+
+    def may_see(self, user: str | None) -> str | None:
+        """Give whose history to show: the caller's own unless ``user`` names another by right."""
+        own = None if self.peer is None else self.peer.user
+        if user is None or user == own:
+            return own
+        if self.sees_everybody:
+            return user
+        if own is None:
+            raise ApiError(
+                403,
+                "this connection does not tell who you are, so no user's own history is shown",
+                "user",
+                "leave user out, or ask through the daemon's unix socket",
+            )
+        raise ApiError(
+            403,
+            f"you are {own!r} and may not see the history of {user!r}",
+            "user",
+            "leave user out",
+        )
+
+
+def caller_of(request: Request) -> Caller:
+    """Give who asks, from the state that `foretime_sidecar.peer.PeerProtocol` notes."""
+    return Caller(getattr(request.state, "peer", None))
+
+
+# -- errors ------------------------------------------------------------------------------------
+
+
+def _answer_errors(app: FastAPI) -> None:
+    @app.exception_handler(ApiError)
+    def _refused(_request: Request, error: ApiError) -> JSONResponse:
+        return error.response()
+
+    @app.exception_handler(RequestValidationError)
+    def _not_valid(_request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = str(first["loc"][-1])
+        given = first.get("input")
+        what = f"{where} is missing"
+        if first["type"] != "missing":
+            what = f"{where} = {given!r}: {first['msg'].lower()}"
+        return ApiError(400, what, where, "GET /openapi.json describes every parameter").response()
+
+    @app.exception_handler(HTTPException)
+    def _http(request: Request, error: HTTPException) -> JSONResponse:
+        return ApiError(
+            error.status_code,
+            f"{request.method} {request.url.path}: {str(error.detail).lower()}",
+            request.url.path,
+            "GET /openapi.json lists every path",
+        ).response()
+
+    @app.exception_handler(ForetimeError)
+    def _ours(request: Request, error: ForetimeError) -> JSONResponse:
+        what, _, remedy = str(error).rpartition("; ")
+        status = 400 if isinstance(error, InputError) else 503
+        return ApiError(
+            status,
+            what or remedy,
+            request.url.path,
+            remedy if what else "ask the administrator to look at the daemon's log",
+        ).response()
+
+    @app.exception_handler(Exception)
+    def _unforeseen(request: Request, _error: Exception) -> JSONResponse:
+        # Starlette logs it with its traceback.
+        return ApiError(
+            500,
+            "the daemon made a mistake",
+            request.url.path,
+            "ask the administrator to report what the daemon's log says",
+        ).response()
+
+
+# -- answers -----------------------------------------------------------------------------------
+
+
+def _accuracy(
+    sidecar: Sidecar, caller: Caller, user: str | None, project: str | None
+) -> dict[str, Any]:
+    name = caller.may_see(user)
+    learner = sidecar.learner
+    with sidecar.lock:
+        own = [] if name is None else learner.describe(user=name)
+        of_project = [] if project is None else learner.describe(project=project)
+        everyone = learner.everyone()
+        shown = [
+            history
+            for history in of_project
+            if caller.sees_everybody or learner.is_group(history.name, history.requested_time_class)
+        ]
+    answer: dict[str, Any] = {
+        "user": name,
+        "classes": [_class(history) for history in own],
+        "everyone": [dataclasses.asdict(row) for row in everyone],
+        "smallest_group": sidecar.settings.api.smallest_group,
+    }
+    if project is not None:
+        answer["project"] = {
+            "name": project,
+            "classes": [_class(history) for history in shown],
+            # A project that nobody knows looks the same as one too small to be shown.
+            "complete": bool(shown) and len(shown) == len(of_project),
+        }
+    return answer
+
+
+def _class(history: ClassHistory) -> dict[str, Any]:
+    return {
+        "requested_time_class": history.requested_time_class,
+        "above_s": history.above_s,
+        "up_to_s": history.up_to_s,
+        "submissions": history.submissions,
+        "threshold": history.threshold,
+        "processor_seconds": history.processor_seconds,
+        "largest_processor_seconds": history.largest_processor_seconds,
+        "adjustment": history.adjustment,
+    }
+
+
+def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
+    progress, scheduler = sidecar.progress, sidecar.settings.scheduler
+    seen_at = health.started_at if progress.polled_at is None else progress.polled_at
+    bound = 3 * scheduler.poll_interval_s + scheduler.attempts * scheduler.command_timeout_s
+    age = max(int(now) - seen_at, 0)
+    if age > bound:
+        raise ApiError(
+            503,
+            health.last_error or f"no poll has gone through for {age} s",
+            "poll",
+            "look at the daemon's log",
+        )
+    return {
+        "status": "starting" if progress.polled_at is None else "ok",
+        "poll_age_s": None if progress.polled_at is None else age,
+        "table_generation": progress.generation,
+        "table_age_s": None
+        if progress.written_at is None
+        else max(int(now) - progress.written_at, 0),
+        "table_valid_s": None if progress.valid_until is None else progress.valid_until - int(now),
+        "table_rows": progress.table_rows,
+        "mode": progress.mode,
+        "mode_reason": progress.mode_reason,
+        "finished_jobs": progress.finished_jobs,
+        "last_error": health.last_error,
+    }
+
+
+class _ForecastDesk:
+    """Answers forecasts one at a time, as a service node has other work, and keeps what it said."""
+
+    def __init__(self, sidecar: Sidecar, clock: Callable[[], float]) -> None:
+        self._sidecar = sidecar
+        self._clock = clock
+        self._one_at_a_time = threading.Lock()
+        self._kept_of = 0
+        self._kept: set[JobRequest] = set()
+
+    def answer(self, job: JobRequest, caller: Caller) -> dict[str, Any]:
+        sidecar = self._sidecar
+        snapshot = sidecar.snapshot
+        if snapshot is None:
+            raise ApiError(
+                503,
+                "the queue has not been read yet",
+                "scheduler",
+                "try again in a minute; if it stays so, look at the daemon's log",
+            )
+        withheld = self._withheld(job, caller)
+        judged = dataclasses.replace(job, project=None) if withheld else job
+
+        def scheduled_time(queued: JobRequest) -> int:
+            with sidecar.lock:
+                return sidecar.learner.scheduled_time(judged if queued is job else queued)
+
+        with self._one_at_a_time:
+            expected = expected_start(
+                snapshot,
+                job,
+                math.floor(self._clock()),
+                scheduled_time,
+                sidecar.settings.forecast,
+                enforced=sidecar.progress.mode == "enforce",
+            )
+            self._keep(job, expected, snapshot.taken_at)
+        assumptions = list(expected.assumptions)
+        if withheld:
+            assumptions.append(
+                f"nothing of project {job.project!r} is used: fewer than "
+                f"{sidecar.settings.api.smallest_group} users made its history of such jobs"
+            )
+        return {
+            "user": job.user,
+            "project": job.project,
+            "partition": job.queue,
+            "processors": job.processors,
+            **dataclasses.asdict(expected),
+            "wait_s": expected.wait_s,
+            "assumptions": assumptions,
+        }
+
+    def _withheld(self, job: JobRequest, caller: Caller) -> bool:
+        if job.project is None or caller.sees_everybody:
+            return False
+        learner = self._sidecar.learner
+        with self._sidecar.lock:
+            return not learner.is_group(job.project, learner.class_of(job))
+
+    def _keep(self, job: JobRequest, expected: ExpectedStart, taken_at: int) -> None:
+        """Record a forecast to hold against what happens; the same question once a look."""
+        if taken_at != self._kept_of:
+            self._kept_of, self._kept = taken_at, set()
+        question = dataclasses.replace(job, submit_time=0)
+        if question in self._kept or len(self._kept) >= _MOST_KEPT:
+            return
+        self._kept.add(question)
+        record = Forecast(
+            made_at=expected.made_at,
+            user=job.user,
+            project=job.project,
+            queue=job.queue,
+            processors=job.processors,
+            requested_time=expected.requested_time_s,
+            scheduled_time=expected.scheduled_time_s,
+            start_time=expected.start_time,
+        )
+        try:
+            with self._sidecar.lock:
+                self._sidecar.store.add_forecast(record)
+        except StateError as error:
+            # Whoever asked has their answer all the same.
+            logger.warning("a forecast is not recorded: %s", error)

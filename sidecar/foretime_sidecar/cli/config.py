@@ -1,0 +1,51 @@
+"""``foretime config``: show and check settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from foretime_estimators.errors import InputError
+
+from foretime_sidecar.listener import parse_listen
+from foretime_sidecar.settings import read_settings, to_markdown, to_toml
+
+config_app = typer.Typer(
+    help="Show every setting with its meaning, or check a file of settings.",
+    no_args_is_help=True,
+)
+
+
+@config_app.command("show")
+def show(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Settings to show; else the defaults.")
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the settings' documentation instead.")
+    ] = False,
+) -> None:
+    """Print every setting with its meaning, at its default or as a file sets it.
+
+    Example: [bold]foretime config show > foretime.toml[/bold]
+    """
+    if markdown and file is not None:
+        raise InputError("--markdown describes every setting: give it without FILE")
+    if markdown:
+        typer.echo(to_markdown(), nl=False)
+    else:
+        typer.echo(to_toml(None if file is None else read_settings(file)), nl=False)
+
+
+@config_app.command("check")
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of settings.")],
+) -> None:
+    """Check a file of settings; the first mistake is named with its line.
+
+    Example: [bold]foretime config check /etc/foretime/foretime.toml[/bold]
+    """
+    settings = read_settings(file)
+    parse_listen(settings.api.listen)
+    typer.echo(f"{file}: good")

@@ -1,0 +1,143 @@
+"""The daemon: a thread that polls, and an HTTP server on a unix socket or a loopback address."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import uvicorn
+from foretime_estimators.errors import SchedulerError, StateError
+
+from foretime_sidecar.api import create_app
+from foretime_sidecar.clients.client import SchedulerClient
+from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.listener import Listener
+from foretime_sidecar.peer import PeerProtocol
+from foretime_sidecar.self_metrics import Health
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.sidecar import Sidecar
+from foretime_sidecar.store import Store
+
+logger = logging.getLogger("foretime")
+
+_GRACE_S = 5  # for requests and a poll under way when the daemon is told to end
+
+
+class Daemon:
+    """`foretime serve`: polls in a thread, answers until told to end.
+
+    Parameters
+    ----------
+    settings
+        All settings.
+    client
+        The scheduler; ``None`` for Slurm's commands as the settings say.
+    clock
+        Epoch seconds.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: SchedulerClient | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._listener = Listener(settings.api)
+        try:
+            store = Store(settings.store.path, settings.store.durability)
+        except StateError:
+            self._listener.close()
+            raise
+        self.sidecar = Sidecar(settings, client or _slurm(settings), store)
+        self.health = Health(int(clock()))
+        self._ending = threading.Event()
+        self._mistake: Exception | None = None
+        config = uvicorn.Config(
+            create_app(self.sidecar, self.health, clock),
+            http=PeerProtocol,
+            loop="asyncio",
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+        self._server = uvicorn.Server(config)
+
+    def run(self) -> None:
+        """Serve until SIGTERM, SIGINT or `end`; then leave nothing behind.
+
+        A mistake of ours in a poll ends it, too, and is raised here.
+        """
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                # uvicorn raises the signal again once it has shut down; that must not kill us.
+                signal.signal(number, lambda *_: self.end())
+        poller = threading.Thread(target=self._poll_until_told, name="poll", daemon=True)
+        poller.start()
+        logger.info("listening on %s", self._listener.address)
+        try:
+            self._server.run(sockets=[self._listener.socket])
+        finally:
+            self.end()
+            poller.join(_GRACE_S)
+            if not poller.is_alive():
+                # Else a command of the scheduler is still awaited; what it would have told is read
+                # again after the next start.
+                self.sidecar.store.close()
+            self._listener.close()
+        if self._mistake is not None:
+            raise self._mistake
+        logger.info("ended")
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as in ``api.listen``."""
+        return self._listener.address
+
+    @property
+    def answers(self) -> bool:
+        """Whether it takes questions yet."""
+        return self._server.started
+
+    def end(self) -> None:
+        """Tell the daemon to end; it does within seconds."""
+        self._ending.set()
+        self._server.should_exit = True
+
+    def _poll_until_told(self) -> None:
+        try:
+            while not self._ending.is_set():
+                self.poll_once()
+                self._ending.wait(self.settings.scheduler.poll_interval_s)
+        except Exception as error:  # noqa: BLE001 - raised again by run(), so that we end loudly
+            self._mistake = error
+            self.end()
+
+    def poll_once(self) -> None:
+        """Look at the queue and poll once; what fails is logged and tried again at the next."""
+        failures = []
+        for step in (self.sidecar.look, self.sidecar.poll):
+            try:
+                step(int(self._clock()))
+            except SchedulerError as error:
+                self.health.errors["scheduler"] += 1
+                failures.append(str(error))
+            except StateError as error:
+                self.health.errors["state"] += 1
+                failures.append(str(error))
+        for failure in dict.fromkeys(failures):
+            logger.error("%s", failure)
+        self.health.last_error = failures[-1] if failures else ""
+
+
+def _slurm(settings: Settings) -> SlurmCommands:
+    scheduler = settings.scheduler
+    run = SubprocessRunner(scheduler.commands_dir, scheduler.command_timeout_s, scheduler.attempts)
+    return SlurmCommands(run, scheduler.overlap_s)

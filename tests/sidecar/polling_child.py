@@ -1,0 +1,98 @@
+"""A sidecar that polls without pause, until it is killed; told apart from tests by its name.
+
+Usage: polling_child.py FOLDER. For each line on its input it forks a sidecar on the store and the
+table in FOLDER, which prints ``polled NOW GENERATION`` after each poll that went through; when it
+has died, ``dead STATUS`` is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.clients.client import (
+    Cursor,
+    FinishedRecord,
+    JobChange,
+    Queue,
+    Reservation,
+    SchedulerConfiguration,
+)
+from foretime_sidecar.settings import AccuracySection, SchedulerSettings, Settings, TableSettings
+from foretime_sidecar.sidecar import Sidecar
+from foretime_sidecar.store import Store
+
+FIRST_END = 1_000_000
+STEP_S = 10
+OVERLAP_S = 300
+POLL_S = 70
+
+
+class Accounting:
+    """Job n ended at ``FIRST_END + n * STEP_S``, for every n until now."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def configuration(self) -> SchedulerConfiguration:
+        return SchedulerConfiguration("slurm", "test", "23.11.10", "sched/backfill")
+
+    def finished_since(
+        self, cursor: Cursor, until: int | None = None
+    ) -> tuple[list[FinishedRecord], Cursor]:
+        first = max(cursor.end_time - OVERLAP_S - FIRST_END, 0) // STEP_S
+        last = (min(self.now, until or self.now) - FIRST_END) // STEP_S
+        records = [_record(number) for number in range(first, last + 1)]
+        latest = records[-1].job.end_time if records else 0
+        return records, Cursor(max(cursor.end_time, latest, until or 0))
+
+    def queue(self) -> Queue:
+        return Queue(64, ())
+
+    def reservations(self) -> list[Reservation]:
+        return []
+
+    def update(self, changes: Sequence[JobChange]) -> None:
+        raise NotImplementedError(changes)
+
+
+def _record(number: int) -> FinishedRecord:
+    end = FIRST_END + number * STEP_S
+    user, runtime = f"user{number % 40}", 60 + number % 600
+    request = JobRequest(str(number), user, "physics", 4, 3600, end - runtime)
+    job = FinishedJob(request, end - runtime, end, runtime, Ending.COMPLETED)
+    return FinishedRecord(job, end - runtime, "COMPLETED", f"decision {number}")
+
+
+def _poll(folder: Path) -> None:
+    settings = Settings(
+        scheduler=SchedulerSettings(history_days=1),
+        accuracy=AccuracySection(threshold=2),
+        table=TableSettings(path=str(folder / "table"), publish_interval_s=1),
+    )
+    accounting = Accounting()
+    store = Store(folder / "store")
+    sidecar = Sidecar(settings, accounting, store)
+    cursor = store.cursor()
+    accounting.now = FIRST_END if cursor is None else cursor.end_time
+    while True:
+        accounting.now += POLL_S
+        result = sidecar.poll(accounting.now)
+        print(f"polled {accounting.now} {result.generation or 0}", flush=True)
+
+
+def _serve() -> None:
+    for _ in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _poll(Path(sys.argv[1]))
+        print(f"pid {child}", flush=True)
+        _, status = os.waitpid(child, 0)
+        print(f"dead {status}", flush=True)
+
+
+if __name__ == "__main__":
+    _serve()

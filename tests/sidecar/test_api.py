@@ -1,0 +1,305 @@
+"""What the daemon answers, to whom, and the one shape of its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from foretime_estimators.errors import SchedulerError, StateError
+from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.api import Caller, caller_of, create_app
+from foretime_sidecar.clients.client import Cursor, FinishedRecord
+from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sidecar.peer import Peer
+from foretime_sidecar.self_metrics import Health
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.sidecar import Sidecar
+from foretime_sidecar.store import Store
+from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policy import Policy
+from prometheus_client.parser import text_string_to_metric_families
+
+NOW = 1_700_000_000
+NOBODY, DAEMON, ROOT = Peer(10, 65534, 65534), Peer(11, 1, 1), Peer(12, 0, 0)
+Ask = Callable[..., Any]
+
+
+def finished(number: int, user: str, project: str, runtime: int = 900) -> FinishedRecord:
+    request = JobRequest(str(number), user, project, 8, 3600, NOW - 90_000 + number)
+    end = NOW - 50_000 + number
+    return FinishedRecord(
+        FinishedJob(request, end - runtime, end, runtime, Ending.COMPLETED), None, "COMPLETED"
+    )
+
+
+def history() -> list[FinishedRecord]:
+    """Sixty jobs each: nobody and four others in "wide", nobody and daemon alone in "narrow"."""
+    records: list[FinishedRecord] = []
+    for user in ("nobody", "daemon", "u1", "u2", "u3"):
+        for _ in range(60):
+            project = "wide"
+            if user in {"nobody", "daemon"} and len(records) % 2:
+                project = "narrow"
+            records.append(finished(len(records), user, project))
+    return records
+
+
+class World:
+    """A sidecar on a mock Slurm, polled once, behind the API."""
+
+    def __init__(self, folder: Path) -> None:
+        self.settings = Settings.model_validate({"table": {"path": str(folder / "table")}})
+        self.slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+        self.store = Store(":memory:")
+        self.store.add_finished(history(), Cursor(NOW))
+        self.sidecar = Sidecar(self.settings, SlurmCommands(self.slurm.run), self.store)
+        self.health = Health(NOW)
+        self.now = NOW
+        self.app = create_app(self.sidecar, self.health, lambda: self.now)
+        self.client = TestClient(self.app, raise_server_exceptions=False)
+
+    def polled(self) -> World:
+        self.sidecar.look(NOW)
+        self.sidecar.poll(NOW)
+        return self
+
+    def ask(self, path: str, peer: Peer | None = None, status: int = 200) -> Any:
+        self.app.dependency_overrides[caller_of] = lambda: Caller(peer)
+        reply = self.client.get(path)
+        assert reply.status_code == status, reply.text
+        return reply.json()
+
+    def refused(self, path: str, peer: Peer | None = None, status: int = 400) -> dict[str, str]:
+        body = self.ask(path, peer, status)
+        assert list(body) == ["error"]
+        assert list(body["error"]) == ["what", "where", "remedy"]
+        assert all(isinstance(part, str) and part for part in body["error"].values())
+        return body["error"]  # type: ignore[no-any-return]  # JSON has no types
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path).polled()
+
+
+def test_a_caller_sees_their_own_history(world: World) -> None:
+    answer = world.ask("/v1/accuracy", NOBODY)
+    assert answer["user"] == "nobody"
+    (row,) = [row for row in answer["classes"] if row["submissions"]]
+    learned = world.sidecar.learner.describe(user="nobody")
+    assert row["adjustment"] == learned[0].adjustment
+    assert (row["submissions"], row["threshold"]) == (60, 50)
+    assert world.ask("/v1/accuracy?user=nobody", NOBODY) == answer
+
+
+@pytest.mark.parametrize("path", ["/v1/accuracy?", "/v1/forecast?processors=1&time=10&"])
+def test_nobody_sees_another_users_history(world: World, path: str) -> None:
+    error = world.refused(path + "user=daemon", NOBODY, 403)
+    assert "'nobody' and may not see the history of 'daemon'" in error["what"]
+    assert error["where"] == "user"
+    # Whether there is such a user at all makes no difference.
+    assert world.refused(path + "user=ghost", NOBODY, 403)["where"] == "user"
+    world.refused(path + "user=nobody", None, 403)
+
+
+def test_root_and_the_daemons_owner_see_everybody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert world.ask("/v1/accuracy?user=daemon", ROOT)["user"] == "daemon"
+    monkeypatch.setattr("os.geteuid", lambda: DAEMON.uid)
+    assert world.ask("/v1/accuracy?user=nobody", DAEMON)["user"] == "nobody"
+
+
+def test_without_identity_only_aggregates(world: World) -> None:
+    answer = world.ask("/v1/accuracy")
+    assert answer["user"] is None
+    assert answer["classes"] == []
+    (everyone,) = answer["everyone"]
+    assert everyone["users"] == 5
+    assert everyone["median_adjustment"] == pytest.approx(
+        world.sidecar.learner.describe(user="u1")[0].adjustment
+    )
+
+
+def test_a_uid_without_a_name_is_nobody_in_particular(world: World) -> None:
+    assert world.ask("/v1/accuracy", Peer(1, 3_999_999_999, 1))["user"] is None
+
+
+def test_groups_below_five_users_are_not_shown(world: World) -> None:
+    wide = world.ask("/v1/accuracy?project=wide", NOBODY)["project"]
+    assert [row["submissions"] for row in wide["classes"]] == [240]
+    assert wide["complete"]
+    narrow = world.ask("/v1/accuracy?project=narrow", NOBODY)["project"]
+    ghost = world.ask("/v1/accuracy?project=ghost", NOBODY)["project"]
+    assert narrow == {**ghost, "name": "narrow"}
+    assert world.ask("/v1/accuracy?project=narrow", ROOT)["project"]["classes"]
+
+
+def test_aggregates_need_five_users(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.store.forget_before(NOW)
+    four = [record for record in history() if record.job.request.user != "u3"]
+    world.store.add_finished(four, Cursor(NOW))
+    assert world.polled().ask("/v1/accuracy")["everyone"] == []
+
+
+def test_a_forecast(world: World) -> None:
+    world.slurm.submit(Submission("u1", "wide", None, 64, 3600, 900))
+    world.slurm.advance(NOW + 60)
+    world.sidecar.look(NOW + 60)
+    world.now = NOW + 90
+    answer = world.ask("/v1/forecast?processors=64&time=1:00:00&partition=main", NOBODY)
+    running = JobRequest("1", "u1", "wide", 64, 3600, NOW, "main")
+    planned = world.sidecar.learner.scheduled_time(running)
+    assert answer["start_time"] == NOW + planned
+    assert answer["wait_s"] == planned - 90
+    assert answer["snapshot_age_s"] == 30
+    assert (answer["running_jobs"], answer["pending_jobs"]) == (1, 0)
+    assert answer["requested_time_s"] == 3600
+    assert (answer["user"], answer["partition"]) == ("nobody", "main")
+    assert answer["assumptions"]
+
+
+def test_a_forecast_uses_the_callers_own_history(world: World) -> None:
+    question = "/v1/forecast?processors=8&time=60"
+    mine = world.ask(question, NOBODY)["scheduled_time_s"]
+    request = JobRequest("", "nobody", None, 8, 3600, NOW)
+    assert mine == world.sidecar.learner.scheduled_time(request) < 3600
+    assert world.ask(question)["scheduled_time_s"] == 3600
+    as_root = world.ask(question + "&user=nobody", ROOT)
+    assert as_root["scheduled_time_s"] == mine
+
+
+def test_a_small_projects_history_is_not_used(world: World) -> None:
+    question = "/v1/forecast?processors=8&time=60&project="
+    withheld = world.ask(question + "narrow")
+    assert withheld["scheduled_time_s"] == 3600
+    assert "nothing of project 'narrow' is used" in withheld["assumptions"][-1]
+    assert world.ask(question + "wide")["scheduled_time_s"] < 3600
+    assert world.ask(question + "narrow", ROOT)["scheduled_time_s"] < 3600
+
+
+def test_forecasts_are_kept_once_a_look(world: World) -> None:
+    for _ in range(3):
+        world.ask("/v1/forecast?processors=8&time=60", NOBODY)
+    world.ask("/v1/forecast?processors=9&time=60", NOBODY)
+    assert [kept.processors for kept in world.store.forecasts()] == [8, 9]
+    assert world.store.forecasts()[0].user == "nobody"
+    for processors in range(10, 64):
+        for minutes in range(1, 4):
+            world.ask(f"/v1/forecast?processors={processors}&time={minutes}", NOBODY)
+    assert len(world.store.forecasts()) == 100
+
+
+def test_a_full_disk_does_not_keep_a_forecast_from_being_given(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object) -> None:
+        raise StateError("x: can't record a forecast: database or disk is full; make room")
+
+    monkeypatch.setattr(world.store, "add_forecast", full)
+    assert world.ask("/v1/forecast?processors=8&time=60", NOBODY)["wait_s"] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("/v1/forecast?processors=1", "time is missing"),
+        ("/v1/forecast?time=60", "processors is missing"),
+        ("/v1/forecast?processors=x&time=60", "processors = 'x'"),
+        ("/v1/forecast?processors=0&time=60", "processors = '0'"),
+        ("/v1/forecast?processors=65&time=60", "only 64 processors are up"),
+        ("/v1/forecast?processors=1&time=soon", "'soon' is not a duration"),
+        ("/v1/forecast?processors=1&time=0", "no time at all"),
+        ("/v1/forecast?processors=1&time=9999999999999999", "is not a duration"),
+        ("/v1/forecast?processors=1&time=999999999", "more than a year"),
+        ("/v1/accuracy?user=", "user = ''"),
+    ],
+)
+def test_wrong_questions(world: World, path: str, what: str) -> None:
+    assert what in world.refused(path)["what"]
+
+
+def test_unknown_paths_and_methods_have_the_same_shape(world: World) -> None:
+    assert world.refused("/v2/none", status=404)["where"] == "/v2/none"
+    reply = world.client.post("/v1/accuracy")
+    assert reply.status_code == 405
+    assert list(reply.json()["error"]) == ["what", "where", "remedy"]
+
+
+def test_our_own_mistakes_have_the_same_shape(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(world.sidecar.learner, "everyone", broken)
+    assert "mistake" in world.refused("/v1/accuracy", NOBODY, 500)["what"]
+
+
+def test_before_the_first_look(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    error = world.refused("/v1/forecast?processors=1&time=60", status=503)
+    assert error["what"] == "the queue has not been read yet"
+    assert world.ask("/healthz")["status"] == "starting"
+
+
+def test_health(world: World) -> None:
+    answer = world.ask("/healthz")
+    assert answer["status"] == "ok"
+    assert (answer["poll_age_s"], answer["table_generation"], answer["mode"]) == (0, 1, "observe")
+    assert answer["finished_jobs"] == 300
+    world.now = NOW + 3 * 60 + 4 * 60 + 1
+    world.health.last_error = "squeue failed"
+    assert world.refused("/healthz", status=503)["what"] == "squeue failed"
+
+
+def test_metrics(world: World) -> None:
+    world.now = NOW + 10
+    world.health.errors["scheduler"] = 3
+    text = world.client.get("/metrics").text
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["foretime_poll_age_seconds",] == 10
+    assert samples["foretime_queue_age_seconds",] == 10
+    assert samples["foretime_table_age_seconds",] == 10
+    assert samples["foretime_table_valid_seconds",] == 21_590
+    assert samples["foretime_table_generation",] == 1
+    assert samples["foretime_table_rows",] == world.sidecar.learner.row_count() > 0
+    assert samples["foretime_enforcing",] == 0
+    assert samples["foretime_finished_jobs",] == 300
+    assert samples["foretime_errors_total", "scheduler"] == 3
+    assert samples["foretime_errors_total", "state"] == 0
+    for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
+        assert samples[f"process_{name}",] > 0
+
+
+def test_every_path_field_and_metric_is_documented(world: World, repository: Path) -> None:
+    document = (repository / "docs/api.md").read_text()
+    names = set(world.app.openapi()["paths"])
+    for path in ("/v1/accuracy?project=wide", "/v1/forecast?processors=1&time=60", "/healthz"):
+        answer = world.ask(path, ROOT)
+        names |= set(answer)
+        for rows in (answer.get("everyone"), answer.get("project")):
+            for row in rows if isinstance(rows, list) else []:
+                names |= set(row)
+    for row in world.ask("/v1/accuracy", NOBODY)["classes"]:
+        names |= set(row)
+    metrics = world.client.get("/metrics").text
+    names |= {line.split()[2] for line in metrics.splitlines() if line.startswith("# TYPE")}
+    assert [name for name in sorted(names) if f"`{name}`" not in document] == []
+
+
+def test_scheduler_errors_are_the_daemons(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def down(*_: object, **__: object) -> None:
+        raise SchedulerError("squeue failed; check slurmctld")
+
+    monkeypatch.setattr("foretime_sidecar.api.expected_start", down)
+    error = world.refused("/v1/forecast?processors=1&time=60", NOBODY, 503)
+    assert (error["what"], error["remedy"]) == ("squeue failed", "check slurmctld")

@@ -1,0 +1,125 @@
+"""Settings: read, refused with file, line and name, and printed as the documentation has them."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from foretime_estimators.accuracy import AccuracySettings, Scheme
+from foretime_estimators.errors import InputError
+from foretime_sidecar.settings import (
+    Settings,
+    describe,
+    parse_settings,
+    read_settings,
+    to_markdown,
+    to_toml,
+)
+
+DOCUMENTED = {"contrib/foretime.toml": to_toml, "docs/settings.md": to_markdown}
+
+
+@pytest.mark.parametrize("path", DOCUMENTED)
+def test_the_documentation_is_what_is_printed(path: str, repository: Path) -> None:
+    assert (repository / path).read_text() == DOCUMENTED[path](), (
+        "write it anew: foretime config show (--markdown)"
+    )
+
+
+def test_the_file_with_every_default_gives_the_defaults(repository: Path) -> None:
+    assert read_settings(repository / "contrib/foretime.toml") == Settings()
+    assert parse_settings("") == Settings()
+
+
+def test_every_setting_is_described() -> None:
+    values = tomllib.loads(to_toml())
+    settings = list(describe())
+    assert [(s.section, s.key) for s in settings] == [
+        (section, key) for section, keys in values.items() for key in keys
+    ]
+    for setting in settings:
+        assert setting.meaning.endswith("."), f"{setting.section}.{setting.key}: {setting.meaning}"
+        assert setting.type
+
+
+def test_changed_settings_are_printed_and_read_alike() -> None:
+    text = """
+        [hook]
+        mode = "enforce"
+        leave_users = ["o'neil", "back\\\\slash", 'quo"te', "\\u007f\\n€"]
+        [accuracy]
+        percentile = 1
+        class_bounds_s = []
+        arrays_count_once = false
+    """
+    settings = parse_settings(text)
+    assert settings.hook.leave_users == ["o'neil", "back\\slash", 'quo"te', "\x7f\n€"]
+    assert parse_settings(to_toml(settings)) == settings
+
+
+def test_the_accuracy_section_is_the_production_rule() -> None:
+    assert Settings().accuracy.to_model() == AccuracySettings.production()
+    assert Settings().accuracy.to_scheme() is Scheme.COMBINED
+    text = "[accuracy]\nscheme = 'user'"
+    assert parse_settings(text).accuracy.to_scheme() is Scheme.USER
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        # unknown names
+        ("[hook]\nmod = 'observe'", r"f:2: unknown setting 'hook.mod'; did you mean 'hook.mode'\?"),
+        ("\n[hooks]\nmode = 'observe'", r"f:2: unknown setting 'hooks'; did you mean 'hook'\?"),
+        ("retention_days = 4", r"f:1: .*did you mean 'store.retention_days'\?"),
+        ("[table]\nretention_days = 4", r"f:2: .*did you mean 'store.retention_days'\?"),
+        ("[api]\nqqqqqq = 1", "f:2: unknown setting 'api.qqqqqq'; foretime config show lists them"),
+        # wrong types and values
+        ("[store]\n\npath = 3", "f:3: store.path = 3: input should be a valid string"),
+        ("[store]\npath = ''", "f:2: store.path = '': .*at least 1 character"),
+        ("[scheduler]\npoll_interval_s = 1.5", "f:2: scheduler.poll_interval_s = 1.5: "),
+        ("[scheduler]\npoll_interval_s = true", "f:2: scheduler.poll_interval_s = True: "),
+        ("[scheduler]\npoll_interval_s = 0", "f:2: .* greater than or equal to 1"),
+        ("[scheduler]\nattempts = 21", "f:2: .* less than or equal to 20"),
+        ("[hook]\nmode = 'off'", "f:2: hook.mode = 'off': input should be 'observe' or 'enforce'"),
+        ("[hook]\nleave_qos = 'long'", "f:2: hook.leave_qos = 'long': .*valid list"),
+        ("[hook]\nleave_users = ['']", "f:2: hook.leave_users.0 = '': .*at least 1 character"),
+        ("[accuracy]\npercentile = 0", "f:2: accuracy.percentile = 0: .*greater than 0"),
+        ("[accuracy]\npercentile = nan", "f:2: accuracy.percentile = nan"),
+        ("[accuracy]\nrounding_s = 90", "f:2: accuracy.rounding_s = 90: .*multiple of 60"),
+        ("[api]\nsmallest_group = 4", "f:2: api.smallest_group = 4: .*equal to 5"),
+        ("[api]\nsocket_mode = '999'", "f:2: api.socket_mode = '999': "),
+        ("store = 4", r"f:1: store = 4: it is a section; write \[store\] and below it"),
+        # other ways to write the same
+        ("\nhook.mode = 'x'", "f:2: hook.mode = 'x'"),
+        ("\nhook = {mode = 'x'}", "f:2: hook.mode = 'x'"),
+        # not TOML
+        ("[hook\nmode = 1", r"f: not TOML: .*line 1"),
+        ("[hook]\nmode = 'a'\nmode = 'b'", r"f: not TOML: Cannot overwrite a value"),
+        # each valid, but not together
+        ("[accuracy]\nclass_bounds_s = [7200, 3600]", "f:1: accuracy setting class_bounds_s"),
+        ("\n[accuracy]\nhalf_life_s = 86400", "f:2: .*window_s.*half_life_s.*leave the other out"),
+        ("[accuracy]\nwindow_s = 0\nhalf_life_s = 60", "f:1: .*half_life_s = 60: .*at least a day"),
+        ("[table]\nvalid_for_s = 719", "f:2: table.valid_for_s = 719: .*at least 720"),
+        ("[table]\npublish_interval_s = 86400", "f:1: table.valid_for_s = 21600: .*172920"),
+        ("[scheduler]\noverlap_s = 86400\n[store]\nretention_days = 1", "f:2: .*learned twice"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_are_named(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        parse_settings(text, "f")
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_that_just_go_together_are_taken() -> None:
+    parse_settings("[table]\nvalid_for_s = 720")
+    parse_settings("[scheduler]\noverlap_s = 86399\n[store]\nretention_days = 1")
+    parse_settings("[accuracy]\nwindow_s = 0\nhalf_life_s = 86400")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere\.toml: can't read the settings: No such file"):
+        read_settings(tmp_path / "nowhere.toml")
+    (tmp_path / "latin").write_bytes(b"# \xe4\n")
+    with pytest.raises(InputError, match="latin: can't read the settings: not UTF-8 text"):
+        read_settings(tmp_path / "latin")

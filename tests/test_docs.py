@@ -1,0 +1,109 @@
+"""What the documents say of the commands is so, and every command and option is in them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from foretime_sidecar.cli.application import app
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PAGE = REPOSITORY / "docs" / "commands.md"
+
+
+def commands() -> dict[str, Any]:
+    """Give every command that does something by its full name, ``foretime replay``."""
+
+    def below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+        children = getattr(command, "commands", None)
+        if children is None:
+            yield name, command
+        else:
+            for child_name, child in children.items():
+                yield from below(f"{name} {child_name}", child)
+
+    return dict(below("foretime", typer.main.get_command(app)))
+
+
+COMMANDS = commands()
+
+
+def plain(text: str) -> str:
+    """Turn help's own markup into Markdown, on one line."""
+    return re.sub(r"\[/?bold\]", "`", " ".join(text.split()))
+
+
+def sections() -> dict[str, str]:
+    """Give the reference page's text for each command."""
+    parts = re.split(r"^## (.+)$", PAGE.read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_the_reference_page_has_every_command_and_no_other() -> None:
+    assert list(sections()) == list(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_reference_page_has_every_option_and_no_other(name: str) -> None:
+    text = sections()[name]
+    rows = dict(re.findall(r"^\| (`.*?`) \| (.*) \|$", text, flags=re.MULTILINE))
+    expected = {}
+    for parameter in COMMANDS[name].params:
+        if parameter.name != "help":
+            words = [*parameter.opts, *parameter.secondary_opts]
+            if parameter.param_type_name == "argument":
+                words = [parameter.metavar or parameter.name.upper()]
+            expected[", ".join(f"`{word}`" for word in words)] = plain(parameter.help)
+    assert list(rows) == list(expected)
+    for option, meaning in expected.items():
+        assert rows[option].replace("\\|", "|").startswith(meaning), f"{name} {option}"
+    for paragraph in COMMANDS[name].help.split("\n\n"):
+        assert plain(paragraph) in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_and_every_option_a_help(name: str) -> None:
+    command = COMMANDS[name]
+    assert f"Example: [bold]{name} " in (command.help or ""), f"{name}: no example in its help"
+    for parameter in command.params:
+        if parameter.name != "help":
+            assert parameter.help, f"{name}: {parameter.opts} has no help"
+
+
+def command_lines() -> list[tuple[str, str]]:
+    """Find every line of a document that calls foretime, with where it stands."""
+    found = []
+    examples = [
+        (name, text)
+        for name, command in COMMANDS.items()
+        for text in re.findall(r"\[bold\](.*?)\[/bold\]", command.help or "")
+    ]
+    found += examples
+    for path in (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            text = line.strip().removeprefix("$ ").removeprefix(".venv/bin/")
+            if re.match(r"foretime [a-z-]", text):
+                found.append((f"{path.name}:{number}", text))
+            for inline in re.findall(r"`(foretime [a-z-][^`]*)`", line):
+                found.append((f"{path.name}:{number}", inline))
+    return found
+
+
+@pytest.mark.parametrize(("where", "line"), command_lines())
+def test_documented_command_lines_exist(where: str, line: str) -> None:
+    command: Any = typer.main.get_command(app)
+    words = shlex.split(line.split(" | ")[0].split(" > ")[0], comments=True)[1:]
+    while words and hasattr(command, "commands") and not words[0].startswith("-"):
+        assert words[0] in command.commands, f"{where}: no command {words[0]!r}: {line}"
+        command = command.commands[words.pop(0)]
+    names = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
+    for word in words:
+        if word.startswith("-") and not re.fullmatch(r"-[\d.]+", word):
+            option = word.split("=")[0]
+            known = names | {"-h", "--help"}
+            assert option in known, f"{where}: no option {option!r}: {line}"
