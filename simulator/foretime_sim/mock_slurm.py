@@ -373,7 +373,7 @@ class MockSlurm:
         SchedulerError
             If Slurm refuses: users may only lower a limit, and not below time_min.
         """
-        job = self._job(str(job_id))
+        job = self._changeable(str(job_id))
         minutes = _minutes(time_limit)
         if uid and minutes > job.time_limit_min:
             raise SchedulerError("Access/permission denied")
@@ -414,7 +414,10 @@ class MockSlurm:
         self.hook_errors += sum(line.startswith("error") for line in reply.log)
 
     def _replan(self, job_id: int, job: _Job) -> None:
-        planned = job.time_min_min * _MINUTE if job.time_min_min else job.kill_limit
+        if self._setup.mechanism is Mechanism.REWRITE_LIMIT and job.state == "PENDING":
+            planned = job.time_limit_min * _MINUTE
+        else:
+            planned = job.time_min_min * _MINUTE if job.time_min_min else job.kill_limit
         self._engine.update(
             job_id - _FIRST_JOB_ID,
             requested_time=job.kill_limit,
@@ -482,11 +485,12 @@ class MockSlurm:
             raise SchedulerError(f"the mock Slurm does not know: scontrol {line}")
         name = values.pop("JobId")
         job_id = self._job_id(name)
-        job = self._job(name)
-        if job.state not in ("PENDING", "RUNNING"):
-            raise SchedulerError(f"Job/step already completing or completed for job {name}")
+        job = self._changeable(name)
         if unknown := values.keys() - {"TimeLimit", "TimeMin", "SiteFactor"}:
             raise SchedulerError(f"Update of this parameter is not supported: {min(unknown)}")
+        for field_name, value in values.items():
+            if not re.fullmatch(r"-?\d{1,9}", value, re.ASCII):
+                raise SchedulerError(f"Invalid value for job {name}: {field_name}={value}")
         limit_min = int(values.get("TimeLimit", job.time_limit_min))
         time_min_min = int(values.get("TimeMin", job.time_min_min))
         if limit_min < 1 or time_min_min > limit_min:
@@ -498,8 +502,13 @@ class MockSlurm:
         self._replan(job_id, job)
 
     def _squeue(self) -> list[dict[str, Any]]:
-        indices = [*self._engine.running().tolist(), *self._engine.queue().tolist()]
-        return [self._queued(index) for index in indices]
+        just_submitted = []
+        for index in range(len(self._jobs) - 1, -1, -1):
+            if self._engine.job(index).state != "submitted":
+                break
+            just_submitted.append(index)
+        running, queue = self._engine.running().tolist(), self._engine.queue().tolist()
+        return [self._queued(index) for index in (*running, *queue, *reversed(just_submitted))]
 
     def _queued(self, index: int) -> dict[str, Any]:
         job = self._jobs[index]
@@ -605,3 +614,9 @@ class MockSlurm:
         if match["array"] and self._jobs[index].submission.array_id != int(match["array"]):
             raise SchedulerError(f"Invalid job id specified for job {name}")
         return job_id
+
+    def _changeable(self, name: str) -> _Job:
+        job = self._job(name)
+        if job.state not in ("PENDING", "RUNNING"):
+            raise SchedulerError(f"Job/step already completing or completed for job {name}")
+        return job

@@ -360,18 +360,6 @@ def test_wrong_logs(run: Run, tmp_path: Path, content: bytes, says: str) -> None
     one_line(run, "replay", path, "--warm-up", "0", says=says)
 
 
-def test_a_log_that_may_not_be_read(run: Run, log: Path, tmp_path: Path) -> None:
-    secret = tmp_path / "secret.swf"
-    secret.write_bytes(log.read_bytes())
-    secret.chmod(0)
-    try:
-        secret.read_bytes()
-    except PermissionError:
-        one_line(run, "replay", secret, says="secret.swf")
-    else:
-        pytest.skip("root may read everything")
-
-
 def test_wrong_words(run: Run) -> None:
     one_line(run, "repaly", says="No such command 'repaly'")
     one_line(run, "--bogus", says="No such option: --bogus")

@@ -214,7 +214,8 @@ def test_a_full_disk_does_not_keep_a_forecast_from_being_given(
         ("/v1/forecast?processors=65&time=60", "only 64 processors are up"),
         ("/v1/forecast?processors=1&time=soon", "'soon' is not a duration"),
         ("/v1/forecast?processors=1&time=0", "no time at all"),
-        ("/v1/forecast?processors=1&time=999999", "more than a year"),
+        ("/v1/forecast?processors=1&time=9999999999999999", "is not a duration"),
+        ("/v1/forecast?processors=1&time=999999999", "more than a year"),
         ("/v1/accuracy?user=", "user = ''"),
     ],
 )
