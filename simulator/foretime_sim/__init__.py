@@ -2,6 +2,6 @@
 
 Logs: `log_files.read_log`, `filters.workload_of_log`, `lublin2003.generate`, `workload.Workload`.
 Engine: `engine.simulate`, `engine.Engine`, `policy.Policy`, `schedule.Schedule`; `reference` is the
-same in plain Python. Mock: `mock_slurm.MockSlurm`, `slurm_hook.LuaHook`. Measuring: `metrics.score`,
+same in plain Python. Mock: `mock_slurm.MockSlurm`, `slurm_hook.LuaHook`. Scores: `metrics.score`,
 `comparison.compare`.
 """
