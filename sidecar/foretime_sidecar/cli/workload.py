@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 import typer
 from foretime_estimators.errors import InputError
 from foretime_sim import lublin2003
-from foretime_sim.accounting import parse_duration
 from foretime_sim.description import QUANTILES, Description, describe
 from foretime_sim.filters import FilterReport, Filters, MissingRequest, workload_of_log
 from foretime_sim.job_log import count_jobs, log_of_workload
@@ -18,6 +17,8 @@ from foretime_sim.log_files import LogFormat, read_log
 from foretime_sim.swf import write_swf
 from rich.console import Console
 from rich.table import Table
+
+from foretime_sidecar.durations import parse_duration
 
 app = typer.Typer(
     help="Look at job logs, convert them to SWF, or generate one.", no_args_is_help=True
@@ -61,7 +62,7 @@ def describe_command(
         typer.Option(
             metavar="drop|runtime|TIME",
             help="What jobs without requested time get: dropped, their runtime, or a time limit "
-            "(seconds or HH:MM:SS).",
+            "as for sbatch (12:00:00).",
         ),
     ] = "drop",
     occupied: Annotated[
@@ -147,20 +148,17 @@ def generate_command(
 
 
 def parse_missing_request(word: str) -> MissingRequest:
-    """Read the option of that name: ``drop``, ``runtime``, seconds, or HH:MM:SS."""
+    """Read the option of that name: ``drop``, ``runtime``, or a time as for ``sbatch``."""
     if word == "drop":
         return "drop"
     if word == "runtime":
         return "runtime"
     try:
-        seconds = parse_duration(word)
-    except ValueError:
-        seconds = None
-    if seconds is None:
+        return parse_duration(word)
+    except InputError as error:
         raise InputError(
-            f"--missing-request {word}: use drop, runtime, seconds, or a time like 12:00:00"
-        )
-    return seconds
+            f"--missing-request {word}: use drop, runtime, or a time like 12:00:00"
+        ) from error
 
 
 def _as_json(description: Description, report: FilterReport) -> dict[str, object]:
