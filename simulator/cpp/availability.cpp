@@ -39,6 +39,7 @@ void Availability::resume(JobIndex index, Seconds now) {
   Job& resumed = job(index);
   resumed.expected_end = resumed.start + resumed.drain_time;
   resumed.belief = Belief::kEstimate;
+  resumed.corrections = 0;  // a new plan is corrected from its beginning
   while (resumed.expected_end <= now && resumed.expected_end < resumed.hard_end()) {
     correct(index, now);
   }

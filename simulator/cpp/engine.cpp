@@ -36,6 +36,12 @@ JobIndex Engine::add_running(const Job& started) {
   return index;
 }
 
+// Whether a change leaves a running job's end, real and expected, as it is.
+static bool same_plan(const Job& a, const Job& b) {
+  return a.requested == b.requested && a.drain_time == b.drain_time &&
+         a.time_limit == b.time_limit && a.actual_runtime == b.actual_runtime;
+}
+
 void Engine::update(JobIndex index, const Job& to) {
   Job& updated = job(index);
   const auto take_over = [&] {
@@ -52,6 +58,8 @@ void Engine::update(JobIndex index, const Job& to) {
     take_over();
     queue_.insert(index, updated);
     changed();
+  } else if (updated.state == State::kRunning && same_plan(updated, to)) {
+    take_over();
   } else if (updated.state == State::kRunning) {
     availability_.finish(index);
     take_over();

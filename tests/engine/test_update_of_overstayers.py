@@ -1,0 +1,39 @@
+"""A change of a running job that has outlived its estimate leaves its estimate as it was."""
+
+from __future__ import annotations
+
+import pytest
+from foretime_sim.engine import Engine
+from foretime_sim.policy import Correction, Policy
+
+
+@pytest.mark.parametrize("correction", list(Correction))
+@pytest.mark.parametrize("now", [100, 161, 470, 1_300, 5_000])
+def test_a_change_of_nothing_changes_nothing(correction: Correction, now: int) -> None:
+    engine = Engine(4, Policy(correction=correction))
+    job = engine.submit(0, 4, 9_000, 10_000, 20)
+    engine.submit(1, 4, 10, 100)
+    engine.advance(now)
+    engine.settle()
+    before = engine.job(job)
+    assert before.expected_end is not None
+    assert before.expected_end > now
+    engine.update(job, priority=7)
+    engine.update(job, time_limit=10_000)
+    engine.settle()
+    after = engine.job(job)
+    assert after.expected_end == before.expected_end
+    assert after.corrections == before.corrections
+
+
+@pytest.mark.parametrize("correction", [Correction.INCREMENTAL, Correction.DOUBLING])
+@pytest.mark.parametrize("now", [161, 470, 1_300])
+def test_a_new_plan_is_corrected_from_its_beginning(correction: Correction, now: int) -> None:
+    changed, fresh = (Engine(4, Policy(correction=correction)) for _ in range(2))
+    job = changed.submit(0, 4, 9_000, 10_000, 20)
+    changed.advance(now)
+    changed.update(job, scheduled_time=30)
+    same = fresh.submit(0, 4, 9_000, 10_000, 30)
+    fresh.advance(now)
+    assert changed.job(job).expected_end == fresh.job(same).expected_end
+    assert changed.job(job).corrections == fresh.job(same).corrections
