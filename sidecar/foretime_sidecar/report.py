@@ -96,7 +96,9 @@ def _gain_text(gain: float | None, low: float | None = None, high: float | None 
     return Text(format_gain(gain), style)
 
 
-def render(result: ReplayResult, *, classes_of: str | None = None) -> RenderableType:
+def render(
+    result: ReplayResult, *, classes_of: str | None = None, width: int = WIDTH
+) -> RenderableType:
     """Everything that `foretime replay` prints, at most `WIDTH` columns wide.
 
     Parameters
@@ -105,8 +107,16 @@ def render(result: ReplayResult, *, classes_of: str | None = None) -> Renderable
         What the replay found.
     classes_of
         One of `CLASS_METRICS`, to add its table by size and length of jobs.
+    width
+        Columns that there are; below `WIDTH` the ratios and intervals are left out, and said to be.
     """
-    parts: list[RenderableType] = [heading(result), metric_table(result.comparison)]
+    narrow = width < WIDTH
+    parts: list[RenderableType] = [
+        heading(result),
+        metric_table(result.comparison, narrow=narrow),
+    ]
+    if narrow:
+        parts.append(Text(f"Ratios and intervals need {WIDTH} columns, or --json.", "dim"))
     if classes_of is not None:
         parts.append(class_table(result.comparison, classes_of))
     return Group(*parts, Padding(findings(result), (1, 0, 0, 0)))
@@ -131,17 +141,20 @@ def heading(result: ReplayResult) -> RenderableType:
     return Group(*lines)
 
 
-def metric_table(comparison: Comparison) -> Table:
-    """Tabulate what was measured without and with Foretime."""
+def metric_table(comparison: Comparison, *, narrow: bool = False) -> Table:
+    """Tabulate what was measured in both runs; ``narrow`` leaves out ratio and interval."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("", no_wrap=True)
-    for name in ("without", "with Foretime", "ratio", "gain", f"{comparison.level:.0%} interval"):
+    names = ["without", "with Foretime", "ratio", "gain", f"{comparison.level:.0%} interval"]
+    shown = [0, 1, 3] if narrow else range(5)
+    for name in (names[column] for column in shown):
         table.add_column(name, justify="right", no_wrap=True)
     for section, keys in SECTIONS.items():
         table.add_row()
         table.add_row(Text(section, "bold"))
         for key in keys:
-            table.add_row(*_metric_row(comparison[key]))
+            title, *cells = _metric_row(comparison[key])
+            table.add_row(title, *(cells[column] for column in shown))
     return table
 
 
@@ -186,7 +199,7 @@ def class_table(comparison: Comparison, metric: str) -> Table:
     for name, bound in zip(LENGTHS, length_bounds, strict=True):
         table.add_column(f"{name}\n{bound}", justify="right", no_wrap=True)
     table.add_column(f"{ALL}\n", justify="right", no_wrap=True)
-    size_bounds = [f"up to {bound:.3g} of it" for bound in size] + ["more of it"]
+    size_bounds = [f"up to {bound:.3g}" for bound in size] + ["more"]
     values = compared[["baseline", "adjusted", "gain"]].to_numpy(dtype=np.float64)
     rows = values.reshape(len(SIZES) + 1, len(LENGTHS) + 1, 3)
     for size_class, bound, row in zip((*SIZES, ALL), (*size_bounds, ""), rows, strict=True):
@@ -289,7 +302,7 @@ def _interval_line(comparison: Comparison) -> Text:
 def _hook_lines(result: ReplayResult) -> list[Text]:
     lines = [
         Text(
-            f"The starvation guard stepped in for {result.guard_activations:,} head jobs.",
+            f"The starvation guard stepped in for {result.guard_activations:,} head job(s).",
             "dim",
         )
     ]

@@ -54,6 +54,8 @@ def read_log(
         case "swf":
             if columns is not None:
                 raise InputError(f"{source}: --columns is for sacct and CSV; SWF has fixed fields")
+            if time_zone is not None:
+                raise InputError(f"{source}: --time-zone is for sacct and CSV; SWF has its own")
             return parse_swf(text, source=source, lenient=lenient)
         case "sacct":
             return parse_sacct(

@@ -147,7 +147,7 @@ def generate(
     *,
     processors: int = 256,
     seed: int = 1,
-    load: float | None = 0.85,
+    load: float | None = 0.7,
     model: Lublin2003 | None = None,
     request_model: RequestModel | None = None,
 ) -> Workload:

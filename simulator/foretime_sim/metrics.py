@@ -199,8 +199,8 @@ class ScoredSpan:
             scored &= workload.submit_time < self.end_time
         if not scored.any():
             raise InputError(
-                f"{workload.name}: none of {len(workload)} jobs is left to score after the warm-up "
-                "and before the cool-down: make them shorter, or replay a longer log"
+                f"{workload.name}: none of {len(workload)} jobs is left to score after the "
+                "warm-up: make it shorter (--warm-up 0), or replay a longer log"
             )
         return scored
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -268,11 +269,11 @@ def one_line(run: Run, *arguments: object, says: str) -> None:
         ("LOG --warm-up 1000-00", "none of 300 jobs is left to score after the warm-up"),
         ("LOG --publish-interval 0", "--publish-interval: '0' is no time at all"),
         ("LOG --publish-interval x", "--publish-interval: 'x' is not a duration"),
-        ("LOG --percentile 0", "percentile = 0.0: it must be above 0"),
-        ("LOG --percentile 80", "percentile = 80.0: it must be above 0 and at most 1"),
-        ("LOG --percentile nan", "percentile = nan"),
+        ("LOG --percentile 0", "--percentile 0: give a share above 0"),
+        ("LOG --percentile 80", "--percentile 80: give a share above 0 and at most 1"),
+        ("LOG --percentile nan", "--percentile nan"),
         ("LOG --percentile x", "--percentile"),
-        ("LOG --threshold 0", "threshold = 0: it must be at least 1"),
+        ("LOG --threshold 0", "--threshold 0: give at least 1"),
         ("LOG --repeat 0", "0 repeats: give at least 1"),
         ("LOG --repeat -2", "-2 repeats: give at least 1"),
         ("LOG --repeat two", "--repeat"),
@@ -280,8 +281,16 @@ def one_line(run: Run, *arguments: object, says: str) -> None:
         ("LOG --repeat 2 --workers -3", "-3 workers: give at least 1"),
         ("LOG --repeat 2 --swf-out x.swf", "give --repeat 1"),
         ("LOG --seed -1", "seed -1"),
-        ("LOG --head 0", "0 jobs asked for"),
-        ("LOG --head -4", "-4 jobs asked for"),
+        ("LOG --swf-out LOG", "this is the log; name another file"),
+        ("LOG --csv LOG", "this is the log; name another file"),
+        ("LOG --csv x --swf-out x", "this is --csv; name another file"),
+        ("LOG --history LOG --plot LOG", "name another file"),
+        ("LOG --time-zone Mars/X", "--time-zone is for sacct and CSV"),
+        ("LOG --tau 0", "--tau"),
+        ("LOG --settings nowhere.toml", "nowhere.toml: can't read the settings"),
+        ("LOG --load 0.5", "--load is for --generate"),
+        ("LOG --head 0", "--head 0: give at least 1 job"),
+        ("LOG --head -4", "--head -4: give at least 1 job"),
         ("LOG --processors 0", "processors"),
         ("LOG --processors -8", "processors"),
         ("LOG --missing-request soon", "--missing-request soon"),
@@ -387,3 +396,46 @@ def test_ctrl_c_is_no_traceback(run: Run, log: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("foretime_sidecar.cli.replay.compare", interrupted)
     code, out, err = run("replay", log, "--warm-up", "0")
     assert (code, out.strip(), err.strip()) == (130, "", "")
+
+
+def test_the_sites_own_rule_is_replayed(run: Run, log: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "foretime.toml"
+    settings.write_text('[accuracy]\nscheme = "user"\nthreshold = 1000000\n')
+    code, out, _ = run("replay", log, "--warm-up", "0", "--settings", settings, "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["options"]["scheme"] == "user"
+    assert told["shortening"]["shortened_jobs"] == 0
+    one_line(run, "replay", log, "--settings", settings, "--rule", "production", says="not both")
+
+
+def test_tau_bounds_the_slowdown(run: Run, log: Path) -> None:
+    def mean(*options: str) -> float:
+        _, out, _ = run(
+            "replay", log, "--warm-up", "0", "--scheme", "requested", *options, "--json"
+        )
+        return float(json.loads(out)["metrics"]["bounded_slowdown_mean"]["baseline"])
+
+    assert mean("--tau", "100000") < mean() == mean("--tau", "10")
+
+
+def test_a_log_is_not_converted_onto_itself(run: Run, log: Path) -> None:
+    before = log.read_bytes()
+    one_line(run, "workload", "convert", log, log, says="this is the log itself")
+    assert log.read_bytes() == before
+
+
+def test_a_full_output_is_one_line(log: Path) -> None:
+    command = [sys.executable, "-c", "from foretime_sidecar.cli import main; main()"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*command, "workload", "describe", str(log)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "foretime: can't write the output: No space left on device\n",
+    )

@@ -32,7 +32,7 @@ def test_generate_convert_and_describe(tmp_path: Path) -> None:
     document = json.loads(run("describe", copy, "--json"))
     assert document["jobs"] == 500
     # The span is from the first submission here, from midnight where the load was set.
-    assert document["offered_load"] == pytest.approx(0.85, rel=0.1)
+    assert document["offered_load"] == pytest.approx(0.7, rel=0.1)
     assert document["filters"]["jobs_kept"] == 500
     assert document["accuracy"]["p50"] <= document["accuracy"]["p90"] <= 1
 

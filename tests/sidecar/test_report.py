@@ -115,6 +115,15 @@ def test_it_fits_and_nothing_is_cut(repeats: int) -> None:
             assert METRICS[key].title in text
 
 
+def test_a_narrow_terminal_gets_fewer_columns_and_no_cut_ones() -> None:
+    page = io.StringIO()
+    Console(width=80, file=page).print(render(replayed(3), width=80))
+    text = page.getvalue()
+    assert "…" not in text
+    assert "ratio" not in text
+    assert "need 100 columns" in text
+
+
 def with_scores(result: ReplayResult, **figures: int) -> ReplayResult:
     """The same result with other figures in the adjusted run."""
     comparison = result.comparison

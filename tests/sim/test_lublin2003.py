@@ -89,7 +89,7 @@ def test_any_arguments_give_a_sound_workload(
 def test_default_has_the_load_and_the_people_asked_for() -> None:
     workload = generate()
     work = float(workload.processors @ workload.actual_runtime)
-    assert work / (256 * workload.submit_time[-1]) == pytest.approx(0.85, rel=0.001)
+    assert work / (256 * workload.submit_time[-1]) == pytest.approx(0.7, rel=0.001)
     accuracy = workload.actual_runtime / workload.requested_time
     assert 0.15 < accuracy.mean() < 0.5  # as on real logs: Curie 0.19, KTH 0.48
     assert workload.users is not None

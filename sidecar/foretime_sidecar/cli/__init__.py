@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -25,6 +26,11 @@ def main() -> None:
         # Whoever read our output has gone (`foretime ... | head`): not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(_fail(f"can't write the output: {error.strerror}", 1))
     except ModuleNotFoundError as error:
         if error.name not in SIMULATION_PACKAGES:
             raise

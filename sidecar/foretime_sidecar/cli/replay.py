@@ -24,7 +24,7 @@ from foretime_sim.filters import Filters, workload_of_log
 from foretime_sim.job_classes import CLASS_METRICS
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.log_files import read_log
-from foretime_sim.metrics import ScoredSpan, scored_span
+from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
 from foretime_sim.mock_slurm import Mechanism
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
 from foretime_sim.replay_result import ReplayResult
@@ -58,7 +58,7 @@ from foretime_sidecar.replay import (
 )
 from foretime_sidecar.replay_export import CSV_COLUMNS, metric_rows, to_json
 from foretime_sidecar.report import WIDTH, render
-from foretime_sidecar.settings import AccuracySection
+from foretime_sidecar.settings import AccuracySection, read_settings
 
 Rule = Literal["production", "tang2010"]
 
@@ -103,16 +103,24 @@ def replay(
     ] = False,
     head: Annotated[int | None, typer.Option(help="Replay the first jobs only.")] = None,
     scheme: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="requested|user|project|combined|actual|blend:a",
-            help="Whose history decides t_sched; actual and blend:a know the true runtimes.",
+            help="Whose history decides t_sched; actual and blend:a know the true runtimes. "
+            "combined if neither this nor --settings says.",
         ),
-    ] = "combined",
+    ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Take the accuracy rule from the daemon's settings."),
+    ] = None,
     rule: Annotated[
-        Rule,
-        typer.Option(help="How history becomes A: as a site runs it, or plainly as in the paper."),
-    ] = "production",
+        Rule | None,
+        typer.Option(
+            help="How history becomes A: as a site runs it (production, the default), or as in "
+            "the paper."
+        ),
+    ] = None,
     percentile: Annotated[
         float | None, typer.Option(help="Percentile of past R, 0 to 1; the rule's if not given.")
     ] = None,
@@ -164,6 +172,7 @@ def replay(
         int, typer.Option(help="Runs with jittered submissions and shuffled ties; 1: as logged.")
     ] = 1,
     workers: Annotated[int, typer.Option(help="Processes for the repeats.")] = 1,
+    tau: Annotated[int, typer.Option(min=1, help="Bound of the bounded slowdown, seconds.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the generated workload and the repeats.")] = 1,
     lua: Annotated[
         Literal["5.1", "5.2", "5.3", "5.4", "luajit"],
@@ -192,13 +201,18 @@ def replay(
     Example: [bold]foretime replay KTH-SP2-1996-2.1-cln.swf.gz --repeat 5[/bold]
     """
     began = time.perf_counter()
+    accuracy = _accuracy(settings, rule, percentile, threshold)
+    scheme = accuracy.scheme if scheme is None else scheme
     if scheme not in TABLE_SCHEMES:
         oracle_share(scheme)
     if order is Order.PRIORITY:
         raise InputError("--order priority: a log has no priorities; take another order")
     if classes is not None and classes not in CLASS_METRICS:
         raise InputError(f"--classes {classes}: take one of {', '.join(CLASS_METRICS)}")
-    _check_outputs({"--csv": csv_out, "--swf-out": swf_out, "--plot": plot})
+    _check_outputs(
+        {"--csv": csv_out, "--swf-out": swf_out, "--plot": plot},
+        {"the log": log, "--history": history, "--settings": settings},
+    )
     if swf_out is not None and repeat != 1:
         raise InputError(f"--swf-out writes one schedule, not {repeat}: give --repeat 1")
     filters = Filters(
@@ -235,7 +249,10 @@ def replay(
         if history is not None:
             raise InputError("give --history or --split, not both")
         past, workload = workload.split(_split_time(split, workload))
-        notes = (*notes, f"{len(past):,} jobs before {split} are history, {len(workload):,} run.")
+        notes = (
+            *notes,
+            f"{len(past):,} jobs before {_named(split)} are history, {len(workload):,} run.",
+        )
     elif history is not None:
         past, text = workload_of(history)
         past = _placed_before(past, workload)
@@ -243,6 +260,8 @@ def replay(
     if learn is Learn.HISTORY_ONLY and past is None:
         raise InputError("--learn history-only needs a history: give --history LOG or --split DATE")
     if head is not None:
+        if head < 1:
+            raise InputError(f"--head {head}: give at least 1 job")
         workload = workload.head(head)
 
     policy = mechanism_policy(
@@ -262,7 +281,7 @@ def replay(
         policy=policy,
         scheme=scheme,
         mechanism=mechanism,
-        accuracy=_accuracy(rule, percentile, threshold),
+        accuracy=accuracy,
         learn=learn is Learn.CONTINUOUSLY,
         history=past,
         publish_interval_s=parse_duration(publish_interval, "--publish-interval"),
@@ -273,17 +292,18 @@ def replay(
         "order": str(order),
         "backfill": str(backfill),
         "scheme": scheme,
-        "rule": rule,
+        "rule": str(settings) if settings is not None else rule or "production",
         "mechanism": mechanism.value,
         "correction": str(policy.correction),
         "roles": str(policy.roles),
         "guard": "off" if policy.guard_s is None else format_duration(policy.guard_s),
         "learn": learn.value,
         "event order": str(event_order),
+        "tables every": publish_interval,
         "warm-up": warm_up,
     }
     span = scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up", zero=True))
-    comparison = _compared(workload, task, repeat, workers, seed, span=span)
+    comparison = _compared(workload, task, repeat, workers, seed, span, ScoreSettings(tau_s=tau))
     statistics = comparison.repeats[0].statistics
     if not isinstance(
         statistics, AdjustedStatistics
@@ -299,12 +319,13 @@ def replay(
         hook=statistics.hook,
         guard_activations=statistics.guard_activations,
         wall_clock_s=time.perf_counter() - began,
-        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        peak_memory_bytes=_peak_memory_bytes(),
     )
     if csv_out is not None:
         _write_csv(result, csv_out)
     if swf_out is not None:
-        comments = [f"Note: schedule simulated by foretime replay: {options}"]
+        chosen = ", ".join(f"{name} {value}" for name, value in options.items())
+        comments = [f"Note: schedule simulated by foretime replay: {chosen}"]
         write_swf(log_of_workload(workload, wait=statistics.wait, comments=comments), swf_out)
     if plot is not None:
         from foretime_sim.plots import plot_waits, save  # matplotlib is slow to load
@@ -314,16 +335,20 @@ def replay(
         typer.echo(json.dumps(to_json(result), indent=2))
     else:
         console = Console()
-        if not console.is_terminal:
+        if not console.is_terminal and "COLUMNS" not in os.environ:
             console = Console(width=WIDTH)
-        console.print(render(result, classes_of=classes))
+        console.print(render(result, classes_of=classes, width=console.width))
 
 
-def _check_outputs(outputs: Mapping[str, Path | None]) -> None:
+def _check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
     """Refuse at once what could only be refused after the whole replay otherwise."""
+    taken = {path.resolve(): name for name, path in inputs.items() if path is not None}
     for option, path in outputs.items():
         if path is None:
             continue
+        if path.resolve() in taken:
+            raise InputError(f"{option} {path}: this is {taken[path.resolve()]}; name another file")
+        taken[path.resolve()] = option
         if path.is_dir():
             raise InputError(f"{option} {path}: is a folder; name a file")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -336,6 +361,12 @@ def _check_outputs(outputs: Mapping[str, Path | None]) -> None:
                 raise InputError(f"{option} {path}: end it in {' or '.join(sorted(FORMATS))}")
 
 
+def _peak_memory_bytes() -> int:
+    """Largest resident size of this process and of any that ran a repeat."""
+    processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return max(resource.getrusage(who).ru_maxrss for who in processes) * 1024
+
+
 def _write_csv(result: ReplayResult, path: Path) -> None:
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
@@ -346,14 +377,33 @@ def _write_csv(result: ReplayResult, path: Path) -> None:
         raise InputError(f"--csv {path}: can't write it: {error.strerror}") from error
 
 
-def _accuracy(rule: Rule, percentile: float | None, threshold: int | None) -> AccuracySection:
-    """Give the daemon's accuracy settings for a rule, with what was changed on the command line."""
-    model = AccuracySettings.production() if rule == "production" else AccuracySettings.tang2010()
+def _accuracy(
+    settings: Path | None, rule: Rule | None, percentile: float | None, threshold: int | None
+) -> AccuracySection:
+    """Give the accuracy rule, with what was changed on the command line."""
+    if settings is not None:
+        if rule is not None:
+            raise InputError("give --rule or --settings, not both: each is a whole rule")
+        section = read_settings(settings).accuracy
+    elif rule == "tang2010":
+        section = AccuracySection.of_model(AccuracySettings.tang2010())
+    else:
+        section = AccuracySection()
+    model = section.to_model()
     if percentile is not None:
+        if not 0 < percentile <= 1:
+            raise InputError(f"--percentile {percentile:g}: give a share above 0 and at most 1")
         model = replace(model, percentile=percentile)
     if threshold is not None:
+        if threshold < 1:
+            raise InputError(f"--threshold {threshold}: give at least 1")
         model = replace(model, threshold=threshold)
-    return AccuracySection.of_model(model)
+    return AccuracySection.of_model(model).model_copy(update={"scheme": section.scheme})
+
+
+def _named(split: str) -> str:
+    """Say a split as a date or as a day of the log."""
+    return split if "-" in split else f"day {split}"
 
 
 def _split_time(text: str, workload: Workload) -> int:
@@ -402,36 +452,35 @@ def _bar(total: int, unit: str) -> Iterator[tuple[Progress, TaskID]]:
 
 
 def _compared(
-    workload: Workload, task: Replay, repeat: int, workers: int, seed: int, *, span: ScoredSpan
+    workload: Workload,
+    task: Replay,
+    repeat: int,
+    workers: int,
+    seed: int,
+    span: ScoredSpan,
+    scoring: ScoreSettings,
 ) -> Comparison:
     """Run the repeats under a progress bar: of jobs in this process, of repeats in several."""
-    if workers == 1:
-        with _bar(repeat * len(workload), "jobs") as (progress, bar):
-            done = 0
+    in_process = workers == 1
+    total = repeat * len(workload) if in_process else repeat
+    with _bar(total, "jobs" if in_process else "repeats") as (progress, bar):
+        done = 0
 
-            def jobs_done(count: int) -> None:
-                progress.update(bar, completed=done * len(workload) + count)
+        def jobs_done(count: int) -> None:
+            progress.update(bar, completed=done * len(workload) + count)
 
-            def repeats_done(count: int, _: int) -> None:
-                nonlocal done
-                done = count
-                jobs_done(0)
+        def repeats_done(count: int, _: int) -> None:
+            nonlocal done
+            done = count
+            progress.update(bar, completed=done * len(workload) if in_process else done)
 
-            return compare(
-                workload,
-                replace(task, progress=jobs_done),
-                repeats=repeat,
-                seed=seed,
-                span=span,
-                progress=repeats_done,
-            )
-    with _bar(repeat, "repeats") as (progress, bar):
         return compare(
             workload,
-            task,
+            replace(task, progress=jobs_done) if in_process else task,
             repeats=repeat,
             seed=seed,
             span=span,
+            settings=scoring,
             workers=workers,
-            progress=lambda count, _: progress.update(bar, completed=count),
+            progress=repeats_done,
         )

@@ -114,6 +114,8 @@ def convert_command(
     job_log = read_log(
         log, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
     )
+    if out.resolve() == log.resolve():
+        raise InputError(f"{out}: this is the log itself; name another file")
     if processors is not None:
         if job_log.machine_processors not in (None, processors):
             raise InputError(
@@ -134,7 +136,7 @@ def generate_command(
     jobs: Annotated[int, typer.Option(help="How many jobs.")] = 5_000,
     seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same workload.")] = 1,
     processors: Annotated[int, typer.Option(help="Size of the machine.")] = 256,
-    load: Annotated[float, typer.Option(help="Offered load to scale the arrivals to.")] = 0.85,
+    load: Annotated[float, typer.Option(help="Offered load to scale the arrivals to.")] = 0.7,
 ) -> None:
     """Generate a workload by a published model, with requested times and users added.
 
