@@ -349,7 +349,8 @@ def parse_settings(text: str, where: str = "settings") -> Settings:
     try:
         settings.accuracy.to_model()
     except InputError as error:
-        line = _line_of(text, ("accuracy",))
+        named = re.match(r"accuracy settings? (\w+)", str(error))
+        line = _line_of(text, ("accuracy", named[1]) if named else ("accuracy",))
         raise InputError(f"{where}:{line}: {error}") from error
     _check_together(settings, text, where)
     return settings

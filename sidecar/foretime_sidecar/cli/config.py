@@ -47,5 +47,8 @@ def check(
     Example: [bold]foretime config check /etc/foretime/foretime.toml[/bold]
     """
     settings = read_settings(file)
-    parse_listen(settings.api.listen)
+    try:
+        parse_listen(settings.api.listen)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
     typer.echo(f"{file}: good")

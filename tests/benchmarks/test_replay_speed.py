@@ -1,0 +1,33 @@
+"""What a whole replay costs: each submission through Lua, each end through the sidecar."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from foretime_sidecar.replay import Replay, mechanism_policy
+from foretime_sim.filters import workload_of_log
+from foretime_sim.log_files import read_log
+from foretime_sim.mock_slurm import Mechanism
+from foretime_sim.policy import Policy
+from pytest_benchmark.fixture import BenchmarkFixture
+
+LOGS = {
+    "KTH": ("KTH-SP2-1996-2.1-cln.swf.gz", None),
+    "Curie": ("CEA-Curie-2011-2.1-cln.swf.gz", 80_640),
+}
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize("log", LOGS)
+def test_replay(benchmark: BenchmarkFixture, trace: Callable[[str], Path], log: str) -> None:
+    name, processors = LOGS[log]
+    workload, _ = workload_of_log(read_log(trace(name)), processors=processors)
+    policy = mechanism_policy(Mechanism.SLURM_SOFT_LIMIT, Policy(guard_s=6 * 3600))
+    # pytest-benchmark leaves pedantic untyped.
+    benchmark.pedantic(Replay(policy), args=(workload, 0))  # type: ignore[no-untyped-call]
+    benchmark.extra_info["jobs"] = len(workload)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    benchmark.extra_info["peak_mib"] = peak / 1024
