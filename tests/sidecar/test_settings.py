@@ -97,9 +97,9 @@ def test_the_accuracy_section_is_the_production_rule() -> None:
         ("[hook\nmode = 1", r"f: not TOML: .*line 1"),
         ("[hook]\nmode = 'a'\nmode = 'b'", r"f: not TOML: Cannot overwrite a value"),
         # each valid, but not together
-        ("[accuracy]\nclass_bounds_s = [7200, 3600]", "f:1: accuracy setting class_bounds_s"),
+        ("[accuracy]\nclass_bounds_s = [7200, 3600]", "f:2: accuracy setting class_bounds_s"),
         ("\n[accuracy]\nhalf_life_s = 86400", "f:2: .*window_s.*half_life_s.*leave the other out"),
-        ("[accuracy]\nwindow_s = 0\nhalf_life_s = 60", "f:1: .*half_life_s = 60: .*at least a day"),
+        ("[accuracy]\nwindow_s = 0\nhalf_life_s = 60", "f:3: .*half_life_s = 60: .*at least a day"),
         ("[table]\nvalid_for_s = 719", "f:2: table.valid_for_s = 719: .*at least 720"),
         ("[table]\npublish_interval_s = 86400", "f:1: table.valid_for_s = 21600: .*172920"),
         ("[scheduler]\noverlap_s = 86400\n[store]\nretention_days = 1", "f:2: .*learned twice"),
