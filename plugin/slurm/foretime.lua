@@ -77,6 +77,11 @@ local function encode(name)
   return (string.gsub(name, "[^A-Za-z0-9._-]", percent))
 end
 
+-- Slurm finds accounts and QOS without regard to case. Of an encoded name, so plain ASCII.
+local function folded(name)
+  return (string.gsub(name, "[A-Z]", string.lower))
+end
+
 -- Opening a FIFO for reading alone would block slurmctld until somebody writes into it; opening
 -- it for reading and writing does not, and it then shows itself by refusing to seek. A file that
 -- we may only read can't be tested in this way: its folder must belong to who we trust.
@@ -144,13 +149,15 @@ local parsers = {
   end,
 }
 
+local without_case = { account = true, qos = true }
+
 local repeated = {
   leave = function(settings, text)
     local kind, name = match(text, "^(%S+) (%S+)$")
     if not settings.leave[kind] then
       return nil
     end
-    settings.leave[kind][name] = true
+    settings.leave[kind][without_case[kind] and folded(name) or name] = true
     return true
   end,
   reservation = function(settings, text)
@@ -462,6 +469,16 @@ local function touches_reservation(t, job, records, requested_time, now)
   return false
 end
 
+-- Whether one of these QOS is left alone: since Slurm 24.11 a job may name several.
+local function leaves_qos(t, names)
+  for name in string.gmatch(names or "", "[^,]+") do
+    if t.leave.qos[folded(encode(match(name, "^%s*(.-)%s*$")))] then
+      return true
+    end
+  end
+  return false
+end
+
 -- Whether the job must be planned with what its user asked for: there a shortened one would be
 -- accepted, started or killed where a plain one is not (SCHEDULERS: V1, V3 to V6).
 local function leave_alone(t, job, records, user, project, requested_time, now)
@@ -477,27 +494,27 @@ local function leave_alone(t, job, records, user, project, requested_time, now)
     return true
   end
   local leave = t.leave
-  if user and leave.user[encode(user)] or project and leave.account[encode(project)] then
+  if user and leave.user[encode(user)] or project and leave.account[folded(encode(project))] then
     return true
   end
-  local qos = text(job.qos) or text(job.default_qos)
-  if qos and leave.qos[encode(qos)] then
+  if leaves_qos(t, text(job.qos) or text(job.default_qos)) then
     return true
   end
   for name, record in pairs(records) do
-    local longest, partition_qos = number(record.max_time), text(record.qos)
+    local longest = number(record.max_time)
     if longest and requested_time > longest * 60
       or leave.slurm_partition[encode(name)]
-      or partition_qos and leave.qos[encode(partition_qos)] then
+      or leaves_qos(t, text(record.qos)) then
       return true
     end
   end
   if touches_reservation(t, job, records, requested_time, now) then
     return true
   end
-  -- Slurm doesn't show a deadline to Lua; one written in the script can be seen.
+  -- Slurm doesn't show a deadline to Lua; one written in the script can be seen. This is the
+  -- shortest form of the option that Slurm takes.
   local script = text(job.script)
-  return script ~= nil and find(script, "--deadline", 1, true) ~= nil
+  return script ~= nil and find(script, "--dea", 1, true) ~= nil
 end
 
 -- Submission ----------------------------------------------------------------------------------

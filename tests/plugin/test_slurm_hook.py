@@ -132,9 +132,17 @@ def test_observe_changes_nothing_and_says_so_once(site: Site) -> None:
         {"partition": "unknown"},
         {"reservation": "course"},
         {"script": "#!/bin/sh\n#SBATCH --deadline=now+1hour\n"},
+        {"script": "#!/bin/sh\n#SBATCH --dea now+1hour\n"},
         {"user_name": "left"},
         {"account": "left"},
+        {"account": "LEFT"},
+        {"account": None, "default_account": "Left"},
+        {"account": "Upper"},
         {"qos": "left"},
+        {"qos": "LEFT"},
+        {"qos": "normal,Left"},
+        {"qos": "x, upper ,normal"},
+        {"qos": "normal,A é"},
         {"default_qos": "left"},
         {"partition": "long"},
         {"begin_time": 90_000},
@@ -145,7 +153,9 @@ def test_left_alone(site: Site, fields: dict[str, Any]) -> None:
         replace(
             TABLE,
             left_alone=LeftAlone(
-                users=("left",), accounts=("left",), qos=("left", "partition-qos")
+                users=("left",),
+                accounts=("left", "UPPER"),
+                qos=("left", "Partition-QOS", "UPPER", "a é"),
             ),
             reservations=(Reservation(95_000, 96_000, ("other", "main")),),
             rows=(*TABLE.rows, TableRow("user", "left", 0, 1)),
@@ -153,6 +163,11 @@ def test_left_alone(site: Site, fields: dict[str, Any]) -> None:
     )
     assert site.submit().changes == {"time_min": 241}
     assert site.submit(**fields) == HookReply(0, {}, [])
+
+
+def test_users_are_told_apart_by_case(site: Site) -> None:
+    site.write(replace(TABLE, left_alone=LeftAlone(users=("Alice",))))
+    assert site.submit(qos="normal,other").changes == {"time_min": 241}
 
 
 def test_no_usable_table(site: Site) -> None:
