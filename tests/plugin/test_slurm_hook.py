@@ -30,6 +30,7 @@ NOW = 2_000
 MAIN = {"max_time": 1440, "flag_default": 1, "total_nodes": 10, "total_cpus": 40, "max_share": 1}
 PARTITIONS: dict[str, dict[str, Any]] = {
     "main": MAIN,
+    "short": {**MAIN, "max_time": 300, "flag_default": 0},
     "long": {**MAIN, "max_time": 4294967295, "flag_default": 0, "qos": "partition-qos"},
 }
 JOB: dict[str, Any] = {
@@ -245,6 +246,63 @@ def test_modification(site: Site) -> None:
     assert site.modify({"name": "x"}, time_min=241).changes == {}
     site.path.unlink()
     assert site.modify({"time_limit": 100}, time_min=241).changes == {"time_min": 100}
+
+
+@pytest.mark.parametrize("state", ["enforce", "observe", "off", "old", "none", "damaged", "switch"])
+def test_modification_is_judged_whatever_the_table(site: Site, state: str) -> None:
+    assert site.submit().changes
+    if state in ("observe", "off"):
+        site.write(TABLE, mode=Mode(state))
+    elif state == "old":
+        site.write(replace(TABLE, valid_until=NOW - 1))
+    elif state == "none":
+        site.path.unlink()
+    elif state == "damaged":
+        site.path.write_bytes(table_bytes(TABLE)[:-9])
+    elif state == "switch":
+        site.off.touch()
+    for request, record in (
+        ({"partition": "short"}, {}),
+        ({"partition": "main,short"}, {}),
+        ({"partition": "unknown"}, {}),
+        ({"reservation": "course"}, {}),
+        ({"comment": "foretime:off"}, {}),
+        ({"time_limit": 2000}, {}),
+        ({"time_limit": 4294967295}, {}),
+        ({"begin_time": 3000}, {"het_job_offset": 1}),
+        ({"qos": "x"}, {"reservation": "course"}),
+    ):
+        assert site.modify(request, time_min=241, **record).changes == {"time_min": 0}, request
+        assert site.modify(request, **record).changes == {}
+    for request in ({"partition": "long"}, {"partition": "short", "time_limit": 300}, {"qos": "x"}):
+        assert site.modify(request, time_min=241).changes == {}, request
+
+
+def test_modification_is_judged_by_the_table(site: Site) -> None:
+    site.write(
+        replace(
+            TABLE,
+            left_alone=LeftAlone(
+                accounts=("left",), slurm_partitions=("short",), qos=("lim", "partition-qos")
+            ),
+            reservations=(Reservation(95_000, 96_000, ("main",)),),
+        )
+    )
+    for request in (
+        {"account": "LEFT"},
+        {"qos": "normal,lim"},
+        {"partition": "long"},
+        {"partition": "short", "time_limit": 300},
+        {"begin_time": 90_000},
+    ):
+        assert site.modify(request, time_min=241).changes == {"time_min": 0}, request
+    assert site.modify({"account": "other"}, time_min=241).changes == {}
+
+
+def test_users_own_time_min_stays_under_rewrite_limit(site: Site) -> None:
+    for valid_until in (100_000, NOW - 1):
+        site.write(replace(TABLE, valid_until=valid_until), mechanism=Mechanism.REWRITE_LIMIT)
+        assert site.modify({"partition": "short"}, time_min=241).changes == {}
 
 
 def mutations_of(valid: bytes, previous: bytes) -> list[bytes]:
