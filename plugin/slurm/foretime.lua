@@ -536,7 +536,7 @@ local function apply(t, job, requested_time, seconds)
     if seconds < requested_time then
       local note = format("foretime:treq=%d,tsched=%d", requested_time / 60, minutes)
       local others = text(job.admin_comment)
-      job.admin_comment = others and others .. " " .. note or note
+      job.admin_comment = others and note .. " " .. others or note -- readers may cut it
       job.time_limit = minutes
     end
     return

@@ -228,7 +228,7 @@ def test_rewrite_limit(site: Site) -> None:
     site.write(TABLE, mechanism=Mechanism.REWRITE_LIMIT)
     note = "foretime:treq=600,tsched=241"
     assert site.submit().changes == {"admin_comment": note, "time_limit": 241}
-    assert site.submit(admin_comment="theirs").changes["admin_comment"] == f"theirs {note}"
+    assert site.submit(admin_comment="theirs").changes["admin_comment"] == f"{note} theirs"
     forged = site.submit(admin_comment="a foretime:treq=9,tsched=1 b", user_name="x", account="y")
     assert forged.changes == {"admin_comment": "a b"}
     assert site.submit(time_min=5).changes == {}
