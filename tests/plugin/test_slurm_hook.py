@@ -326,22 +326,34 @@ def mutations_of(valid: bytes, previous: bytes) -> list[bytes]:
 
 
 def test_mutated_tables_never_change_a_job_wrongly(site: Site) -> None:
-    """Whatever happens to the file: the valid generation's value or an untouched job."""
+    """Whatever happens to the file: the valid generation's value or an untouched job.
+
+    A user's or project's row that can't be seen must not be taken for one that isn't there.
+    """
     valid = table_bytes(TABLE)
     other_rows = tuple(replace(row, adjustment_micro=50_000) for row in TABLE.rows)
-    previous = table_bytes(replace(TABLE, generation=0, rows=other_rows))
-    touched = 0
+    strange_rows = (TableRow("user", "nobody", 0, 50_000), TableRow("project", "none", 0, 50_000))
+    previous = table_bytes(replace(TABLE, generation=0, rows=other_rows + strange_rows))
+    jobs: list[tuple[dict[str, Any], dict[str, int]]] = [
+        ({}, {"time_min": 241}),  # both rows
+        ({"account": "none"}, {"time_min": 180}),  # the user's alone
+        ({"user_name": "nobody"}, {"time_min": 301}),  # the project's alone
+        ({"user_name": "nobody", "account": "none"}, {}),  # neither
+    ]
+    touched = [0] * len(jobs)
     mutations = mutations_of(valid, previous)
     for content in mutations:
         if content == previous:  # splicing at the first byte: a whole, valid table
             continue
         site.path.write_bytes(content)
         site.hook.configure({"table": str(site.path)})  # forgets what was read before
-        changes = site.submit().changes
-        assert changes in ({}, {"time_min": 241}), content
-        touched += bool(changes)
+        for number, (fields, planned) in enumerate(jobs):
+            changes = site.submit(**fields).changes
+            assert changes in ({}, planned), (content, fields)
+            touched[number] += bool(changes)
     assert len(mutations) > 3_000
-    assert 0 < touched < len(mutations)
+    assert touched.pop() == 0
+    assert all(0 < count < len(mutations) for count in touched)
 
 
 @pytest.fixture(scope="module")
