@@ -261,7 +261,7 @@ def test_modification_is_judged_whatever_the_table(site: Site, state: str) -> No
         site.path.write_bytes(table_bytes(TABLE)[:-9])
     elif state == "switch":
         site.off.touch()
-    for request, record in (
+    cleared: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"partition": "short"}, {}),
         ({"partition": "main,short"}, {}),
         ({"partition": "unknown"}, {}),
@@ -271,10 +271,16 @@ def test_modification_is_judged_whatever_the_table(site: Site, state: str) -> No
         ({"time_limit": 4294967295}, {}),
         ({"begin_time": 3000}, {"het_job_offset": 1}),
         ({"qos": "x"}, {"reservation": "course"}),
-    ):
+    ]
+    for request, record in cleared:
         assert site.modify(request, time_min=241, **record).changes == {"time_min": 0}, request
         assert site.modify(request, **record).changes == {}
-    for request in ({"partition": "long"}, {"partition": "short", "time_limit": 300}, {"qos": "x"}):
+    kept: list[dict[str, Any]] = [
+        {"partition": "long"},
+        {"partition": "short", "time_limit": 300},
+        {"qos": "x"},
+    ]
+    for request in kept:
         assert site.modify(request, time_min=241).changes == {}, request
 
 
@@ -288,13 +294,14 @@ def test_modification_is_judged_by_the_table(site: Site) -> None:
             reservations=(Reservation(95_000, 96_000, ("main",)),),
         )
     )
-    for request in (
+    cleared: list[dict[str, Any]] = [
         {"account": "LEFT"},
         {"qos": "normal,lim"},
         {"partition": "long"},
         {"partition": "short", "time_limit": 300},
         {"begin_time": 90_000},
-    ):
+    ]
+    for request in cleared:
         assert site.modify(request, time_min=241).changes == {"time_min": 0}, request
     assert site.modify({"account": "other"}, time_min=241).changes == {}
 
