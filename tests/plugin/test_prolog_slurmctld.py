@@ -35,13 +35,13 @@ class Cluster:
             f' *) echo "{self.limit}";; esac',
         )
         shown = "".join(
-            f' *"show partition {name} "*) echo "PartitionName={name} MaxTime={time} MinNodes=0";'
-            " exit;;"
+            f' "--oneliner show partition {name}")'
+            f' echo "PartitionName={name} MaxTime={time} MinNodes=0"; exit;;'
             for name, time in ({"main": "UNLIMITED"} | self.longest).items()
         )
         self._program(
             "scontrol",
-            f'case "$*" in {shown} show*) exit 1;; esac\n'
+            f'case "$*" in {shown} *show*) exit 1;; esac\n'
             f'echo "$*" >> "{calls}"; [ "$(wc -l < "{calls}")" -gt {self.update_fails} ]',
         )
         self._program("logger", ":")
