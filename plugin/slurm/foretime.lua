@@ -77,6 +77,11 @@ local function encode(name)
   return (string.gsub(name, "[^A-Za-z0-9._-]", percent))
 end
 
+-- Slurm finds accounts and QOS without regard to case. Of an encoded name, so plain ASCII.
+local function folded(name)
+  return (string.gsub(name, "[A-Z]", string.lower))
+end
+
 -- Opening a FIFO for reading alone would block slurmctld until somebody writes into it; opening
 -- it for reading and writing does not, and it then shows itself by refusing to seek. A file that
 -- we may only read can't be tested in this way: its folder must belong to who we trust.
@@ -144,13 +149,15 @@ local parsers = {
   end,
 }
 
+local without_case = { account = true, qos = true }
+
 local repeated = {
   leave = function(settings, text)
     local kind, name = match(text, "^(%S+) (%S+)$")
     if not settings.leave[kind] then
       return nil
     end
-    settings.leave[kind][name] = true
+    settings.leave[kind][without_case[kind] and folded(name) or name] = true
     return true
   end,
   reservation = function(settings, text)
@@ -462,9 +469,20 @@ local function touches_reservation(t, job, records, requested_time, now)
   return false
 end
 
--- Whether the job must be planned with what its user asked for: there a shortened one would be
--- accepted, started or killed where a plain one is not (SCHEDULERS: V1, V3 to V6).
-local function leave_alone(t, job, records, user, project, requested_time, now)
+-- Whether one of these QOS is left alone: since Slurm 24.11 a job may name several.
+local function leaves_qos(t, names)
+  for name in string.gmatch(names or "", "[^,]+") do
+    if t.leave.qos[folded(encode(match(name, "^%s*(.-)%s*$")))] then
+      return true
+    end
+  end
+  return false
+end
+
+-- Whether the job must be planned with what its user asked for, as far as that can be told
+-- without a table: there a shortened one would be accepted, started or killed where a plain one is
+-- not (SCHEDULERS: V1, V3, V4, V6).
+local function must_be_plain(job, records, requested_time)
   local comment = text(job.comment)
   if comment and find(comment, "foretime:off", 1, true) then
     return true
@@ -476,28 +494,32 @@ local function leave_alone(t, job, records, user, project, requested_time, now)
   if number(job.deadline) or text(job.reservation) then
     return true
   end
-  local leave = t.leave
-  if user and leave.user[encode(user)] or project and leave.account[encode(project)] then
-    return true
-  end
-  local qos = text(job.qos) or text(job.default_qos)
-  if qos and leave.qos[encode(qos)] then
-    return true
-  end
-  for name, record in pairs(records) do
-    local longest, partition_qos = number(record.max_time), text(record.qos)
-    if longest and requested_time > longest * 60
-      or leave.slurm_partition[encode(name)]
-      or partition_qos and leave.qos[encode(partition_qos)] then
+  for _, record in pairs(records) do
+    local longest = number(record.max_time)
+    if longest and requested_time > longest * 60 then
       return true
     end
   end
-  if touches_reservation(t, job, records, requested_time, now) then
+  -- Slurm doesn't show a deadline to Lua; one written in the script can be seen. This is the
+  -- shortest form of the option that Slurm takes.
+  local script = text(job.script)
+  return script ~= nil and find(script, "--dea", 1, true) ~= nil
+end
+
+-- Whether the table says so (V3, V5).
+local function excluded(t, job, records, user, project, requested_time, now)
+  local leave = t.leave
+  if user and leave.user[encode(user)]
+    or project and leave.account[folded(encode(project))]
+    or leaves_qos(t, text(job.qos) or text(job.default_qos)) then
     return true
   end
-  -- Slurm doesn't show a deadline to Lua; one written in the script can be seen.
-  local script = text(job.script)
-  return script ~= nil and find(script, "--deadline", 1, true) ~= nil
+  for name, record in pairs(records) do
+    if leave.slurm_partition[encode(name)] or leaves_qos(t, text(record.qos)) then
+      return true
+    end
+  end
+  return touches_reservation(t, job, records, requested_time, now)
 end
 
 -- Submission ----------------------------------------------------------------------------------
@@ -514,7 +536,7 @@ local function apply(t, job, requested_time, seconds)
     if seconds < requested_time then
       local note = format("foretime:treq=%d,tsched=%d", requested_time / 60, minutes)
       local others = text(job.admin_comment)
-      job.admin_comment = others and others .. " " .. note or note
+      job.admin_comment = others and note .. " " .. others or note -- readers may cut it
       job.time_limit = minutes
     end
     return
@@ -553,7 +575,8 @@ local function submit(job, part_list)
   end
   local seconds = scheduled_time(t, user, project, processors_of(job, records), requested_time)
   if not seconds or seconds >= requested_time and not number(job.time_min)
-    or leave_alone(t, job, records, user, project, requested_time, now) then
+    or must_be_plain(job, records, requested_time)
+    or excluded(t, job, records, user, project, requested_time, now) then
     return
   end
   if t.mode == "observe" then
@@ -587,7 +610,7 @@ local function merged(job_desc, job_rec)
 end
 
 local function judged_anew(job_desc)
-  return number(job_desc.time_limit) or text(job_desc.partition) or text(job_desc.qos)
+  return changed(job_desc.time_limit) or text(job_desc.partition) or text(job_desc.qos)
     or text(job_desc.account) or text(job_desc.reservation) or text(job_desc.comment)
     or number(job_desc.deadline) or number(job_desc.begin_time)
 end
@@ -598,7 +621,7 @@ local function modify(job_desc, job_rec, part_list, uid)
   end
   local limit, planned = number(job_desc.time_limit), number(job_rec.time_min)
   if planned and limit and limit < planned then
-    job_desc.time_min = limit -- or Slurm refuses the user's request
+    job_desc.time_min = limit -- or Slurm refuses the user's request; planned with all of it now
     return
   end
   local note = limit and text(job_rec.admin_comment)
@@ -615,13 +638,16 @@ local function modify(job_desc, job_rec, part_list, uid)
   end
   local now = os.time()
   local t = usable_table(now)
-  if not t or t.mode ~= "enforce" or t.mechanism ~= "time-min" then
-    return
+  local last = t or cached and cached.table -- one that is out of date still tells the mechanism
+  if last and last.mechanism == "rewrite-limit" then
+    return -- there time_min is the user's own
   end
   local job = merged(job_desc, job_rec)
   local requested_time, records = time_limit_s(job), partitions_of(job, part_list)
-  if not requested_time or not records or leave_alone(t, job, records, text(job.user_name),
-    text(job.account) or text(job.default_account), requested_time, now) then
+  -- A planned job stays planned without a table, so it is judged without one, too.
+  if not requested_time or not records or must_be_plain(job, records, requested_time)
+    or t and excluded(t, job, records, text(job.user_name),
+      text(job.account) or text(job.default_account), requested_time, now) then
     job_desc.time_min = 0 -- clears it
   end
 end
@@ -630,7 +656,7 @@ end
 
 -- Settings by name; those not named get their default. Forgets the table read so far.
 --   table                the table file's path
---   disable_file         while this file exists, no job is changed (none by default)
+--   disable_file         while this file exists, no job is planned (none by default)
 --   log_interval_s       one line of each kind in this time (60)
 --   largest_table_bytes  a larger table isn't read (64 MiB)
 function foretime.configure(settings)

@@ -15,7 +15,9 @@ NOTE = "foretime:treq=90,tsched=30"
 class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.comment, self.limit, self.update_fails = f"other {NOTE}", "30:00", 0
+        self.comment, self.limit, self.update_fails = f"{NOTE} other", "30:00", 0
+        self.longest: dict[str, str] = {}  # MaxTime by slurm_partition
+        self.partition = "main"
         self.site_code: int | None = None
         self.unknown = "AdminComment"  # as in 22.05
 
@@ -28,11 +30,18 @@ class Cluster:
         self._program(
             "squeue",
             f'case "$*" in *{self.unknown}*) exit 1;;'
-            f' *admin_comment*|*AdminComment*) cat "{folder}/comment";;'
+            f' *admin_comment*|*AdminComment*) cut -c 1-4096 "{folder}/comment";;'
+            f' *Partition*) echo "{self.partition}   ";;'
             f' *) echo "{self.limit}";; esac',
+        )
+        shown = "".join(
+            f' "--oneliner show partition {name}")'
+            f' echo "PartitionName={name} MaxTime={time} MinNodes=0"; exit;;'
+            for name, time in ({"main": "UNLIMITED"} | self.longest).items()
         )
         self._program(
             "scontrol",
+            f'case "$*" in {shown} *show*) exit 1;; esac\n'
             f'echo "$*" >> "{calls}"; [ "$(wc -l < "{calls}")" -gt {self.update_fails} ]',
         )
         self._program("logger", ":")
@@ -112,6 +121,43 @@ def test_retries_are_bounded_and_failure_harms_no_job(cluster: Cluster) -> None:
     code, calls = cluster.run()
     assert (code, len(calls)) == (0, 3)
     assert cluster.run(SLURM_JOB_ID="") == (0, [])
+
+
+def test_note_is_read_before_the_long_comment_of_another(cluster: Cluster) -> None:
+    cluster.comment = f"{NOTE} {'x y' * 3000} foretime:treq=900,tsched=30"
+    assert cluster.run() == (0, ["update JobId=12 TimeLimit=90"])
+    cluster.comment = f"{NOTE} {'foretime:treq=60,tsched=30 ' * 300}"
+    assert cluster.run() == (0, ["update JobId=12 TimeLimit=90"])
+
+
+@pytest.mark.parametrize(
+    ("partition", "longest", "limit"),
+    [
+        ("short", "01:00:00", "60"),
+        ("short", "1-00:00:00", "90"),
+        ("short", "01:30:00", "90"),
+        ("main,short", "45:00", "45"),
+        ("short,main", "00:31:00", "31"),
+        ("short", "30:00", None),
+        ("short", "20:00", None),
+    ],
+)
+def test_limit_is_not_raised_above_that_of_the_partition(
+    cluster: Cluster, partition: str, longest: str, limit: str | None
+) -> None:
+    cluster.longest = {"short": longest}
+    expected = [f"update JobId=12 TimeLimit={limit}"] if limit else []
+    assert cluster.run(SLURM_JOB_PARTITION=partition) == (0, expected)
+    cluster.partition = partition
+    assert cluster.run() == (0, expected)
+
+
+def test_limit_is_raised_if_the_partition_cannot_be_told(cluster: Cluster) -> None:
+    assert cluster.run(SLURM_JOB_PARTITION="gone") == (0, ["update JobId=12 TimeLimit=90"])
+    cluster.partition = ""
+    assert cluster.run() == (0, ["update JobId=12 TimeLimit=90"])
+    cluster.longest = {"odd": "soon"}
+    assert cluster.run(SLURM_JOB_PARTITION="odd") == (0, ["update JobId=12 TimeLimit=90"])
 
 
 def test_site_script_answers(cluster: Cluster) -> None:

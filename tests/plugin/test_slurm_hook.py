@@ -30,6 +30,7 @@ NOW = 2_000
 MAIN = {"max_time": 1440, "flag_default": 1, "total_nodes": 10, "total_cpus": 40, "max_share": 1}
 PARTITIONS: dict[str, dict[str, Any]] = {
     "main": MAIN,
+    "short": {**MAIN, "max_time": 300, "flag_default": 0},
     "long": {**MAIN, "max_time": 4294967295, "flag_default": 0, "qos": "partition-qos"},
 }
 JOB: dict[str, Any] = {
@@ -132,9 +133,17 @@ def test_observe_changes_nothing_and_says_so_once(site: Site) -> None:
         {"partition": "unknown"},
         {"reservation": "course"},
         {"script": "#!/bin/sh\n#SBATCH --deadline=now+1hour\n"},
+        {"script": "#!/bin/sh\n#SBATCH --dea now+1hour\n"},
         {"user_name": "left"},
         {"account": "left"},
+        {"account": "LEFT"},
+        {"account": None, "default_account": "Left"},
+        {"account": "Upper"},
         {"qos": "left"},
+        {"qos": "LEFT"},
+        {"qos": "normal,Left"},
+        {"qos": "x, upper ,normal"},
+        {"qos": "normal,A é"},
         {"default_qos": "left"},
         {"partition": "long"},
         {"begin_time": 90_000},
@@ -145,7 +154,9 @@ def test_left_alone(site: Site, fields: dict[str, Any]) -> None:
         replace(
             TABLE,
             left_alone=LeftAlone(
-                users=("left",), accounts=("left",), qos=("left", "partition-qos")
+                users=("left",),
+                accounts=("left", "UPPER"),
+                qos=("left", "Partition-QOS", "UPPER", "a é"),
             ),
             reservations=(Reservation(95_000, 96_000, ("other", "main")),),
             rows=(*TABLE.rows, TableRow("user", "left", 0, 1)),
@@ -153,6 +164,11 @@ def test_left_alone(site: Site, fields: dict[str, Any]) -> None:
     )
     assert site.submit().changes == {"time_min": 241}
     assert site.submit(**fields) == HookReply(0, {}, [])
+
+
+def test_users_are_told_apart_by_case(site: Site) -> None:
+    site.write(replace(TABLE, left_alone=LeftAlone(users=("Alice",))))
+    assert site.submit(qos="normal,other").changes == {"time_min": 241}
 
 
 def test_no_usable_table(site: Site) -> None:
@@ -212,7 +228,7 @@ def test_rewrite_limit(site: Site) -> None:
     site.write(TABLE, mechanism=Mechanism.REWRITE_LIMIT)
     note = "foretime:treq=600,tsched=241"
     assert site.submit().changes == {"admin_comment": note, "time_limit": 241}
-    assert site.submit(admin_comment="theirs").changes["admin_comment"] == f"theirs {note}"
+    assert site.submit(admin_comment="theirs").changes["admin_comment"] == f"{note} theirs"
     forged = site.submit(admin_comment="a foretime:treq=9,tsched=1 b", user_name="x", account="y")
     assert forged.changes == {"admin_comment": "a b"}
     assert site.submit(time_min=5).changes == {}
@@ -230,6 +246,70 @@ def test_modification(site: Site) -> None:
     assert site.modify({"name": "x"}, time_min=241).changes == {}
     site.path.unlink()
     assert site.modify({"time_limit": 100}, time_min=241).changes == {"time_min": 100}
+
+
+@pytest.mark.parametrize("state", ["enforce", "observe", "off", "old", "none", "damaged", "switch"])
+def test_modification_is_judged_whatever_the_table(site: Site, state: str) -> None:
+    assert site.submit().changes
+    if state in ("observe", "off"):
+        site.write(TABLE, mode=Mode(state))
+    elif state == "old":
+        site.write(replace(TABLE, valid_until=NOW - 1))
+    elif state == "none":
+        site.path.unlink()
+    elif state == "damaged":
+        site.path.write_bytes(table_bytes(TABLE)[:-9])
+    elif state == "switch":
+        site.off.touch()
+    cleared: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"partition": "short"}, {}),
+        ({"partition": "main,short"}, {}),
+        ({"partition": "unknown"}, {}),
+        ({"reservation": "course"}, {}),
+        ({"comment": "foretime:off"}, {}),
+        ({"time_limit": 2000}, {}),
+        ({"time_limit": 4294967295}, {}),
+        ({"begin_time": 3000}, {"het_job_offset": 1}),
+        ({"qos": "x"}, {"reservation": "course"}),
+    ]
+    for request, record in cleared:
+        assert site.modify(request, time_min=241, **record).changes == {"time_min": 0}, request
+        assert site.modify(request, **record).changes == {}
+    kept: list[dict[str, Any]] = [
+        {"partition": "long"},
+        {"partition": "short", "time_limit": 300},
+        {"qos": "x"},
+    ]
+    for request in kept:
+        assert site.modify(request, time_min=241).changes == {}, request
+
+
+def test_modification_is_judged_by_the_table(site: Site) -> None:
+    site.write(
+        replace(
+            TABLE,
+            left_alone=LeftAlone(
+                accounts=("left",), slurm_partitions=("short",), qos=("lim", "partition-qos")
+            ),
+            reservations=(Reservation(95_000, 96_000, ("main",)),),
+        )
+    )
+    cleared: list[dict[str, Any]] = [
+        {"account": "LEFT"},
+        {"qos": "normal,lim"},
+        {"partition": "long"},
+        {"partition": "short", "time_limit": 300},
+        {"begin_time": 90_000},
+    ]
+    for request in cleared:
+        assert site.modify(request, time_min=241).changes == {"time_min": 0}, request
+    assert site.modify({"account": "other"}, time_min=241).changes == {}
+
+
+def test_users_own_time_min_stays_under_rewrite_limit(site: Site) -> None:
+    for valid_until in (100_000, NOW - 1):
+        site.write(replace(TABLE, valid_until=valid_until), mechanism=Mechanism.REWRITE_LIMIT)
+        assert site.modify({"partition": "short"}, time_min=241).changes == {}
 
 
 def mutations_of(valid: bytes, previous: bytes) -> list[bytes]:
@@ -253,22 +333,34 @@ def mutations_of(valid: bytes, previous: bytes) -> list[bytes]:
 
 
 def test_mutated_tables_never_change_a_job_wrongly(site: Site) -> None:
-    """Whatever happens to the file: the valid generation's value or an untouched job."""
+    """Whatever happens to the file: the valid generation's value or an untouched job.
+
+    A user's or project's row that can't be seen must not be taken for one that isn't there.
+    """
     valid = table_bytes(TABLE)
     other_rows = tuple(replace(row, adjustment_micro=50_000) for row in TABLE.rows)
-    previous = table_bytes(replace(TABLE, generation=0, rows=other_rows))
-    touched = 0
+    strange_rows = (TableRow("user", "nobody", 0, 50_000), TableRow("project", "none", 0, 50_000))
+    previous = table_bytes(replace(TABLE, generation=0, rows=other_rows + strange_rows))
+    jobs: list[tuple[dict[str, Any], dict[str, int]]] = [
+        ({}, {"time_min": 241}),  # both rows
+        ({"account": "none"}, {"time_min": 180}),  # the user's alone
+        ({"user_name": "nobody"}, {"time_min": 301}),  # the project's alone
+        ({"user_name": "nobody", "account": "none"}, {}),  # neither
+    ]
+    touched = [0] * len(jobs)
     mutations = mutations_of(valid, previous)
     for content in mutations:
         if content == previous:  # splicing at the first byte: a whole, valid table
             continue
         site.path.write_bytes(content)
         site.hook.configure({"table": str(site.path)})  # forgets what was read before
-        changes = site.submit().changes
-        assert changes in ({}, {"time_min": 241}), content
-        touched += bool(changes)
+        for number, (fields, planned) in enumerate(jobs):
+            changes = site.submit(**fields).changes
+            assert changes in ({}, planned), (content, fields)
+            touched[number] += bool(changes)
     assert len(mutations) > 3_000
-    assert 0 < touched < len(mutations)
+    assert touched.pop() == 0
+    assert all(0 < count < len(mutations) for count in touched)
 
 
 @pytest.fixture(scope="module")
