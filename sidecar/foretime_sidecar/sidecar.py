@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.forecast import Snapshot
 from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
+from foretime_sidecar.limit_repairs import unrestored_limits
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Mode, read_table, write_table
@@ -32,6 +34,7 @@ logger = logging.getLogger("foretime")
 DAY_S = 86_400
 # A long absence is made good in slices, so that no answer of the accounting grows without bound.
 CATCH_UP_S = DAY_S
+_MOST_NAMED = 10  # jobs in one line of the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,18 +179,34 @@ class Sidecar:
     def look(self, now: int) -> Snapshot:
         """Look at the queue, for forecasts, and at whether time_min still is a soft limit.
 
-        If it no longer is, the next poll publishes at once.
+        If it no longer is, the next poll publishes at once. Limits that jobs would be killed at too
+        early are changed.
 
         Raises
         ------
         SchedulerError
-            If the scheduler did not answer.
+            If the scheduler did not answer, or refused a change; the next look tries it again.
         """
         soft_limit = self.client.configuration().time_min_as_soft_limit
         if self.snapshot is not None and self.snapshot.soft_limit != soft_limit:
             self._next_publication = now
         self.snapshot = Snapshot(now, self.client.queue(), soft_limit)
+        self._repair_limits()
         return self.snapshot
+
+    def _repair_limits(self) -> None:
+        """Change the limits at which jobs of the last look would be killed too early."""
+        assert self.snapshot is not None  # noqa: S101  # look() set it
+        jobs = self.snapshot.queue.jobs
+        unrestored = unrestored_limits(jobs)
+        if unrestored:
+            logger.warning(
+                "PrologSlurmctld left %d running jobs with the limit that the hook had lowered; "
+                "given back what was asked for: %s",
+                len(unrestored),
+                _names(unrestored),
+            )
+        self.client.update(unrestored)
 
     def _clear_time_min(self) -> None:
         """Take time_min from pending jobs: without a soft limit they would be killed at it.
@@ -280,3 +299,8 @@ class Sidecar:
         progress.valid_until, progress.table_rows = valid_until, rows
         progress.mode, progress.mode_reason = mode.value, reason
         return generation
+
+
+def _names(changes: Sequence[JobChange]) -> str:
+    named = [change.job_id for change in changes[:_MOST_NAMED]]
+    return ", ".join(named) + (" and more" if len(changes) > len(named) else "")
