@@ -206,10 +206,18 @@ def effective_mode(settings: Settings, configuration: SchedulerConfiguration) ->
     """Give the mode that the table may carry, and why if it is not the one that was set.
 
     Without a soft limit in the scheduler, ``time_min`` is a limit that jobs are killed at
-    (SCHEDULERS: V2), so the hook must then only observe.
+    (SCHEDULERS: V2), and so is a rewritten limit that no prolog restores: the hook must then only
+    observe.
     """
     mode = Mode(settings.hook.mode)
-    if mode is not Mode.ENFORCE or settings.hook.mechanism != "slurm-soft-limit":
+    if mode is not Mode.ENFORCE:
+        return mode, ""
+    if settings.hook.mechanism == "rewrite-limit":
+        if not configuration.prolog_slurmctld:
+            return Mode.OBSERVE, (
+                "no PrologSlurmctld is configured, so jobs would be killed at the rewritten limit; "
+                "set PrologSlurmctld to Foretime's prolog_slurmctld in slurm.conf"
+            )
         return mode, ""
     try:
         release = tuple(int(part) for part in configuration.version.split(".")[:2])

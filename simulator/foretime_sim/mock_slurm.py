@@ -467,10 +467,14 @@ class MockSlurm:
         parameters = ["bf_continue"]
         if self._setup.soft_limit_parameter:
             parameters.append("time_min_as_soft_limit")
+        prolog = "(null)"
+        if self._setup.mechanism is Mechanism.REWRITE_LIMIT:
+            prolog = "/etc/slurm/prolog_slurmctld"
         return (
             "Configuration data as of the replay\n"
             "ClusterName             = replay\n"
             "EnforcePartLimits       = ALL\n"
+            f"PrologSlurmctld         = {prolog}\n"
             f"SchedulerParameters     = {','.join(parameters)}\n"
             "SchedulerType           = sched/backfill\n"
             "SLURM_VERSION           = 23.11.10\n"

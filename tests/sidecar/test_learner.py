@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import FinishedRecord, Reservation, SchedulerConfiguration
+from foretime_sidecar.clients.slurm_json import parse_configuration
 from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
 from foretime_sidecar.settings import AccuracySection, HookSettings, Settings
 from foretime_sidecar.table import Mode, Table, TableRow, parse_table, table_bytes
@@ -207,8 +208,31 @@ def test_without_a_soft_limit_the_hook_only_observes(
     mode: str, mechanism: str, version: str, parameters: dict[str, str], expected: str, reason: str
 ) -> None:
     settings = Settings.model_validate({"hook": {"mode": mode, "mechanism": mechanism}})
-    configuration = SchedulerConfiguration("slurm", "c", version, "sched/backfill", parameters)
+    configuration = SchedulerConfiguration(
+        "slurm", "c", version, "sched/backfill", parameters, prolog_slurmctld="/prolog"
+    )
     given_mode, given_reason = effective_mode(settings, configuration)
     assert given_mode is Mode(expected)
     assert reason in given_reason
     assert bool(given_reason) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("PrologSlurmctld         = (null)", Mode.OBSERVE),
+        ("PrologSlurmctld         =", Mode.OBSERVE),
+        ("Prolog                  = /etc/slurm/prolog", Mode.OBSERVE),
+        ("PrologSlurmctld         = /etc/slurm/prolog_slurmctld", Mode.ENFORCE),
+        ("PrologSlurmctld[0]      = /etc/slurm/prolog_slurmctld", Mode.ENFORCE),
+    ],
+)
+def test_limits_are_not_rewritten_without_a_prolog(line: str, expected: Mode) -> None:
+    configuration = parse_configuration(f"SLURM_VERSION = 22.05.8\n{line}\n")
+    for mechanism, mode in (("rewrite-limit", expected), ("slurm-soft-limit", Mode.OBSERVE)):
+        hook = {"mode": "enforce", "mechanism": mechanism}
+        given_mode, reason = effective_mode(Settings.model_validate({"hook": hook}), configuration)
+        assert given_mode is mode
+        assert ("PrologSlurmctld" in reason) == (
+            mechanism == "rewrite-limit" and mode is Mode.OBSERVE
+        )

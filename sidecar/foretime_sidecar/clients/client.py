@@ -32,6 +32,8 @@ class SchedulerConfiguration:
         ``SchedulerParameters``; a parameter without a value has the value "".
     enforce_part_limits
         ``EnforcePartLimits``, upper case ("NO", "ALL", "ANY").
+    prolog_slurmctld
+        ``PrologSlurmctld``, "" if none is set.
     """
 
     scheduler: str
@@ -40,6 +42,7 @@ class SchedulerConfiguration:
     scheduler_type: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     enforce_part_limits: str = "NO"
+    prolog_slurmctld: str = ""
 
     @property
     def time_min_as_soft_limit(self) -> bool:

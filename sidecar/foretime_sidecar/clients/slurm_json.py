@@ -275,6 +275,7 @@ def count_tasks(expression: str) -> int:
 
 
 _PAIR = re.compile(r"(\S+?)\s*=\s*(.*)")
+_PROLOG = re.compile(r"PrologSlurmctld(\[\d+\])?", re.ASCII)  # newer ones number several
 
 
 def parse_configuration(text: str) -> SchedulerConfiguration:
@@ -299,6 +300,11 @@ def parse_configuration(text: str) -> SchedulerConfiguration:
         for item in filter(None, text_of_parameters.split(",")):
             name, _, value = item.partition("=")
             parameters[name.strip().lower()] = value.strip()
+    prologs = [
+        path
+        for name, path in values.items()
+        if _PROLOG.fullmatch(name) and path not in ("", "(null)")
+    ]
     return SchedulerConfiguration(
         scheduler="slurm",
         cluster=values.get("ClusterName", ""),
@@ -306,6 +312,7 @@ def parse_configuration(text: str) -> SchedulerConfiguration:
         scheduler_type=values.get("SchedulerType", ""),
         parameters=parameters,
         enforce_part_limits=values.get("EnforcePartLimits", "NO").upper(),
+        prolog_slurmctld=",".join(prologs),
     )
 
 
