@@ -12,6 +12,7 @@ from foretime_sidecar.clients.client import (
     JobChange,
     QueuedJob,
     QueueState,
+    Reservation,
 )
 
 MINUTE = 60
@@ -36,3 +37,39 @@ def unrestored_limits(jobs: Sequence[QueuedJob]) -> list[JobChange]:
         if scheduled_min < requested_min and job.request.requested_time == scheduled_min * MINUTE:
             changes.append(JobChange(job.request.job_id, time_limit=requested_min * MINUTE))
     return changes
+
+
+def endangered_by_time_min(
+    jobs: Sequence[QueuedJob],
+    reservations: Sequence[Reservation],
+    now: int,
+    poll_interval_s: int,
+) -> list[JobChange]:
+    """Take time_min from pending jobs that Slurm would end early by it, soft limit or not.
+
+    Slurm cuts the limit of a starting job down towards time_min before a reservation and a
+    deadline, and plans the parts of a heterogeneous job together. The hook leaves such jobs alone,
+    but a reservation may be made, or a deadline given, after the job was submitted. Any
+    reservation ahead counts for any job, as its nodes may belong to every slurm_partition; two
+    polls of margin are for a job that starts just before the next look.
+    """
+    latest_end = now + 2 * poll_interval_s
+    first_start = min((r.start_time for r in reservations if r.start_time > now), default=None)
+    return [
+        JobChange(job.request.job_id, time_min=0)
+        for job in planned_short(jobs)
+        if job.deadline
+        or job.heterogeneous
+        or (first_start is not None and latest_end + job.request.requested_time > first_start)
+    ]
+
+
+def planned_short(jobs: Sequence[QueuedJob]) -> list[QueuedJob]:
+    """Give the pending jobs with a time_min below their limit."""
+    return [
+        job
+        for job in jobs
+        if job.state is QueueState.PENDING
+        and job.time_min is not None
+        and job.time_min < job.request.requested_time
+    ]

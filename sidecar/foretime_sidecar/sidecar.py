@@ -17,14 +17,14 @@ from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
     JobChange,
-    QueueState,
+    QueuedJob,
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
 )
 from foretime_sidecar.forecast import Snapshot
 from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
-from foretime_sidecar.limit_repairs import unrestored_limits
+from foretime_sidecar.limit_repairs import endangered_by_time_min, planned_short, unrestored_limits
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Mode, read_table, write_table
@@ -191,13 +191,11 @@ class Sidecar:
         if self.snapshot is not None and self.snapshot.soft_limit != soft_limit:
             self._next_publication = now
         self.snapshot = Snapshot(now, self.client.queue(), soft_limit)
-        self._repair_limits()
+        self._repair_limits(self.snapshot.queue.jobs, now)
         return self.snapshot
 
-    def _repair_limits(self) -> None:
-        """Change the limits at which jobs of the last look would be killed too early."""
-        assert self.snapshot is not None  # noqa: S101  # look() set it
-        jobs = self.snapshot.queue.jobs
+    def _repair_limits(self, jobs: Sequence[QueuedJob], now: int) -> None:
+        """Change the limits at which jobs would be ended too early."""
         unrestored = unrestored_limits(jobs)
         if unrestored:
             logger.warning(
@@ -206,7 +204,21 @@ class Sidecar:
                 len(unrestored),
                 _names(unrestored),
             )
-        self.client.update(unrestored)
+        endangered = []
+        if self._time_min_given and self.settings.hook.mechanism == "slurm-soft-limit":
+            endangered = endangered_by_time_min(
+                jobs, self.client.reservations(), now, self.settings.scheduler.poll_interval_s
+            )
+        if endangered:
+            logger.info(
+                "time_min cleared from %d pending jobs with a deadline, of several parts, or "
+                "before a reservation: %s",
+                len(endangered),
+                _names(endangered),
+            )
+        changes = unrestored + endangered
+        if changes:
+            self.client.update(changes)
 
     def _clear_time_min(self) -> None:
         """Take time_min from pending jobs: without a soft limit they would be killed at it.
@@ -216,10 +228,7 @@ class Sidecar:
         """
         changes = [
             JobChange(job.request.job_id, time_min=0)
-            for job in self.client.queue().jobs
-            if job.state is QueueState.PENDING
-            and job.time_min is not None
-            and job.time_min < job.request.requested_time
+            for job in planned_short(self.client.queue().jobs)
         ]
         if changes:
             logger.warning(

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from foretime_estimators.jobs import JobRequest
-from foretime_sidecar.clients.client import Cursor, JobChange, QueuedJob, QueueState
+from foretime_sidecar.clients.client import (
+    Cursor,
+    FinishedRecord,
+    JobChange,
+    Queue,
+    QueuedJob,
+    QueueState,
+    Reservation,
+    SchedulerConfiguration,
+)
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.limit_repairs import unrestored_limits
+from foretime_sidecar.clients.slurm_json import parse_queue
+from foretime_sidecar.limit_repairs import endangered_by_time_min, unrestored_limits
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
@@ -102,3 +115,115 @@ def test_only_a_limit_that_still_is_t_sched_is_raised(
     )
     expected = [] if expected_min is None else [JobChange("7_1", time_limit=expected_min * 60)]
     assert unrestored_limits([job]) == expected
+
+
+class Soft:
+    """A scheduler with waiting jobs, whose replies are made up."""
+
+    def __init__(self, jobs: Sequence[QueuedJob]) -> None:
+        self.jobs = list(jobs)
+        self.ahead: list[Reservation] = []
+        self.changes: list[JobChange] = []
+
+    def configuration(self) -> SchedulerConfiguration:
+        parameters = {"time_min_as_soft_limit": ""}
+        return SchedulerConfiguration("slurm", "c", "23.11.10", "sched/backfill", parameters)
+
+    def finished_since(
+        self, cursor: Cursor, until: int | None = None
+    ) -> tuple[list[FinishedRecord], Cursor]:
+        return [], cursor
+
+    def queue(self) -> Queue:
+        return Queue(64, tuple(self.jobs))
+
+    def reservations(self) -> list[Reservation]:
+        return self.ahead
+
+    def update(self, changes: Sequence[JobChange]) -> None:
+        self.changes += changes
+        cleared = {change.job_id for change in changes}
+        self.jobs = [
+            replace(job, time_min=None) if job.request.job_id in cleared else job
+            for job in self.jobs
+        ]
+
+
+def _waiting(job_id: str, time_min: int | None = 600, **changed: Any) -> QueuedJob:
+    request = JobRequest(job_id, "ann", "p", 8, HOUR, START)
+    return replace(QueuedJob(request, QueueState.PENDING, time_min=time_min), **changed)
+
+
+def _looking(client: Soft, folder: Path, **hook: str) -> Sidecar:
+    settings = Settings.model_validate(
+        {
+            "scheduler": {"poll_interval_s": 60},
+            "table": {"path": str(folder / "table")},
+            "hook": {"mode": "enforce"} | hook,
+        }
+    )
+    return Sidecar(settings, client, Store(":memory:"))
+
+
+JOBS = [
+    _waiting("1"),
+    _waiting("2", deadline=True),
+    _waiting("3", heterogeneous=True),
+    _waiting("4", None, deadline=True),
+    _waiting("5", HOUR, deadline=True),
+    _waiting("6", state=QueueState.RUNNING, deadline=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("starts_in_s", "cleared"),
+    [
+        (None, ["2", "3"]),
+        (-60, ["2", "3"]),
+        (0, ["2", "3"]),
+        (1, ["1", "2", "3"]),
+        (HOUR, ["1", "2", "3"]),
+        (HOUR + 119, ["1", "2", "3"]),
+        (HOUR + 120, ["2", "3"]),
+    ],
+)
+def test_jobs_that_slurm_would_cut_short_lose_time_min(
+    starts_in_s: int | None, cleared: list[str], tmp_path: Path
+) -> None:
+    client = Soft(JOBS)
+    if starts_in_s is not None:
+        client.ahead = [
+            Reservation("far", START + 90 * HOUR, START + 91 * HOUR),
+            Reservation(
+                "r", START + starts_in_s, START + starts_in_s + HOUR, slurm_partition="other"
+            ),
+        ]
+    sidecar = _looking(client, tmp_path)
+    sidecar.look(START)
+    assert client.changes == [JobChange(job_id, time_min=0) for job_id in cleared]
+    sidecar.look(START + 1)
+    again = {change.job_id for change in client.changes[len(cleared) :]}
+    assert again <= {"1"}, "what was cleared is not cleared again"
+
+
+@pytest.mark.parametrize("hook", [{"mode": "observe"}, {"mechanism": "rewrite-limit"}])
+def test_time_min_of_users_stays_where_the_hook_gives_none(
+    hook: dict[str, str], tmp_path: Path
+) -> None:
+    client = Soft(JOBS)
+    _looking(client, tmp_path, **hook).look(START)
+    assert client.changes == []
+
+
+def test_recorded_jobs_with_a_deadline_or_of_several_parts(repository: Path) -> None:
+    reply = json.loads((repository / "tests/assets/slurm/22.05/squeue.json").read_text())
+    for job in reply["jobs"]:
+        job["time_minimum"] = 1
+    jobs = parse_queue(reply)
+    cleared = {change.job_id for change in endangered_by_time_min(jobs, [], START, 60)}
+    assert {"42", "40"} <= cleared
+    assert cleared == {
+        job.request.job_id
+        for job in jobs
+        if job.state is QueueState.PENDING and (job.deadline or job.heterogeneous)
+    }
