@@ -96,3 +96,12 @@ def forecasts(database: Database) -> None:
 def jobs_by_user(database: Database) -> None:
     """Find a user's own latest jobs at once."""
     database.execute("CREATE INDEX jobs_by_user ON jobs (user, end_time)")
+
+
+@migrations(name="0006-time-min-given")
+def time_min_given(database: Database) -> None:
+    """Keep whether jobs may wait with a time_min of the hook's, until it is cleared from them."""
+    database.execute(
+        "ALTER TABLE table_generations ADD COLUMN time_min_given INTEGER NOT NULL DEFAULT 0"
+    )
+    database.execute("UPDATE table_generations SET time_min_given = 1 WHERE mode = 'enforce'")

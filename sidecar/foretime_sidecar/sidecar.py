@@ -27,7 +27,7 @@ from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
 from foretime_sidecar.limit_repairs import endangered_by_time_min, planned_short, unrestored_limits
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mode, read_table, write_table
+from foretime_sidecar.table import Mechanism, Mode, read_table, write_table
 
 logger = logging.getLogger("foretime")
 
@@ -114,7 +114,7 @@ class Sidecar:
         self.progress = Progress()
         self.snapshot: Snapshot | None = None
         # Whether jobs may wait that the hook has given a time_min.
-        self._time_min_given = Mode(settings.hook.mode) is Mode.ENFORCE
+        self._time_min_given = self._gives_time_min(Mode(settings.hook.mode))
         self._cursor: Cursor | None = None
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
@@ -139,15 +139,19 @@ class Sidecar:
             self.progress.finished_jobs = count
             first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
             self._cursor = self.store.cursor() or first
-            before = self.store.latest_generation()
-            if before is not None and before.mode == Mode.ENFORCE.value:
-                self._time_min_given = True
+            self._time_min_given |= self.store.time_min_given()
         path = Path(self.settings.table.path)
         if path.exists():
             try:
-                self._table_generation = read_table(path).generation
+                table = read_table(path)
             except StateError as error:
                 logger.warning("the table in place is replaced: %s", error)
+            else:
+                self._table_generation = table.generation
+                self._time_min_given |= (
+                    table.settings.mode is Mode.ENFORCE
+                    and table.settings.mechanism is Mechanism.TIME_MIN
+                )
 
     def poll(self, now: int) -> PollResult:
         """Read what has finished, store it, learn it, and publish a table if one is due.
@@ -220,21 +224,26 @@ class Sidecar:
         if changes:
             self.client.update(changes)
 
-    def _clear_time_min(self) -> None:
-        """Take time_min from pending jobs: without a soft limit they would be killed at it.
+    def _gives_time_min(self, mode: Mode) -> bool:
+        """Say whether a table with this mode lets the hook give jobs a time_min."""
+        return mode is Mode.ENFORCE and self.settings.hook.mechanism == "slurm-soft-limit"
 
-        A user's own is taken too, as nothing tells it from the hook's: such a job keeps its whole
-        limit, and only starts later than it might have.
+    def _clear_time_min(self) -> None:
+        """Take time_min from all pending jobs, once the hook gives none any more.
+
+        Without a soft limit they would be killed at it; and it is how the hook is switched off
+        before the soft limit is taken from slurm.conf. A user's own is taken too, as nothing tells
+        it from the hook's: such a job keeps its whole limit, and only starts later than it might
+        have.
         """
-        changes = [
-            JobChange(job.request.job_id, time_min=0)
-            for job in planned_short(self.client.queue().jobs)
-        ]
-        if changes:
+        short = planned_short(self.client.queue().jobs)
+        if short:
             logger.warning(
-                "time_min is no soft limit any more: cleared from %d pending jobs", len(changes)
+                "the hook gives no time_min any more: cleared from %d pending jobs", len(short)
             )
-            self.client.update(changes)
+            self.client.update([JobChange(job.request.job_id, time_min=0) for job in short])
+        with self.lock:
+            self.store.time_min_cleared()
         self._time_min_given = False
 
     def _learn(self, now: int) -> int:
@@ -264,14 +273,11 @@ class Sidecar:
         configuration: SchedulerConfiguration = self.client.configuration()
         reservations = reservations_ahead(self.client.reservations(), now)
         mode, reason = effective_mode(self.settings, configuration)
+        gives_time_min = self._gives_time_min(mode)
+        # Before the table stands, so that it is never forgotten, whenever the sidecar dies.
+        self._time_min_given |= gives_time_min
         generation = self._write(now, mode, reason, reservations)
-        if mode is Mode.ENFORCE:
-            self._time_min_given = True
-        elif (
-            self._time_min_given
-            and self.settings.hook.mechanism == "slurm-soft-limit"
-            and not configuration.time_min_as_soft_limit
-        ):
+        if self._time_min_given and not gives_time_min:
             # The table says so first, so that the hook gives no job another.
             self._clear_time_min()
         return generation
@@ -294,7 +300,12 @@ class Sidecar:
             rows = self.learner.row_count()
             valid_until = now + table_settings.valid_for_s
             generation = self.store.begin_generation(
-                now, valid_until, mode.value, rows, above=self._table_generation
+                now,
+                valid_until,
+                mode.value,
+                rows,
+                above=self._table_generation,
+                time_min_given=self._time_min_given,
             )
             table = self.learner.table(generation, now, valid_until, mode, reservations)
             write_table(path, table)

@@ -101,6 +101,51 @@ def test_also_if_it_was_lost_while_the_daemon_was_down(tmp_path: Path) -> None:
     assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
 
 
+def test_to_observe_after_enforcing_clears_once(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.poll()
+    cluster.sidecar = cluster.begin("observe")
+    cluster.refuses = True
+    with pytest.raises(SchedulerError):
+        cluster.poll()
+    # A restart in between does not make it forget.
+    cluster.sidecar = cluster.begin("observe")
+    cluster.refuses = False
+    cluster.poll()
+    assert cluster.mode() is Mode.OBSERVE
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
+    assert cluster.time_min(QueueState.RUNNING) == [600]
+    cluster.slurm.submit(Submission("bob", "p", None, 8, 3600, 3000, time_min=600))
+    for _ in range(2):
+        cluster.sidecar = cluster.begin("observe")
+        cluster.poll()
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600, 600], "a user's own stays"
+
+
+def test_enforcing_is_remembered_over_restarts(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.poll()
+    cluster.refuses = True
+    for _ in range(2):
+        cluster.sidecar = cluster.begin("observe")
+        with pytest.raises(SchedulerError):
+            cluster.poll()
+    cluster.soft_limit, cluster.refuses = False, False
+    cluster.sidecar = cluster.begin("observe")
+    cluster.poll()
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
+
+
+def test_the_table_in_place_tells_it_to_a_new_store(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.poll()
+    cluster.store.close()
+    cluster.store = Store(":memory:")
+    cluster.sidecar = cluster.begin("observe")
+    cluster.poll()
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
+
+
 def test_users_keep_their_own_time_min_where_the_hook_never_gave_one(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, mode="observe")
     cluster.poll()
