@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 import uvicorn
-from foretime_estimators.errors import SchedulerError, StateError
+from foretime_estimators.errors import ForetimeError, SchedulerError, StateError
 
 from foretime_sidecar.api import create_app
 from foretime_sidecar.clients.client import SchedulerClient
@@ -129,7 +129,8 @@ class Daemon:
             except SchedulerError as error:
                 self.health.errors["scheduler"] += 1
                 failures.append(str(error))
-            except StateError as error:
+            except ForetimeError as error:
+                # Also an InputError: learned names and numbers that no table can hold.
                 self.health.errors["state"] += 1
                 failures.append(str(error))
         for failure in dict.fromkeys(failures):

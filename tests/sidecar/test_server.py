@@ -397,6 +397,22 @@ def test_state_errors_let_the_table_run_out(folder: Path) -> None:
     daemon._listener.close()
 
 
+def test_a_table_that_cannot_be_written_does_not_end_the_daemon(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, _ = make(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr("foretime_sidecar.table.LARGEST_TABLE_BYTES", 100)
+        daemon.poll_once()
+    assert daemon.health.errors == {"scheduler": 0, "state": 1}
+    assert "leave out users" in daemon.health.last_error
+    daemon.poll_once()
+    assert daemon.health.last_error == ""
+    assert read_table(folder / "foretime.table").generation == 2
+    daemon.sidecar.store.close()
+    daemon._listener.close()
+
+
 def test_over_loopback_nobody_is_known(folder: Path) -> None:
     daemon, _ = make(folder, api={"listen": "127.0.0.1:0"})
     thread = threading.Thread(target=daemon.run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,6 +43,34 @@ def test_endings_and_runtimes(repository: Path) -> None:
     suspended = by_id["36_2", "CANCELLED"]
     assert (suspended.actual_runtime, suspended.request.array_id) == (8, "36")
     assert not any(r.job.request.job_id == "22" for r in records), "no limit, no accuracy"
+
+
+@pytest.mark.parametrize("field", ["user", "account"])
+def test_a_job_with_a_name_that_is_no_text_is_dropped(
+    field: str, repository: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorded = Recorded(repository)
+    text = json.dumps(recorded(["sacct", "--json"]))
+    good = parse_finished(json.loads(text))
+    bad = "1"
+    reply = json.loads(text)
+    spoilt = [job for job in reply["jobs"] if str(job["job_id"]) == bad]
+    for job in spoilt:
+        job["association"][field] = json.loads(r'"al\ud800ice"')
+
+    def run(argv: Sequence[str], stdin: str | None = None) -> object:
+        return reply if argv[0] == "sacct" else recorded(argv, stdin)
+
+    settings = parse_settings(f'[table]\npath = "{tmp_path}/table"\n[scheduler]\nhistory_days = 1')
+    store = Store(tmp_path / "store")
+    with caplog.at_level(logging.WARNING, "foretime"):
+        records = parse_finished(reply)
+        learned = Sidecar(settings, SlurmCommands(run), store).poll(NOW).learned
+    store.close()
+    assert [r for r in good if r.job.request.job_id != bad] == records
+    assert learned == len(records)
+    assert f"{len(good) - len(records)} finished jobs dropped" in caplog.text
+    assert f"job {bad}" in caplog.text
 
 
 def test_queue(repository: Path) -> None:

@@ -7,6 +7,7 @@ both forms are read.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -22,7 +23,11 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
 )
 
+logger = logging.getLogger("foretime")
+
 Json = Mapping[str, Any]
+
+_MOST_NAMED = 10  # jobs in one line of the log
 
 # How a job that did start ended; one that never started is NEVER_STARTED in any state.
 ENDINGS = {
@@ -105,7 +110,8 @@ def parse_finished(reply: object) -> list[FinishedRecord]:
     """Read a reply of ``sacct --json``: the finished jobs that had a limit, by end.
 
     Jobs still pending or running are left out, and so are those without a time limit, which have
-    no accuracy. Processors are those allocated, or asked for by a job that never started.
+    no accuracy. One whose names are no text that UTF-8 can write is dropped, too, and the log
+    says so. Processors are those allocated, or asked for by a job that never started.
 
     Raises
     ------
@@ -113,18 +119,41 @@ def parse_finished(reply: object) -> list[FinishedRecord]:
         If the reply has not the shape of Slurm's.
     """
     records = []
+    dropped = []
     try:
         for job in _jobs(reply, "sacct"):
             record = _finished(job)
-            if record is not None:
+            if record is None:
+                continue
+            if _is_text(record):
                 records.append(record)
+            else:
+                dropped.append(record.job.request.job_id)
     except (KeyError, TypeError, IndexError) as error:
         raise SchedulerError(
             f"sacct --json answered a job in an unknown shape ({type(error).__name__}: {error}); "
             "Foretime knows the JSON of Slurm 22.05 and newer"
         ) from error
+    if dropped:
+        logger.warning(
+            "sacct: %d finished jobs dropped, as their user, account, slurm_partition or comment "
+            "is no text: job %s",
+            len(dropped),
+            ", ".join(dropped[:_MOST_NAMED]) + (" and more" if dropped[_MOST_NAMED:] else ""),
+        )
     records.sort(key=_end_time)
     return records
+
+
+def _is_text(record: FinishedRecord) -> bool:
+    """Say whether UTF-8 can write its names: JSON can spell half of a surrogate pair."""
+    request = record.job.request
+    names = (request.user, request.project, request.queue, record.admin_comment)
+    try:
+        "".join(filter(None, names)).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _end_time(record: FinishedRecord) -> int:
