@@ -61,27 +61,39 @@ class Learner:
         self._model = AccuracyModel(settings.accuracy.to_model())
         self._rows: dict[RowKey, TableRow] = {}
         self._changed = False
-        # Users seen in each project and class, no more of them than make a group.
-        self._members: dict[tuple[str, int], set[str]] = {}
+        # Latest end of each user of a project and class, of the latest as many as make a group.
+        self._members: dict[tuple[str, int], dict[str, int]] = {}
         self._smallest_group = settings.api.smallest_group
+        # How long a user's evidence shows in an aggregate: as long as it is in the window, or has
+        # half its weight.
+        self._member_for_s = settings.accuracy.window_s or settings.accuracy.half_life_s or None
+        self._latest = 0  # as of when the model speaks, epoch seconds
 
     def learn_one(self, job: FinishedJob) -> None:
         """Take in one finished job."""
         self._model.learn_one(job)
+        self._latest = max(self._latest, job.end_time)
         user, project = job.request.user, job.request.project
         if user is not None and project is not None and evidence_of(job) is not Evidence.NONE:
-            members = self._members.setdefault((project, self.class_of(job.request)), set())
-            if len(members) < self._smallest_group:
-                members.add(user)
+            members = self._members.setdefault((project, self.class_of(job.request)), {})
+            members[user] = max(members.get(user, 0), job.end_time)
+            if len(members) > self._smallest_group:
+                # Whether it is a group hangs on the latest alone.
+                del members[min(members, key=members.__getitem__)]
 
     def class_of(self, job: JobRequest) -> int:
         """Give the requested-time class of a job, 0 the shortest."""
         return self._model.settings.requested_time_class(job.requested_time)
 
     def is_group(self, project: str, requested_time_class: int) -> bool:
-        """Say whether enough users made a project's history in a class to show it to others."""
-        members = self._members.get((project, requested_time_class), ())
-        return len(members) >= self._smallest_group
+        """Say whether enough users made a project's history in a class to show it to others.
+
+        Those whose evidence has aged out don't count: they are not in the figures any more.
+        """
+        members = self._members.get((project, requested_time_class), {})
+        oldest = 0 if self._member_for_s is None else self._latest - self._member_for_s
+        live = sum(end_time >= oldest for end_time in members.values())
+        return live >= self._smallest_group
 
     def scheduled_time(self, job: JobRequest) -> int:
         """t_sched of a job, seconds: what the hook would set with a table of this moment."""
@@ -114,6 +126,7 @@ class Learner:
     def refresh(self, now: int) -> bool:
         """Work the rows out anew as of ``now``; say whether any differs from the last table's."""
         self._model.advance(now)
+        self._latest = max(self._latest, now)
         # With equation 5 as it is printed A = 1 means "no data", so the hook must not find it.
         without_ones = self._settings.accuracy.literal_equation_5
         for key, row in self._model.changed_rows().items():

@@ -236,3 +236,36 @@ def test_limits_are_not_rewritten_without_a_prolog(line: str, expected: Mode) ->
         assert ("PrologSlurmctld" in reason) == (
             mechanism == "rewrite-limit" and mode is Mode.OBSERVE
         )
+
+
+DAY_S = 86_400
+
+
+@pytest.mark.parametrize(
+    ("ageing", "still_a_group"),
+    [
+        ({"window_s": 100 * DAY_S, "half_life_s": 0}, False),
+        ({"window_s": 0, "half_life_s": 100 * DAY_S}, False),
+        ({"window_s": 300 * DAY_S, "half_life_s": 0}, True),
+        ({"window_s": 0, "half_life_s": 0}, True),
+    ],
+)
+@pytest.mark.parametrize("by", ["a job", "the clock"])
+def test_users_whose_evidence_has_aged_out_make_no_group(
+    by: str, ageing: dict[str, int], still_a_group: bool, record: Record
+) -> None:
+    learner = Learner(Settings.model_validate({"accuracy": ageing}))
+    for number, user in enumerate(["a", "b", "c", "d", "e"]):
+        assert not learner.is_group("physics", 0)
+        learner.learn_one(record(number, end_time=NOW, user=user, requested_time=600).job)
+    time_class = learner.class_of(record(0, requested_time=600).job.request)
+    assert learner.is_group("physics", time_class)
+    later = NOW + 200 * DAY_S
+    if by == "a job":
+        learner.learn_one(record(9, end_time=later, user="a", requested_time=600).job)
+    else:
+        learner.refresh(later)
+    assert learner.is_group("physics", time_class) is still_a_group
+    for number, user in enumerate(["f", "g", "h", "i"]):
+        learner.learn_one(record(number, end_time=later + 1, user=user, requested_time=600).job)
+    assert learner.is_group("physics", time_class) is (still_a_group or by == "a job")
