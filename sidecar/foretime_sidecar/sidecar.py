@@ -255,6 +255,10 @@ class Sidecar:
             if now - cursor.end_time > CATCH_UP_S:
                 until = cursor.end_time + CATCH_UP_S
             records, after = self.client.finished_since(cursor, until)
+            # An end that lies ahead (a clock that was wrong) must neither take the cursor past
+            # others nor age out what was learned: it is read again until its time has come.
+            records = [record for record in records if record.job.end_time <= now]
+            after = Cursor(min(after.end_time, now))
             if records or after != cursor:
                 learned += self._store_and_learn(records, after)
             if until is None:

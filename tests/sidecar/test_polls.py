@@ -73,6 +73,30 @@ def test_what_accounting_learns_of_late_is_not_missed(
     assert sidecar.poll(NOW + 2 * MINUTE).learned == 0
 
 
+def test_an_end_that_lies_ahead_skips_no_other(
+    start: Start, scheduler: Any, record: Record, tmp_path: Path
+) -> None:
+    scheduler.overlap_s = 0
+    sidecar = start()
+    scheduler.finished = [*_ended(record, 100), record(7, end_time=NOW + 5 * DAY_S, user="bob")]
+    assert sidecar.poll(NOW).learned == 3
+    assert sidecar.store.cursor() == Cursor(NOW)
+    assert {row.name for row in read_table(tmp_path / "table").rows} == {"alice", "physics"}
+    scheduler.finished += [record(8, end_time=NOW + 50)]
+    assert sidecar.poll(NOW + MINUTE).learned == 1
+    assert sidecar.poll(NOW + 5 * DAY_S).learned == 1, "its time has come"
+
+
+def test_a_cursor_ahead_of_the_clock_comes_back(
+    start: Start, scheduler: Any, record: Record
+) -> None:
+    sidecar = start()
+    sidecar.store.add_finished([], Cursor(NOW + 100 * DAY_S))
+    scheduler.finished = _ended(record, 100)
+    sidecar.poll(NOW)
+    assert sidecar.store.cursor() == Cursor(NOW)
+
+
 def test_old_jobs_are_deleted_once_a_day_and_not_read_again(
     start: Start, scheduler: Any, record: Record
 ) -> None:
