@@ -289,7 +289,10 @@ class Sidecar:
     def _write(
         self, now: int, mode: Mode, reason: str, reservations: tuple[Reservation, ...]
     ) -> int | None:
-        """Write a table unless the one in place says the same and will last."""
+        """Write a table unless the one in place says the same and will last.
+
+        Only the thread that polls calls it, so nothing is learned between its two locks.
+        """
         table_settings = self.settings.table
         with self.lock:
             changed = self.learner.refresh(now)
@@ -312,7 +315,9 @@ class Sidecar:
                 time_min_given=self._time_min_given,
             )
             table = self.learner.table(generation, now, valid_until, mode, reservations)
-            write_table(path, table)
+        # It can't change any more, and a slow disk must keep no question waiting.
+        write_table(path, table)
+        with self.lock:
             self.store.mark_published(generation)
             self.learner.published()
         if reason and reason != self.progress.mode_reason:

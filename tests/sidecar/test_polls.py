@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord, Reservation
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.sidecar import DAY_S, Sidecar
 from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mode, read_table
+from foretime_sidecar.table import Mode, Table, read_table, write_table
 
 Record = Callable[..., FinishedRecord]
 Start = Callable[..., Sidecar]
@@ -209,3 +210,25 @@ def test_a_restart_learns_the_same_table(
     table = read_table(tmp_path / "table")
     assert (table.generation, table.rows) == (2, rows)
     assert again.store.cursor() == Cursor(scheduler.asked[-1][0].end_time)
+
+
+def test_questions_need_not_wait_for_the_disk(
+    start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sidecar = start()
+    free = []
+
+    def write(path: Path, table: Table) -> None:
+        def ask() -> None:
+            free.append(sidecar.lock.acquire(blocking=False))
+            sidecar.lock.release()
+
+        asker = threading.Thread(target=ask)
+        asker.start()
+        asker.join()
+        write_table(path, table)
+
+    monkeypatch.setattr("foretime_sidecar.sidecar.write_table", write)
+    assert sidecar.poll(NOW).generation == 1
+    assert free == [True]
+    assert read_table(tmp_path / "table").generation == 1
