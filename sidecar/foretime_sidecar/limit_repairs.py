@@ -57,14 +57,19 @@ def endangered_by_time_min(
     first_start = min((r.start_time for r in reservations if r.start_time > now), default=None)
     return [
         JobChange(job.request.job_id, time_min=0)
-        for job in planned_short(jobs)
+        for job in _planned_short(jobs)
         if job.deadline
         or job.heterogeneous
         or (first_start is not None and latest_end + job.request.requested_time > first_start)
     ]
 
 
-def planned_short(jobs: Sequence[QueuedJob]) -> list[QueuedJob]:
+def without_time_min(jobs: Sequence[QueuedJob]) -> list[JobChange]:
+    """Take time_min from every pending job that is planned short."""
+    return [JobChange(job.request.job_id, time_min=0) for job in _planned_short(jobs)]
+
+
+def _planned_short(jobs: Sequence[QueuedJob]) -> list[QueuedJob]:
     """Give the pending jobs with a time_min below their limit."""
     return [
         job

@@ -24,7 +24,11 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.forecast import Snapshot
 from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
-from foretime_sidecar.limit_repairs import endangered_by_time_min, planned_short, unrestored_limits
+from foretime_sidecar.limit_repairs import (
+    endangered_by_time_min,
+    unrestored_limits,
+    without_time_min,
+)
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Mechanism, Mode, read_table, write_table
@@ -195,10 +199,10 @@ class Sidecar:
         if self.snapshot is not None and self.snapshot.soft_limit != soft_limit:
             self._next_publication = now
         self.snapshot = Snapshot(now, self.client.queue(), soft_limit)
-        self._repair_limits(self.snapshot.queue.jobs, now)
+        self._repair_limits(self.snapshot.queue.jobs, soft_limit, now)
         return self.snapshot
 
-    def _repair_limits(self, jobs: Sequence[QueuedJob], now: int) -> None:
+    def _repair_limits(self, jobs: Sequence[QueuedJob], soft_limit: bool, now: int) -> None:
         """Change the limits at which jobs would be ended too early."""
         unrestored = unrestored_limits(jobs)
         if unrestored:
@@ -208,18 +212,25 @@ class Sidecar:
                 len(unrestored),
                 _names(unrestored),
             )
-        endangered = []
+        endangered: list[JobChange] = []
         if self._time_min_given and self.settings.hook.mechanism == "slurm-soft-limit":
-            endangered = endangered_by_time_min(
-                jobs, self.client.reservations(), now, self.settings.scheduler.poll_interval_s
-            )
-        if endangered:
-            logger.info(
-                "time_min cleared from %d pending jobs with a deadline, of several parts, or "
-                "before a reservation: %s",
-                len(endangered),
-                _names(endangered),
-            )
+            if soft_limit:
+                why = "with a deadline, of several parts, or before a reservation"
+                endangered = endangered_by_time_min(
+                    jobs, self.client.reservations(), now, self.settings.scheduler.poll_interval_s
+                )
+            else:
+                # At once: the next poll may fail at the accounting or the disk, and until the
+                # table says otherwise the hook gives more.
+                why = "as it is no soft limit any more"
+                endangered = without_time_min(jobs)
+            if endangered:
+                logger.warning(
+                    "time_min cleared from %d pending jobs %s: %s",
+                    len(endangered),
+                    why,
+                    _names(endangered),
+                )
         changes = unrestored + endangered
         if changes:
             self.client.update(changes)
@@ -236,12 +247,12 @@ class Sidecar:
         it from the hook's: such a job keeps its whole limit, and only starts later than it might
         have.
         """
-        short = planned_short(self.client.queue().jobs)
-        if short:
+        changes = without_time_min(self.client.queue().jobs)
+        if changes:
             logger.warning(
-                "the hook gives no time_min any more: cleared from %d pending jobs", len(short)
+                "the hook gives no time_min any more: cleared from %d pending jobs", len(changes)
             )
-            self.client.update([JobChange(job.request.job_id, time_min=0) for job in short])
+            self.client.update(changes)
         with self.lock:
             self.store.time_min_cleared()
         self._time_min_given = False

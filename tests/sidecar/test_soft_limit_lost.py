@@ -26,7 +26,7 @@ class Cluster:
     def __init__(self, folder: Path, mode: str = "enforce") -> None:
         policy = Policy(correction=Correction.SLURM)
         self.slurm = MockSlurm(SlurmSetup(8), policy, None, START)
-        self.soft_limit, self.refuses = True, False
+        self.soft_limit, self.refuses, self.no_accounting = True, False, False
         self.folder = folder
         self.store = Store(folder / "store.sqlite")
         self.sidecar = self.begin(mode)
@@ -48,6 +48,8 @@ class Cluster:
     def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
         if stdin is not None and self.refuses:
             raise SchedulerError("scontrol failed")
+        if argv[0] == "sacct" and self.no_accounting:
+            raise SchedulerError("sacct failed; check slurmdbd")
         reply = self.slurm.run(argv, stdin)
         if isinstance(reply, str) and not self.soft_limit:
             return reply.replace(",time_min_as_soft_limit", "")
@@ -56,8 +58,10 @@ class Cluster:
     def poll(self) -> None:
         self.now += 1
         self.slurm.advance(self.now)
-        self.sidecar.look(self.now)
-        self.sidecar.poll(self.now)
+        try:
+            self.sidecar.look(self.now)
+        finally:  # as the daemon does it
+            self.sidecar.poll(self.now)
 
     def time_min(self, state: QueueState) -> list[Any]:
         jobs = SlurmCommands(self.slurm.run).queue().jobs
@@ -99,6 +103,21 @@ def test_also_if_it_was_lost_while_the_daemon_was_down(tmp_path: Path) -> None:
     cluster.sidecar = cluster.begin("observe")
     cluster.poll()
     assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
+
+
+def test_it_waits_neither_for_the_accounting_nor_for_the_disk(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.poll()
+    cluster.soft_limit, cluster.no_accounting = False, True
+    with pytest.raises(SchedulerError, match="slurmdbd"):
+        cluster.poll()
+    assert cluster.mode() is Mode.ENFORCE, "no new table yet"
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
+    cluster.slurm.submit(Submission("bob", "p", None, 8, 3600, 3000, time_min=600))
+    cluster.no_accounting = False
+    cluster.poll()
+    assert cluster.mode() is Mode.OBSERVE
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600, None]
 
 
 def test_to_observe_after_enforcing_clears_once(tmp_path: Path) -> None:
