@@ -227,14 +227,17 @@ class HookSettings(_Section):
 
     mode: Literal["observe", "enforce"] = Field(
         default="observe",
-        description="observe changes no job, the hook only logs; enforce is a deliberate act.",
+        description=(
+            "observe: the hook changes no job and only logs; enforce is a deliberate act. "
+            "Back at observe, waiting jobs lose their time_min once."
+        ),
     )
     mechanism: Literal["slurm-soft-limit", "rewrite-limit"] = Field(
         default="slurm-soft-limit",
         description=(
             "slurm-soft-limit needs Slurm 23.11 or newer with "
             "SchedulerParameters=time_min_as_soft_limit; rewrite-limit is for older "
-            "Slurm with Foretime's prolog_slurmctld."
+            "Slurm and needs PrologSlurmctld to be Foretime's prolog_slurmctld."
         ),
     )
     user_time_min: Literal["raise", "keep", "clear"] = Field(
