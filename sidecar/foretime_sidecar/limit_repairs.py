@@ -1,4 +1,4 @@
-"""Limits that the sidecar itself must change, so that no job is killed or cut at its t_sched.
+"""Limits that the sidecar itself must change, so that no job is harmed by its t_sched.
 
 Pure: from the queue to the changes; `foretime_sidecar.sidecar` makes them at each look.
 """
@@ -17,7 +17,7 @@ from foretime_sidecar.clients.client import (
 
 MINUTE = 60
 
-# What the hook noted with rewrite-limit, a word of AdminComment by itself; the last is the hook's
+# What the hook noted with rewrite-limit, a word of AdminComment by itself; the first is the hook's
 # (plugin/TABLE.md, "What rewrite-limit writes").
 _NOTE = re.compile(r"(?<!\S)foretime:treq=(\d{1,8}),tsched=(\d{1,8})(?!\S)", re.ASCII)
 
@@ -30,10 +30,10 @@ def unrestored_limits(jobs: Sequence[QueuedJob]) -> list[JobChange]:
     """
     changes = []
     for job in jobs:
-        notes = _NOTE.findall(job.admin_comment)
-        if job.state is not QueueState.RUNNING or not notes:
+        note = _NOTE.search(job.admin_comment)
+        if job.state is not QueueState.RUNNING or note is None:
             continue
-        requested_min, scheduled_min = map(int, notes[-1])
+        requested_min, scheduled_min = map(int, note.groups())
         if scheduled_min < requested_min and job.request.requested_time == scheduled_min * MINUTE:
             changes.append(JobChange(job.request.job_id, time_limit=requested_min * MINUTE))
     return changes
@@ -45,22 +45,22 @@ def endangered_by_time_min(
     now: int,
     poll_interval_s: int,
 ) -> list[JobChange]:
-    """Take time_min from pending jobs that Slurm would end early by it, soft limit or not.
+    """Take time_min from pending jobs that must not be planned with less than their limit.
 
-    Slurm cuts the limit of a starting job down towards time_min before a reservation and a
-    deadline, and plans the parts of a heterogeneous job together. The hook leaves such jobs alone,
-    but a reservation may be made, or a deadline given, after the job was submitted. Any
-    reservation ahead counts for any job, as its nodes may belong to every slurm_partition; two
-    polls of margin are for a job that starts just before the next look.
+    Slurm starts a job with a time_min before a reservation or a deadline that its limit reaches
+    past, and it runs on into it (SCHEDULERS: V3, V6). The hook leaves such jobs alone, and the
+    parts of a heterogeneous job, but a reservation may be made, or a deadline given, after the job
+    was submitted. Any reservation ahead counts for any job, as its nodes may belong to every
+    slurm_partition; two polls of margin are for a job that starts just before the next look.
     """
-    latest_end = now + 2 * poll_interval_s
+    latest_start = now + 2 * poll_interval_s
     first_start = min((r.start_time for r in reservations if r.start_time > now), default=None)
     return [
         JobChange(job.request.job_id, time_min=0)
         for job in _planned_short(jobs)
         if job.deadline
         or job.heterogeneous
-        or (first_start is not None and latest_end + job.request.requested_time > first_start)
+        or (first_start is not None and latest_start + job.request.requested_time > first_start)
     ]
 
 

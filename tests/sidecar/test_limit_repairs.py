@@ -96,8 +96,8 @@ def test_a_look_saves_jobs_from_a_failed_prolog(
     ("comment", "limit_min", "state", "expected_min"),
     [
         ("foretime:treq=60,tsched=30", 30, QueueState.RUNNING, 60),
-        ("site note foretime:treq=60,tsched=30", 30, QueueState.RUNNING, 60),
-        ("foretime:treq=9,tsched=30 foretime:treq=60,tsched=30", 30, QueueState.RUNNING, 60),
+        ("site foretime:treq=60,tsched=30", 30, QueueState.RUNNING, 60),
+        ("foretime:treq=60,tsched=30 foretime:treq=99,tsched=30", 30, QueueState.RUNNING, 60),
         ("foretime:treq=60,tsched=30", 45, QueueState.RUNNING, None),
         ("foretime:treq=60,tsched=30", 60, QueueState.RUNNING, None),
         ("foretime:treq=60,tsched=30", 30, QueueState.PENDING, None),
@@ -187,7 +187,7 @@ JOBS = [
         (HOUR + 120, ["2", "3"]),
     ],
 )
-def test_jobs_that_slurm_would_cut_short_lose_time_min(
+def test_jobs_that_would_run_into_something_lose_time_min(
     starts_in_s: int | None, cleared: list[str], tmp_path: Path
 ) -> None:
     client = Soft(JOBS)
