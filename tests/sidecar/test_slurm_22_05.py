@@ -113,7 +113,7 @@ def test_the_printed_settings_are_the_defaults() -> None:
         ("[scheduler]\npoll_intervl_s = 3", "f:2: .*did you mean 'scheduler.poll_interval_s'"),
         ('[store]\nretention_days = "x"', "f:2: store.retention_days = 'x'"),
         ('mode = "observe"', "did you mean 'hook.mode'"),
-        ("[accuracy]\nwindow_s = 9\nhalf_life_s = 99999", "f:1: .*ages by one"),
+        ("[accuracy]\nwindow_s = 9\nhalf_life_s = 99999", "f:2: .*ages by one"),
     ],
 )
 def test_wrong_settings_are_named(text: str, said: str) -> None:
