@@ -252,7 +252,8 @@ class HookSettings(_Section):
         default=[],
         description=(
             "Accounts whose jobs are left alone; name those limited by GrpTRESMins, "
-            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins."
+            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins, and with rewrite-limit by "
+            "MaxWall."
         ),
     )
     leave_slurm_partitions: Names = Field(
