@@ -15,7 +15,7 @@ from foretime_sim.metrics import METRICS
 
 FORMATS = (".png", ".svg")
 _TICKS_S = {
-    1: "1 s",
+    1: "≤ 1 s",
     60: "1 min",
     600: "10 min",
     3_600: "1 h",
@@ -49,6 +49,7 @@ def plot_waits(comparison: Comparison, title: str = "") -> Figure:
     ticks = [s for s in _TICKS_S if s <= longest * 2]
     axes.set_xticks(ticks, [_TICKS_S[s] for s in ticks])
     axes.minorticks_off()
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     axes.set_xlabel("wait")
     axes.set_ylabel("share of jobs that wait longer")
     axes.set_title(title)
