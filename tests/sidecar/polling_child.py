@@ -1,13 +1,11 @@
 """A sidecar that polls without pause, until it is killed; told apart from tests by its name.
 
-Usage: polling_child.py FOLDER. For each line on its input it forks a sidecar on the store and the
-table in FOLDER, which prints ``polled NOW GENERATION`` after each poll that went through; when it
-has died, ``dead STATUS`` is printed.
+Usage: polling_child.py FOLDER. It keeps its store and its table in FOLDER, prints ``ready`` before
+it begins, and ``polled NOW GENERATION`` after each poll that went through.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,15 +82,6 @@ def _poll(folder: Path) -> None:
         print(f"polled {accounting.now} {result.generation or 0}", flush=True)
 
 
-def _serve() -> None:
-    for _ in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            _poll(Path(sys.argv[1]))
-        print(f"pid {child}", flush=True)
-        _, status = os.waitpid(child, 0)
-        print(f"dead {status}", flush=True)
-
-
 if __name__ == "__main__":
-    _serve()
+    print("ready", flush=True)
+    _poll(Path(sys.argv[1]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -15,31 +14,28 @@ from foretime_sidecar.settings import AccuracySection, Settings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Table, read_table, table_bytes
 
-KILLS = 40
+KILLS = 25
 FIRST_END, STEP_S = 1_000_000, 10
 
 
-def _a_life(child: subprocess.Popen[str], table: Path, moment_s: float) -> tuple[int, int]:
+def _a_life(folder: Path, moment_s: float) -> tuple[int, int]:
     """Start a sidecar and kill it; the last time and generation that it said it had polled.
 
     The table is read the whole time: `read_table` raises if it is ever anything but whole.
     """
-    assert child.stdin is not None
-    assert child.stdout is not None
-    child.stdin.write("\n")
-    child.stdin.flush()
-    lines = [child.stdout.readline()]
-    # The sidecar's own lines may come before the one with its pid.
-    while not lines[-1].startswith("pid"):
-        lines.append(child.stdout.readline())
-    kill_at = time.monotonic() + moment_s
-    while time.monotonic() < kill_at:
-        if table.exists():
-            read_table(table)
-    os.kill(int(lines[-1].split()[1]), signal.SIGKILL)
-    while not lines[-1].startswith("dead"):
-        lines.append(child.stdout.readline())
-    assert int(lines[-1].split()[1]) == signal.SIGKILL, lines
+    program, table = Path(__file__).with_name("polling_child.py"), folder / "table"
+    with subprocess.Popen(
+        [sys.executable, str(program), str(folder)], stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        kill_at = time.monotonic() + moment_s
+        while time.monotonic() < kill_at:
+            if table.exists():
+                read_table(table)
+        child.kill()
+        lines = child.stdout.read().splitlines()
+    assert child.returncode == -signal.SIGKILL, lines
     polled = [line.split() for line in lines if line.startswith("polled")]
     return (int(polled[-1][1]), int(polled[-1][2])) if polled else (0, 0)
 
@@ -59,42 +55,33 @@ def _relearned(store: Store, table: Table) -> bytes:
 
 
 def test_killed_at_random_moments(tmp_path: Path) -> None:
-    program = Path(__file__).with_name("polling_child.py")
     randomly = random.Random(7)
     acknowledged, generation, deaths_after_polls = FIRST_END, 0, 0
-    with subprocess.Popen(
-        [sys.executable, str(program), str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
-        for _ in range(KILLS):
-            moment_s = randomly.choice([0.01, 0.1, 0.3]) * randomly.random()
-            polled_at, published = _a_life(child, tmp_path / "table", moment_s)
-            deaths_after_polls += polled_at > 0
-            acknowledged = max(acknowledged, polled_at)
-            assert not published or published > generation, "a generation was used twice"
-            generation = max(generation, published)
+    for _ in range(KILLS):
+        moment_s = randomly.choice([0.01, 0.1, 0.3]) * randomly.random()
+        polled_at, published = _a_life(tmp_path, moment_s)
+        deaths_after_polls += polled_at > 0
+        acknowledged = max(acknowledged, polled_at)
+        assert not published or published > generation, "a generation was used twice"
+        generation = max(generation, published)
 
-            store = Store(tmp_path / "store")
-            numbers = [int(job.request.job_id) for job in store.finished_jobs()]
-            assert numbers == list(range(len(numbers))), "a job is missing, or there twice"
-            if acknowledged > FIRST_END:
-                assert len(numbers) > (acknowledged - FIRST_END) // STEP_S
-            assert all(
-                store.decision(job.request.job_id, job.request.submit_time)
-                for job in store.finished_jobs()
-            )
-            begun = store.latest_generation()
-            assert (begun.generation if begun else 0) >= generation
-            if (tmp_path / "table").exists():
-                table = read_table(tmp_path / "table")
-                assert begun is not None
-                assert generation <= table.generation <= begun.generation
-                generation = table.generation
-            store.close()
-        assert child.stdin is not None
-        child.stdin.close()
+        store = Store(tmp_path / "store")
+        numbers = [int(job.request.job_id) for job in store.finished_jobs()]
+        assert numbers == list(range(len(numbers))), "a job is missing, or there twice"
+        if acknowledged > FIRST_END:
+            assert len(numbers) > (acknowledged - FIRST_END) // STEP_S
+        assert all(
+            store.decision(job.request.job_id, job.request.submit_time)
+            for job in store.finished_jobs()
+        )
+        begun = store.latest_generation()
+        assert (begun.generation if begun else 0) >= generation
+        if (tmp_path / "table").exists():
+            table = read_table(tmp_path / "table")
+            assert begun is not None
+            assert generation <= table.generation <= begun.generation
+            generation = table.generation
+        store.close()
     assert deaths_after_polls > KILLS // 4, "hardly any sidecar lived long enough"
 
     # After all these lives the table is what one undisturbed sidecar would have written.
