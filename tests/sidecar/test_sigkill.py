@@ -14,7 +14,7 @@ from foretime_sidecar.settings import AccuracySection, Settings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Table, read_table, table_bytes
 
-KILLS = 25
+KILLS = 40
 FIRST_END, STEP_S = 1_000_000, 10
 
 
