@@ -10,7 +10,7 @@ namespace foretime {
 
 void Planning::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
   const bool gained = gained_from_ < gained_until_;
-  bool anew = broken_ || gained || queue.sorted != nullptr || next_start_ < now;
+  bool anew = broken_ || gained || queue.sorted != nullptr || stuck_;
   const std::vector<JobIndex> arrivals = anew ? std::vector<JobIndex>{} : arrivals_in_order(queue);
   if (!arrivals.empty() && any_planned_) {
     anew = queue.queue.entry(arrivals.front(), job(arrivals.front())) < last_;
@@ -28,6 +28,7 @@ void Planning::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
   Processors free = really_free(now);
   bool blocked = false;
   next_start_ = kNever;
+  stuck_ = false;
   queue.for_each([](const Least&) { return false; },
                  [&](const Pending& entry) {
                    const Seconds start = planned_start(entry.job);
@@ -37,7 +38,8 @@ void Planning::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
                                          blocked ? StartedBy::kBackfilled : StartedBy::kHead);
                    } else {
                      blocked = true;
-                     next_start_ = std::min(next_start_, start);
+                     if (start > now) next_start_ = std::min(next_start_, start);
+                     if (start <= now) stuck_ = true;
                    }
                    return true;
                  });

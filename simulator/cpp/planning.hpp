@@ -20,6 +20,7 @@ class Planning final : public Planner {
   Pending last_;            // nobody who is planned comes later in the queue
   bool any_planned_ = false;
   Seconds next_start_ = kNever;  // earliest planned start after the last pass
+  bool stuck_ = false;           // somebody was planned for the last pass, but could not start
 };
 
 }  // namespace foretime
