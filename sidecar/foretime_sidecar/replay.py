@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob
+from foretime_estimators.jobs import Ending
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.comparison import PairedRun
 from foretime_sim.engine import simulate
+from foretime_sim.finished_history import finished_before
 from foretime_sim.mock_slurm import Mechanism, MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Correction, Policy, Roles
 from foretime_sim.replay_result import HookStatistics
@@ -249,7 +250,8 @@ class Replay:
             client = SlurmCommands(slurm.run, settings.scheduler.overlap_s)
             sidecar = Sidecar(settings, client, store)
             if self.history is not None:
-                store.add_finished(_history_records(self.history, clock, begin), Cursor(begin - 1))
+                records = _history_records(self.history, workload, clock)
+                store.add_finished(records, Cursor(begin - 1))
             sidecar.start(begin)
             sidecar.poll(begin)
             self._drive(workload, clock, slurm, sidecar)
@@ -356,46 +358,27 @@ def _names(workload: Workload, column: str) -> list[str | None]:
     return [names[code] for code in labels.codes.tolist()]
 
 
-def _history_records(history: Workload, clock: int, begin: int) -> list[FinishedRecord]:
+def _history_records(history: Workload, workload: Workload, clock: int) -> list[FinishedRecord]:
     """Give a history's jobs as the accounting would have recorded them, by end.
-
-    Jobs that ended after ``begin`` are left out: nothing is learned from the future.
 
     Parameters
     ----------
     clock
-        Epoch seconds of the replayed log's time zero; the history's too if it does not say when
-        it was.
-    begin
-        Epoch seconds of the replayed log's first submission.
+        Epoch seconds of the workload's time zero.
 
     Raises
     ------
     InputError
-        If no job had ended by then.
+        If no job had ended when the workload begins.
     """
-    waits = history.logged_wait
-    wait = np.zeros(len(history), dtype=np.int64) if waits is None else waits.filled(0)
-    own_clock = history.unix_start_time or clock
-    start_time = history.submit_time + wait + own_clock
-    end_time = start_time + history.actual_runtime
-    past = np.flatnonzero(end_time <= begin)
-    if not len(past):
-        raise InputError(
-            f"history {history.name}: none of its jobs had ended when the replayed log begins; "
-            "give a log from before"
-        )
     records = []
-    for job in past[np.argsort(end_time[past], kind="stable")].tolist():
-        request = history.job_request(job)
-        submitted = own_clock + request.submit_time
-        ending = history.ending(job) or Ending.COMPLETED
-        finished = FinishedJob(
-            replace(request, job_id=f"history-{job}", submit_time=submitted),
-            int(start_time[job]),
-            int(end_time[job]),
-            int(history.actual_runtime[job]),
-            ending,
+    for job in finished_before(history, workload):
+        submitted = job.request.submit_time + clock
+        finished = replace(
+            job,
+            request=replace(job.request, submit_time=submitted),
+            start_time=None if job.start_time is None else job.start_time + clock,
+            end_time=job.end_time + clock,
         )
-        records.append(FinishedRecord(finished, submitted, ending.value))
+        records.append(FinishedRecord(finished, submitted, job.ending.value))
     return records

@@ -22,6 +22,7 @@ from foretime_sim import lublin2003
 from foretime_sim.advance_reservations import check_reservations, read_reservations
 from foretime_sim.comparison import Comparison, compare
 from foretime_sim.filters import Filters, workload_of_log
+from foretime_sim.finished_history import placed_before
 from foretime_sim.job_classes import CLASS_METRICS
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.log_files import read_log
@@ -278,7 +279,7 @@ def replay(
         )
     elif history is not None:
         past, text = workload_of(history)
-        past = _placed_before(past, workload)
+        past = placed_before(past, workload)
         notes = (*notes, f"history: {text}")
     if learn is Learn.HISTORY_ONLY and past is None:
         raise InputError("--learn history-only needs a history: give --history LOG or --split DATE")
@@ -453,20 +454,6 @@ def _split_time(text: str, workload: Workload) -> int:
             f"--split {text!r}: give a date such as 1997-01-31, or days since the log's start"
         ) from error
     return workload.seconds_at(date)
-
-
-def _placed_before(history: Workload, workload: Workload) -> Workload:
-    """Let a history end where the workload begins, if one of them does not say when it was."""
-    if history.unix_start_time is not None and workload.unix_start_time is not None:
-        return history
-    waits = history.logged_wait
-    wait = 0 if waits is None else waits.filled(0)
-    end_time = int((history.submit_time + wait + history.actual_runtime).max())
-    return replace(
-        history,
-        unix_start_time=workload.unix_start_time,
-        submit_time=history.submit_time + int(workload.submit_time[0]) - end_time,
-    )
 
 
 @contextmanager
