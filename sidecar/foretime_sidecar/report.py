@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from foretime_sim.comparison import Comparison, MetricComparison
+from foretime_sim.comparison import Comparison
+from foretime_sim.gains import MetricComparison
 from foretime_sim.job_classes import ALL, LENGTHS, SIZES
 from foretime_sim.metrics import METRICS, Metric
 from foretime_sim.replay_result import ReplayResult

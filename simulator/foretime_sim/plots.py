@@ -9,9 +9,10 @@ import numpy as np
 from foretime_estimators.errors import InputError
 from matplotlib.figure import Figure
 
-from foretime_sim.comparison import WAIT_CURVE_SHARES, Comparison
+from foretime_sim.comparison import Comparison
 from foretime_sim.job_classes import ALL, LENGTHS, SIZES
 from foretime_sim.metrics import METRICS
+from foretime_sim.wait_curve import WAIT_CURVE_SHARES
 
 FORMATS = (".png", ".svg")
 _TICKS_S = {
