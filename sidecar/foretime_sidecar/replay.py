@@ -19,11 +19,13 @@ from foretime_estimators.jobs import Ending
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.comparison import PairedRun
 from foretime_sim.engine import simulate
+from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.finished_history import finished_before
 from foretime_sim.mock_slurm import Mechanism, MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Correction, Policy, Roles
 from foretime_sim.replay_result import HookStatistics
 from foretime_sim.schedule import Schedule
+from foretime_sim.schedule import check as check_schedule
 from foretime_sim.slurm_hook import LuaHook
 from foretime_sim.workload import Int64Array, Workload
 
@@ -155,6 +157,8 @@ class Replay:
         Faults to inject: the mock's slurm.conf; processors are the workload's.
     reservations
         Advance reservations of both runs, on the workload's clock.
+    check
+        Whether the conservation laws are checked on both schedules.
     progress
         Called with the number of jobs submitted so far, about a hundred times.
     """
@@ -170,11 +174,12 @@ class Replay:
     state_dir: Path | None = None
     setup: SlurmSetup | None = None
     reservations: tuple[AdvanceReservation, ...] = ()
+    check: bool = False
     progress: Callable[[int], None] | None = None
 
     def __call__(self, workload: Workload, repeat: int) -> PairedRun:
         """Run a workload without and with Foretime."""
-        plain = simulate(workload, self.policy, reservations=self.reservations)
+        plain = simulate(workload, self.policy, reservations=self.reservations, check=self.check)
         baseline = ReplaySchedule.of(workload, plain, workload.requested_time)
         if self.scheme in TABLE_SCHEMES:
             adjusted, statistics = self._through_the_hook(workload, repeat)
@@ -183,16 +188,16 @@ class Replay:
         return PairedRun(baseline, adjusted, statistics)
 
     def _by_oracle(self, workload: Workload) -> tuple[ReplaySchedule, AdjustedStatistics]:
-        share = oracle_share(self.scheme)
-        requested = workload.requested_time
-        actual = np.minimum(workload.actual_runtime, requested)
-        scheduled = np.maximum(
-            np.ceil(share * actual + (1 - share) * requested).astype(np.int64), 1
+        estimated = simulate_with_estimator(
+            workload,
+            self.policy,
+            estimator_of(self.scheme, workload),
+            reservations=self.reservations,
+            check=self.check,
         )
-        schedule = simulate(workload, self.policy, scheduled, reservations=self.reservations)
-        judged = ReplaySchedule.of(workload, schedule, scheduled)
-        wait = schedule.start_time - workload.submit_time
-        return judged, AdjustedStatistics(None, wait, schedule.guard_activations)
+        judged = ReplaySchedule.of(workload, estimated.schedule, estimated.scheduled_time)
+        wait = estimated.start_time - workload.submit_time
+        return judged, AdjustedStatistics(None, wait, estimated.guard_activations)
 
     def _through_the_hook(
         self, workload: Workload, repeat: int
@@ -262,6 +267,8 @@ class Replay:
         schedule = replace(
             schedule, start_time=schedule.start_time - clock, end_time=schedule.end_time - clock
         )
+        if self.check:
+            check_schedule(workload, schedule, workload.requested_time, self.reservations)
         scheduled = slurm.scheduled_times()
         judged = ReplaySchedule.of(workload, schedule, scheduled)
         statistics = HookStatistics(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from foretime_estimators.errors import InputError
 
-from foretime_sim.gains import MetricComparison, compare_metric
+from foretime_sim.gains import MetricComparison, compare_metric, resampled_gains
 from foretime_sim.intervals import Weeks
 from foretime_sim.job_classes import CLASS_METRICS, JobClasses, scores_by_class
 from foretime_sim.metrics import (
@@ -200,28 +200,13 @@ def score_pair(
     adjusted = job_metrics(workload, pair.adjusted, settings)
     old = {name: values[scored] for name, values in baseline.items()}
     new = {name: values[scored] for name, values in adjusted.items()}
-    requested, processors = workload.requested_time[scored], workload.processors[scored]
+    requested = workload.requested_time[scored]
     old_starved = starved(old["wait"], requested, settings)
     new_starved = starved(new["wait"], requested, settings)
     added = new["wait"] - old["wait"]
     resampled = {}
     if weeks is not None:
-        resampled = weeks.resampled_gains(
-            workload.submit_time[scored],
-            old,
-            new,
-            {
-                "bounded_slowdown_weighted_mean": (
-                    processors * old["bounded_slowdown"],
-                    processors * new["bounded_slowdown"],
-                ),
-                "turnaround_time_weighted_mean_s": (
-                    processors * old["turnaround_time"],
-                    processors * new["turnaround_time"],
-                ),
-                "starved_jobs": (old_starved, new_starved),
-            },
-        )
+        resampled = resampled_gains(weeks, workload.take(scored), old, new, settings)
     return RepeatScores(
         baseline=score(workload, pair.baseline, settings, span),
         adjusted=score(workload, pair.adjusted, settings, span),

@@ -6,7 +6,7 @@ is planned with what its estimator says at its submission, knowing all that had 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.registry import parse_estimator
 from foretime_estimators.requested import Requested
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, simulate
 from foretime_sim.finished_history import finished_before
 from foretime_sim.policy import Policy
@@ -71,6 +72,11 @@ class EstimatedSchedule:
         return self.schedule.corrections
 
     @property
+    def first_planned_start(self) -> Int64Array | None:
+        """When each job was first planned to start, seconds; see `Schedule`."""
+        return self.schedule.first_planned_start
+
+    @property
     def counters(self) -> Counters:
         """What the run did."""
         return self.schedule.counters
@@ -91,6 +97,7 @@ def simulate_with_estimator(
     *,
     learn: bool = True,
     history: Workload | None = None,
+    reservations: Sequence[AdvanceReservation] = (),
     check: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> EstimatedSchedule:
@@ -115,6 +122,8 @@ def simulate_with_estimator(
     history
         Jobs learned before the first submission: those that had ended by then, at their logged
         ends. ``None`` for none.
+    reservations
+        Processors claimed from outside (see `foretime_sim.engine.simulate`).
     check
         Check the conservation laws on the result (`foretime_sim.schedule.check`).
     progress
@@ -133,28 +142,31 @@ def simulate_with_estimator(
             estimator.learn_one(job)
     if isinstance(estimator, Requested):
         scheduled = workload.requested_time.astype(np.int64)
-        return EstimatedSchedule(simulate(workload, policy, check=check), scheduled)
+        schedule = simulate(workload, policy, reservations=reservations, check=check)
+        return EstimatedSchedule(schedule, scheduled)
     requests = job_requests(workload)
     if not learn or isinstance(estimator, Memoryless):
         predicted = [estimator.predict_one(request, request.submit_time) for request in requests]
         scheduled = np.array(predicted, dtype=np.int64)
-        return EstimatedSchedule(simulate(workload, policy, scheduled, check=check), scheduled)
-    estimated = _learning_run(workload, requests, policy, estimator, progress)
+        schedule = simulate(workload, policy, scheduled, reservations=reservations, check=check)
+        return EstimatedSchedule(schedule, scheduled)
+    now = requests[0].submit_time if requests else 0
+    engine = Engine(workload.machine_processors, policy, now, reservations)
+    estimated = _learning_run(engine, workload, requests, estimator, progress)
     if check:
-        check_schedule(workload, estimated.schedule, workload.requested_time)
+        check_schedule(workload, estimated.schedule, workload.requested_time, reservations)
     return estimated
 
 
 def _learning_run(
+    engine: Engine,
     workload: Workload,
     requests: list[JobRequest],
-    policy: Policy,
     estimator: RuntimeEstimator,
     progress: Callable[[int], None] | None,
 ) -> EstimatedSchedule:
     """Drive the engine from submission to submission, learning what finished in between."""
-    now = requests[0].submit_time if requests else 0
-    engine = Engine(workload.machine_processors, policy, now)
+    now = engine.now
     actual_runtimes = workload.actual_runtime.tolist()
     endings = _endings(workload)
     predicted: list[int] = []

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foretime_sim.intervals import Interval, percentile_interval, t_interval
-from foretime_sim.metrics import Direction, Float64Array, Metric
+from foretime_sim.intervals import Interval, Weeks, percentile_interval, t_interval
+from foretime_sim.metrics import Direction, Float64Array, Metric, ScoreSettings, starved
 from foretime_sim.repeats import FEWEST_REPEATS
+from foretime_sim.workload import Int64Array, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,48 @@ def compare_metric(
             resampled = np.mean([gains_of[metric.key] for gains_of in resampled_gains], axis=0)
             interval = percentile_interval(resampled, level)
     return MetricComparison(metric, mean(baseline), mean(adjusted), gain, interval)
+
+
+def resampled_gains(
+    weeks: Weeks,
+    workload: Workload,
+    baseline: Mapping[str, Int64Array | Float64Array],
+    adjusted: Mapping[str, Int64Array | Float64Array],
+    settings: ScoreSettings,
+) -> dict[str, Float64Array]:
+    """Give the gain of each metric that weeks can tell something of; see `Weeks.resampled_gains`.
+
+    Parameters
+    ----------
+    weeks
+        How they are drawn.
+    workload
+        The scored jobs alone.
+    baseline, adjusted
+        Their `JOB_METRICS` in both runs, shape (jobs,) each.
+    settings
+        What makes a job starved.
+    """
+    requested, processors = workload.requested_time, workload.processors
+    return weeks.resampled_gains(
+        workload.submit_time,
+        baseline,
+        adjusted,
+        {
+            "bounded_slowdown_weighted_mean": (
+                processors * baseline["bounded_slowdown"],
+                processors * adjusted["bounded_slowdown"],
+            ),
+            "turnaround_time_weighted_mean_s": (
+                processors * baseline["turnaround_time"],
+                processors * adjusted["turnaround_time"],
+            ),
+            "starved_jobs": (
+                starved(baseline["wait"], requested, settings),
+                starved(adjusted["wait"], requested, settings),
+            ),
+        },
+    )
 
 
 def relative_gain(
