@@ -117,7 +117,9 @@ def _figure(key: str, value: float | None) -> str:
 def _gains(comparison: PolicyComparison, width: int) -> Table:
     """Tabulate gains over the first policy, with intervals where they fit."""
     intervals = comparison.interval_method != "none" and width >= WIDTH - 20
-    table = _table(f"gain over {comparison.cases[0].name}", *(METRICS[key].title for key in GAINS))
+    table = _table("\ngain", *(COLUMNS[key] for key in GAINS))
+    table.title = f"Gains over {comparison.cases[0].name} (positive is better)"
+    table.title_justify, table.title_style = "left", "bold"
     for place, case in enumerate(comparison.cases[1:], 1):
         cells: list[Text] = []
         for key in GAINS:
