@@ -231,7 +231,7 @@ class _RuntimesOf(Mapping[str, int]):
         return iter(self._all())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._workload)
 
 
 def job_requests(workload: Workload) -> list[JobRequest]:

@@ -138,7 +138,7 @@ def simulate(
     cases = _cases(
         policy,
         [_order(name) for name in _listed(order, "fcfs")],
-        [_backfill(name) for name in _listed(backfill, "easy")],
+        [Backfill.parse(name) for name in _listed(backfill, "easy")],
         _listed(estimator, "requested"),
     )
     check_classes(classes)
@@ -224,14 +224,10 @@ def _listed(given: Sequence[str] | None, default: str) -> list[str]:
 
 
 def _order(name: str) -> Order:
-    order = Order(name)
+    order = Order.parse(name)
     if order is Order.PRIORITY:
         raise InputError("--order priority: a log has no priorities; take another order")
     return order
-
-
-def _backfill(name: str) -> Backfill:
-    return Backfill(name)
 
 
 def _cases(
