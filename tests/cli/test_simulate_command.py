@@ -184,7 +184,7 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--order", "fifo"), "unknown order 'fifo'"),
+        (("--order", "fifo"), "unknown queue order 'fifo'; did you mean 'fcfs'?"),
         (("--order", "fcfs,priority"), "a log has no priorities"),
         (("--backfill", "easyy"), "unknown backfill"),
         (("--estimator", "last-tow"), "did you mean 'last-two'"),
@@ -263,3 +263,14 @@ def test_estimated_schedules_are_scored_like_any(log: Path) -> None:
     schedule = simulate(jobs, Policy(), np.ones(len(jobs), dtype=np.int64))
     scores = score(jobs, EstimatedSchedule(schedule, np.ones(len(jobs), dtype=np.int64)))
     assert scores.outlived_jobs == int((jobs.actual_runtime > 1).sum())
+
+
+def test_every_key_and_column_is_documented(
+    found: Callable[..., dict[str, Any]], repository: Path
+) -> None:
+    page = (repository / "docs" / "outputs.md").read_text()
+    document = found("--classes", "wait_mean_s")
+    policy = document["policies"][0]
+    keys = {*document, *policy, *policy["metrics"]["wait_mean_s"], *policy["classes"][0]}
+    keys |= {*document["workload"], *document["settings"], *CSV_COLUMNS}
+    assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
