@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 from foretime_sim.metrics import METRICS
-from foretime_sim.policy_comparison import PolicyComparison
+from foretime_sim.policy_comparison import PolicyCase, PolicyComparison
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -21,6 +21,8 @@ CSV_COLUMNS = (
     "policy",
     "order",
     "backfill",
+    "depth",
+    "compression",
     "estimator",
     "metric",
     "unit",
@@ -96,14 +98,22 @@ def _policy(comparison: PolicyComparison, case: int) -> dict[str, JsonValue]:
     described = comparison.cases[case]
     return {
         "name": described.name,
-        "order": str(described.policy.order),
-        "backfill": str(described.policy.backfill),
-        "estimator": described.estimator,
+        **_described(described),
         "metrics": {key: _metric(comparison, case, key) for key in METRICS},
         "classes": [dict(value._asdict()) for value in comparison.by_class(case)],
         "guard_activations": sum(run[case].guard_activations for run in comparison.runs)
         / len(comparison.runs),
         "jobs_per_s": comparison.jobs_per_s(case),
+    }
+
+
+def _described(case: PolicyCase) -> dict[str, str | int]:
+    return {
+        "order": str(case.policy.order),
+        "backfill": str(case.policy.backfill),
+        "depth": case.policy.depth,
+        "compression": str(case.policy.compression),
+        "estimator": case.estimator,
     }
 
 
@@ -138,9 +148,7 @@ def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
     return [
         {
             "policy": case.name,
-            "order": str(case.policy.order),
-            "backfill": str(case.policy.backfill),
-            "estimator": case.estimator,
+            **_described(case),
             "metric": key,
             "unit": metric.unit,
             "better": metric.better.value,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from foretime_sim.metrics import METRICS
+from foretime_sim.policy import Backfill
 from foretime_sim.policy_comparison import PolicyComparison
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.figures import format_gain, format_value, gain_text
 from foretime_sidecar.simulate_export import SimulateResult
 
-WIDTH = 120
+WIDTH = 132
 """Columns that the tables take where there is no terminal."""
 
 COLUMNS = {
@@ -41,9 +42,8 @@ def render(result: SimulateResult, *, width: int = WIDTH) -> RenderableType:
         Columns that there are; where they are few, the last figures are left out, and said to be.
     """
     comparison = result.comparison
-    name = max(len(case.name) for case in comparison.cases)
     shown = list(COLUMNS)
-    while len(shown) > 1 and name + 13 * len(shown) > width + 4:
+    while len(shown) > 1 and _width(_figures(comparison, shown)) > width:
         shown.pop()
     parts: list[RenderableType] = [_heading(result), Text(), _figures(comparison, shown)]
     if len(shown) < len(COLUMNS):
@@ -63,11 +63,15 @@ def _heading(result: SimulateResult) -> RenderableType:
     if scored != result.simulated_jobs:
         jobs += f", {scored:,} of them scored"
     options = dict(result.options)
-    estimators = {case.estimator for case in comparison.cases}
+    policies = [case.policy for case in comparison.cases]
+    easy = [policy for policy in policies if policy.backfill in (Backfill.EASY, Backfill.EASY_SJBF)]
+    conservative = [policy for policy in policies if policy.backfill is Backfill.CONSERVATIVE]
     for option, values in (
-        ("order", {str(case.policy.order) for case in comparison.cases}),
-        ("backfill", {str(case.policy.backfill) for case in comparison.cases}),
-        ("estimator", estimators),
+        ("order", {str(policy.order) for policy in policies}),
+        ("backfill", {str(policy.backfill) for policy in policies}),
+        ("depth", {str(policy.depth) for policy in easy}),
+        ("compression", {str(policy.compression) for policy in conservative}),
+        ("estimator", {case.estimator for case in comparison.cases}),
     ):
         if len(values) == 1:
             options[option] = values.pop()
@@ -87,6 +91,11 @@ def _table(*headings: str) -> Table:
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="right" if place else "left", no_wrap=True)
     return table
+
+
+def _width(table: Table) -> int:
+    """Columns that a table needs."""
+    return Console(width=1_000).measure(table).maximum
 
 
 def _figures(comparison: PolicyComparison, shown: list[str]) -> Table:

@@ -11,6 +11,7 @@ import numpy as np
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.errors import InputError
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.estimated_run import EstimatedSchedule, estimator_of, simulate_with_estimator
 from foretime_sim.gains import MetricComparison, compare_metric, mean, resampled_gains
 from foretime_sim.intervals import Interval, Weeks, t_interval
@@ -166,6 +167,7 @@ def compare_policies(
     *,
     repeats: Repeats | None = None,
     accuracy: AccuracySettings | None = None,
+    reservations: Sequence[AdvanceReservation] = (),
     span: ScoredSpan | None = None,
     settings: ScoreSettings | None = None,
     class_metric: str | None = None,
@@ -185,6 +187,8 @@ def compare_policies(
         ``None``.
     accuracy
         Rule of the estimators by user and project; production's if ``None``.
+    reservations
+        Processors claimed from outside, in every case.
     span, settings
         Which jobs are scored (all), and the bounds of metrics.
     class_metric
@@ -214,6 +218,7 @@ def compare_policies(
         cases=tuple(cases),
         seed=repeats.seed,
         accuracy=accuracy,
+        reservations=tuple(reservations),
         span=span,
         settings=settings,
         class_metric=class_metric,
@@ -246,6 +251,7 @@ class _Task:
     cases: tuple[PolicyCase, ...]
     seed: int
     accuracy: AccuracySettings | None
+    reservations: tuple[AdvanceReservation, ...]
     span: ScoredSpan
     settings: ScoreSettings
     class_metric: str | None
@@ -291,6 +297,7 @@ class _Task:
             workload,
             case.policy,
             estimator_of(case.estimator, workload, settings=self.accuracy, seed=self.seed),
+            reservations=self.reservations,
             check=self.check,
             progress=None if progress is None else lambda jobs: progress(before + jobs),
         )

@@ -32,7 +32,7 @@ def commands() -> list[tuple[str, list[Row]]]:
     found = []
     for section in PAGE.read_text().split("\n## ")[1:]:
         cells = [
-            [cell.strip() for cell in line.strip("| ").split(" | ")]
+            [cell.strip() for cell in line.split("|")[1:-1]]
             for line in re.findall(r"^\| .* \|$", section, flags=re.MULTILINE)[1:]
         ]
         rows = [Row(*row) for row in cells]

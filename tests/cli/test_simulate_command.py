@@ -77,6 +77,42 @@ def test_the_figures_are_the_engines(found: Callable[..., dict[str, Any]], log: 
     assert next(policies, None) is None
 
 
+def test_depths_and_compressions_are_crossed_where_they_mean_something(
+    found: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    claims = tmp_path / "claims.csv"
+    claims.write_text("start,duration,processors\n0,86400,200\n")
+    options = ("--backfill", "none,easy,conservative", "--depth", "1,3", "--guard", "60")
+    document = found(
+        *options, "--compression", "reservation-order,one-by-one", "--check",
+        "--reservations", claims,
+    )  # fmt: skip
+    told = [(p["name"], p["depth"], p["compression"]) for p in document["policies"]]
+    assert told == [
+        ("none", 1, "reservation-order"),
+        ("easy depth 1", 1, "reservation-order"),
+        ("easy depth 3", 3, "reservation-order"),
+        ("conservative reservation-order", 1, "reservation-order"),
+        ("conservative one-by-one", 1, "one-by-one"),
+    ]
+    assert document["options"]["reservations"] == str(claims)
+    free = found(*options)
+    for with_claims, without in zip(document["policies"][:3], free["policies"][:3], strict=True):
+        key = "wait_mean_s"
+        assert with_claims["metrics"][key]["value"] > without["metrics"][key]["value"]
+
+
+@pytest.mark.parametrize("width", [60, 90, 132])
+def test_no_figure_is_cut_in_a_narrow_terminal(
+    run: Run, log: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = run("simulate", log, "--backfill", "easy,conservative", "--repeat", "3")
+    assert code == 0
+    assert "…" not in out
+    assert ("Left out for want of columns" in out) == (width < 132)
+
+
 def test_json_and_csv_say_the_same(
     run: Run, found: Callable[..., dict[str, Any]], log: Path, tmp_path: Path
 ) -> None:
@@ -190,6 +226,11 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
         (("--estimator", "last-tow"), "did you mean 'last-two'"),
         (("--estimator", "blend"), "blend needs a number"),
         (("--roles", "12"), "unknown roles"),
+        (("--depth", "many"), "--depth many: give a whole number"),
+        (("--depth", "0"), "depth is 0: give 1 or more"),
+        (("--compression", "zip"), "unknown compression 'zip'"),
+        (("--backfill", "planning", "--guard", "60"), "the starvation guard is for"),
+        (("--reservations", "/no/such.csv"), "/no/such.csv: can't be read"),
         (("--guard", "soon"), "--guard: 'soon' is not a duration"),
         (("--warm-up", "999-0"), "none of 300 jobs is left to score"),
         (("--repeat", "0"), "0 repeats: give at least 1"),

@@ -15,9 +15,10 @@ import typer
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.errors import InputError
 from foretime_estimators.registry import ESTIMATORS
+from foretime_sim.advance_reservations import check_reservations, read_reservations
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.metrics import ScoreSettings, scored_span
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
 from foretime_sim.policy_comparison import PolicyCase, compare_policies
 from foretime_sim.repeats import Repeats
 from foretime_sim.workload import Workload
@@ -32,6 +33,7 @@ from foretime_sidecar.cli.run_options import (
     GuardOption,
     HeadOption,
     RepeatOption,
+    ReservationsOption,
     RolesOption,
     SeedOption,
     TauOption,
@@ -56,12 +58,13 @@ from foretime_sidecar.cli.workload_source import (
     TimeZoneOption,
     WorkloadSource,
 )
-from foretime_sidecar.durations import format_duration, parse_duration
+from foretime_sidecar.durations import parse_duration
 from foretime_sidecar.simulate_export import CSV_COLUMNS, SimulateResult, csv_rows, to_json
 from foretime_sidecar.simulate_report import WIDTH, render
 
 ORDERS = tuple(order.value for order in Order if order is not Order.PRIORITY)
 BACKFILLS = tuple(backfill.value for backfill in Backfill)
+COMPRESSIONS = tuple(compression.value for compression in Compression)
 
 
 def simulate(
@@ -89,6 +92,22 @@ def simulate(
             metavar="|".join(BACKFILLS), help="Backfilling, or several, comma-separated; easy."
         ),
     ] = None,
+    depth: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="K",
+            help="Reservations held at once by easy and easy-sjbf, or several, comma-separated; 1.",
+        ),
+    ] = None,
+    compression: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="|".join(COMPRESSIONS),
+            help="How conservative backfilling moves reservations forward, or several, "
+            "comma-separated; reservation-order.",
+        ),
+    ] = None,
+    reservations: ReservationsOption = None,
     estimator: Annotated[
         list[str] | None,
         typer.Option(
@@ -124,27 +143,30 @@ def simulate(
 ) -> None:
     """Schedule a log under one or several policies, and compare them.
 
-    Every order is run with every backfilling and every estimator; gains are over the first.
+    Every order is run with every backfilling, depth, compression and estimator; gains are over the
+    first.
 
     Example: [bold]foretime simulate KTH-SP2-1996-2.1-cln.swf.gz --backfill easy,easy-sjbf[/bold]
     """
     began = time.perf_counter()
-    policy = Policy(
+    shared = Policy(
         correction=correction,
-        guard_s=parse_guard(guard),
         roles=Roles() if roles is None else Roles.parse(roles),
         event_order=event_order,
     )
     cases = _cases(
-        policy,
+        shared,
         [_order(name) for name in _listed(order, "fcfs")],
         [Backfill.parse(name) for name in _listed(backfill, "easy")],
+        [_depth(text) for text in _listed(depth, "1")],
+        [Compression.parse(name) for name in _listed(compression, "reservation-order")],
         _listed(estimator, "requested"),
     )
+    cases = _guarded(cases, parse_guard(guard))
     check_classes(classes)
     check_head(head)
     outputs = {"--csv": csv_out, "--swf-out": swf_out, "--plot": plot}
-    check_outputs(outputs, {"the log": log})
+    check_outputs(outputs, {"the log": log, "--reservations": reservations})
     if swf_out is not None and (repeat != 1 or len(cases) != 1):
         raise InputError(
             f"--swf-out writes one schedule, not {repeat * len(cases)}: give one policy and "
@@ -169,6 +191,8 @@ def simulate(
         workload = workload.head(head)
     for case in cases:
         estimator_of(case.estimator, workload)  # a wrong name is known before the first run
+    claims = () if reservations is None else read_reservations(reservations)
+    check_reservations(claims, workload.machine_processors)
     repeats = Repeats(repeat, seed=seed, workers=workers)
     with progress_bar("simulating", len(workload) * len(cases) * repeat, "jobs") as show:
         comparison = compare_policies(
@@ -176,6 +200,7 @@ def simulate(
             cases,
             repeats=repeats,
             accuracy=AccuracySettings.tang2010() if rule == "tang2010" else None,
+            reservations=claims,
             span=scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up", zero=True)),
             settings=ScoreSettings(tau_s=tau),
             class_metric=classes,
@@ -189,9 +214,10 @@ def simulate(
         workload_notes=notes,
         options={
             "correction": str(correction),
-            "roles": str(policy.roles),
-            "guard": "off" if policy.guard_s is None else format_duration(policy.guard_s),
+            "roles": str(shared.roles),
+            "guard": guard,
             "event order": str(event_order),
+            **({} if reservations is None else {"reservations": str(reservations)}),
             "rule": rule,
             "warm-up": warm_up,
         },
@@ -230,24 +256,59 @@ def _order(name: str) -> Order:
     return order
 
 
+def _depth(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"--depth {text}: give a whole number of at least 1") from None
+
+
 def _cases(
-    policy: Policy,
+    shared: Policy,
     orders: Sequence[Order],
     backfills: Sequence[Backfill],
+    depths: Sequence[int],
+    compressions: Sequence[Compression],
     estimators: Sequence[str],
 ) -> list[PolicyCase]:
-    """Cross orders, backfillings and estimators; a case is named by that in which they differ."""
-    cases = []
-    for order, backfill, estimator in itertools.product(orders, backfills, estimators):
+    """Cross everything; a case is named by that in which the cases differ.
+
+    Only easy and easy-sjbf have a depth, and only conservative backfilling compresses: others are
+    run once.
+    """
+    cases: dict[tuple[Policy, str], PolicyCase] = {}
+    every = itertools.product(orders, backfills, depths, compressions, estimators)
+    for order, backfill, depth, compression, estimator in every:
+        deep = backfill in (Backfill.EASY, Backfill.EASY_SJBF)
+        compresses = backfill is Backfill.CONSERVATIVE
+        policy = replace(
+            shared,
+            order=order,
+            backfill=backfill,
+            depth=depth if deep else 1,
+            compression=compression if compresses else Compression.RESERVATION_ORDER,
+        )
         parts = (
-            (str(order), len(orders) > 1 or len(estimators) * len(backfills) == 1),
-            (str(backfill), len(backfills) > 1 or len(estimators) * len(orders) == 1),
+            (str(order), len(orders) > 1),
+            (str(backfill), len(backfills) > 1),
+            (f"depth {depth}", deep and len(depths) > 1),
+            (str(compression), compresses and len(compressions) > 1),
             (estimator, len(estimators) > 1),
         )
-        name = " ".join(part for part, shown in parts if shown)
-        chosen = replace(policy, order=order, backfill=backfill)
-        cases.append(PolicyCase(name, chosen, estimator))
-    return cases
+        name = " ".join(part for part, shown in parts if shown) or f"{order} {backfill}"
+        cases.setdefault((policy, estimator), PolicyCase(name, policy, estimator))
+    return list(cases.values())
+
+
+def _guarded(cases: Sequence[PolicyCase], guard_s: int | None) -> list[PolicyCase]:
+    """Give the guard to those cases that may have one; if none may, the policy says why not."""
+    some = any(case.policy.may_guard for case in cases)
+    return [
+        replace(case, policy=replace(case.policy, guard_s=guard_s))
+        if case.policy.may_guard or not some
+        else case
+        for case in cases
+    ]
 
 
 def _write_schedule(workload: Workload, result: SimulateResult, path: Path) -> None:
@@ -260,6 +321,8 @@ def _write_schedule(workload: Workload, result: SimulateResult, path: Path) -> N
         for name, value in (
             ("order", case.policy.order),
             ("backfill", case.policy.backfill),
+            ("depth", case.policy.depth),
+            ("compression", case.policy.compression),
             ("estimator", case.estimator),
             *result.options.items(),
         )
