@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from foretime_estimators.errors import InputError
 
-from foretime_sim.gains import MetricComparison, compare_metric, resampled_gains
-from foretime_sim.intervals import Weeks
+from foretime_sim.gains import MetricComparison, compare_metric, resampled_figures
+from foretime_sim.intervals import Weeks, gains
 from foretime_sim.job_classes import CLASS_METRICS, JobClasses, scores_by_class
 from foretime_sim.metrics import (
     METRICS,
@@ -206,7 +206,11 @@ def score_pair(
     added = new["wait"] - old["wait"]
     resampled = {}
     if weeks is not None:
-        resampled = resampled_gains(weeks, workload.take(scored), old, new, settings)
+        jobs = workload.take(scored)
+        resampled = gains(
+            resampled_figures(weeks, jobs, old, settings),
+            resampled_figures(weeks, jobs, new, settings),
+        )
     return RepeatScores(
         baseline=score(workload, pair.baseline, settings, span),
         adjusted=score(workload, pair.adjusted, settings, span),

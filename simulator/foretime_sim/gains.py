@@ -60,7 +60,7 @@ def compare_metric(
     baseline, adjusted
         Its values, one a repeat.
     resampled_gains
-        What `Weeks.resampled_gains` gave, one a repeat; empty where weeks were not resampled.
+        What `foretime_sim.intervals.gains` gave, one a repeat; empty where none were resampled.
     level
         Of the interval.
     """
@@ -80,14 +80,13 @@ def compare_metric(
     return MetricComparison(metric, mean(baseline), mean(adjusted), gain, interval)
 
 
-def resampled_gains(
+def resampled_figures(
     weeks: Weeks,
     workload: Workload,
-    baseline: Mapping[str, Int64Array | Float64Array],
-    adjusted: Mapping[str, Int64Array | Float64Array],
+    values: Mapping[str, Int64Array | Float64Array],
     settings: ScoreSettings,
 ) -> dict[str, Float64Array]:
-    """Give the gain of each metric that weeks can tell something of; see `Weeks.resampled_gains`.
+    """Give each metric of a run that weeks can tell something of; see `Weeks.figures`.
 
     Parameters
     ----------
@@ -95,29 +94,19 @@ def resampled_gains(
         How they are drawn.
     workload
         The scored jobs alone.
-    baseline, adjusted
-        Their `JOB_METRICS` in both runs, shape (jobs,) each.
+    values
+        Their `JOB_METRICS`, shape (jobs,) each.
     settings
         What makes a job starved.
     """
-    requested, processors = workload.requested_time, workload.processors
-    return weeks.resampled_gains(
+    processors = workload.processors
+    return weeks.figures(
         workload.submit_time,
-        baseline,
-        adjusted,
+        values,
         {
-            "bounded_slowdown_weighted_mean": (
-                processors * baseline["bounded_slowdown"],
-                processors * adjusted["bounded_slowdown"],
-            ),
-            "turnaround_time_weighted_mean_s": (
-                processors * baseline["turnaround_time"],
-                processors * adjusted["turnaround_time"],
-            ),
-            "starved_jobs": (
-                starved(baseline["wait"], requested, settings),
-                starved(adjusted["wait"], requested, settings),
-            ),
+            "bounded_slowdown_weighted_mean": processors * values["bounded_slowdown"],
+            "turnaround_time_weighted_mean_s": processors * values["turnaround_time"],
+            "starved_jobs": starved(values["wait"], workload.requested_time, settings),
         },
     )
 

@@ -13,8 +13,8 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.estimated_run import EstimatedSchedule, estimator_of, simulate_with_estimator
-from foretime_sim.gains import MetricComparison, compare_metric, mean, resampled_gains
-from foretime_sim.intervals import Interval, Weeks, t_interval
+from foretime_sim.gains import MetricComparison, compare_metric, mean, resampled_figures
+from foretime_sim.intervals import Interval, Weeks, gains, t_interval
 from foretime_sim.metrics import (
     METRICS,
     Float64Array,
@@ -69,8 +69,8 @@ class CaseScores:
     wait_curve
         How waits are distributed (`foretime_sim.wait_curve`).
     resampled_gains
-        What `Weeks.resampled_gains` says of its gain over the first case; empty for that one, and
-        where weeks were not resampled.
+        What `foretime_sim.intervals.gains` says of its gain over the first case; empty for that
+        one, and where weeks were not resampled.
     by_class
         The metric asked for by size and length of jobs; empty where none was.
     guard_activations
@@ -262,7 +262,7 @@ class _Task:
     def __call__(self, workload: Workload, repeat: int) -> tuple[CaseScores, ...]:
         scored = self.span.select(workload)
         jobs = workload.take(scored)
-        baseline: dict[str, Int64Array | Float64Array] | None = None
+        baseline: dict[str, Float64Array] | None = None
         found = []
         for place, case in enumerate(self.cases):
             before = (repeat * len(self.cases) + place) * len(workload)
@@ -274,10 +274,11 @@ class _Task:
             if self.weeks is not None:
                 values = job_metrics(workload, schedule, self.settings)
                 values = {name: of_jobs[scored] for name, of_jobs in values.items()}
+                figures = resampled_figures(self.weeks, jobs, values, self.settings)
                 if baseline is None:
-                    baseline = values
+                    baseline = figures
                 else:
-                    resampled = resampled_gains(self.weeks, jobs, baseline, values, self.settings)
+                    resampled = gains(baseline, figures)
             found.append(
                 CaseScores(
                     scores=score(workload, schedule, self.settings, self.span),
