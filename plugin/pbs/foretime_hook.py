@@ -231,7 +231,7 @@ class Table:
         names = [b"generation", b"length", b"head", b"written", b"valid", b"buckets"]
         pairs = [part.partition(b"=") for part in words[2:]]
         values = [number(value) for _, _, value in pairs]
-        if [name for name, _, _ in pairs] != names or None in values:
+        if [name for name, _, _ in pairs] != names or None in values or values[5] < 1:
             raise LeftAlone("table", "its first line can't be read")
         self.generation, length = pairs[0][2], pairs[1][2]
         _, size, head, self.written, self.valid, self.buckets = values
@@ -300,7 +300,6 @@ class Table:
         if value is None or not newline or (limit is None and largest != b"-"):
             raise LeftAlone("table", "damaged: row %r" % key)
         return None if limit is not None and processor_seconds > limit else value
-
 
     def mode_for(self, user):
         """The mode that counts for this user: enforce may be for a share of them."""
