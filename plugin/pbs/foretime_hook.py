@@ -304,10 +304,10 @@ class Table:
     def mode_for(self, user):
         """The mode that counts for this user: enforce may be for a share of them."""
         share = self.settings[b"enforce_share_percent"]
-        if self.mode == b"enforce" and share < 100:
-            if not user or check_sum(encode(user), self.deadline) % 100 >= share:
-                return b"observe"
-        return self.mode
+        if share == 100:
+            return self.mode
+        inside = user and check_sum(encode(user), self.deadline) % 100 < share
+        return self.mode if inside else b"observe"
 
 
 def read_table(config, deadline):
@@ -518,6 +518,15 @@ class Job:
         self.asked.Resource_List["soft_walltime"] = None if value is None else pbs.duration(value)
         self.soft_walltime_s = value
 
+    def set_plain(self):
+        """Have it planned with all of its walltime.
+
+        Equal to walltime is valid whatever the server does. Only where it can't be that, it is
+        unset: a resource set again after that has crashed servers (OpenPBS before 22).
+        """
+        own = seconds(self.resource("walltime"))
+        self.set_soft_walltime(None if self.shrinks_to_fit() else own)
+
 
 # The decision ----------------------------------------------------------------------------------
 
@@ -678,10 +687,12 @@ class Run:
 
     def queuejob(self):
         job = self.job
+        foreign = False
         if job.soft_walltime_s is not None and job.arrived():
-            job.set_soft_walltime(None)  # another server's word
+            job.set_plain()  # another server's word
+            foreign = True
         try:
-            if job.soft_walltime_s is not None:
+            if not foreign and job.soft_walltime_s is not None:
                 raise LeftAlone("site")  # a hook before this one has set it
             config = self.config()
             table = self.table(config)
@@ -706,7 +717,7 @@ class Run:
         walltime = seconds(resource(asked, "walltime"))
         # First what must not fail for want of a table: or the server refuses the user's request.
         if job.shrinks_to_fit():
-            job.set_soft_walltime(None)
+            job.set_plain()
             self.log("cleared", reason="shrink-to-fit")
             return
         if walltime is not None and walltime < before:
@@ -734,8 +745,8 @@ class Run:
             check_excluded(table, job, self.requested_time, self.now)
         except LeftAlone as left:
             if left.reason != "deadline":
-                job.set_soft_walltime(None)
-                self.log("cleared", reason=left.reason, detail=left.detail)
+                job.set_plain()
+                self.log("cleared", job.soft_walltime_s, left.reason, left.detail)
 
     def runjob(self):
         job = self.job
@@ -759,9 +770,9 @@ class Run:
         except LeftAlone as left:
             if left.reason in ("table", "disabled", "off", "deadline") or before is None:
                 return
-            if self.mode == b"enforce" and walltime is not None and not job.shrinks_to_fit():
-                job.set_soft_walltime(walltime)  # the whole of it: valid whatever the server does
-                self.log("cleared", walltime, reason=left.reason, detail=left.detail)
+            if self.mode == b"enforce" and before != walltime:
+                job.set_plain()
+                self.log("cleared", job.soft_walltime_s, left.reason, left.detail)
             return
         if self.mode == b"observe":
             self.log("observed", planned, reason="aged")

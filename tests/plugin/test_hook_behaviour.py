@@ -218,8 +218,9 @@ class PbsScheduler:
         reply = self.hook.modifyjob(asked, record, job.user, now)
         assert reply.accepted
         soft = reply.changes.get("Resource_List.soft_walltime", planned_s)
-        assert soft is None or isinstance(soft, int)
-        return soft
+        assert isinstance(soft, int)
+        # Planned with all of it is what clearing is here.
+        return None if soft == request.walltime_s and soft > planned_s else soft
 
 
 MAKERS: dict[str, Callable[[Path], Site]] = {

@@ -227,7 +227,7 @@ def test_processors_of_a_chunk_by_default(scheduler: Scheduler) -> None:
 )
 def test_opt_out(scheduler: Scheduler, variables: Any) -> None:
     assert words(scheduler.queue(Variable_List=variables))["reason"] == "opt-out"
-    assert scheduler.modify({"Variable_List": variables}).changes == {SOFT: None}
+    assert scheduler.modify({"Variable_List": variables}).changes == {SOFT: 36_000}
     assert scheduler.queue(Variable_List={"FORETIME": "on", "A": "off"}).changes
 
 
@@ -267,16 +267,18 @@ def test_a_manager_is_a_user_like_any_other(scheduler: Scheduler) -> None:
 def test_another_servers_soft_walltime_is_never_trusted(scheduler: Scheduler) -> None:
     """Jobs from qmove or peer scheduling come with an id, hops and the other server's word."""
     moved = {**scheduler.planned(60), "hop_count": 2}
+    listed = {"soft_walltime": 60}
+    assert scheduler.queue("root", **{**moved, "Resource_List": listed}).changes == {SOFT: None}
     assert scheduler.queue("root", **moved).changes == {SOFT: 10_800}
     del moved["id"]
     assert scheduler.queue("root", **moved).changes == {SOFT: 10_800}
-    assert scheduler.queue("root", **{**moved, "Job_Owner": "bob@there"}).changes == {SOFT: None}
+    assert scheduler.queue("root", **{**moved, "Job_Owner": "bob@there"}).changes == {SOFT: 36_000}
     scheduler.write(TABLE, mode=Mode.OBSERVE)
-    assert scheduler.queue("root", **moved).changes == {SOFT: None}
+    assert scheduler.queue("root", **moved).changes == {SOFT: 36_000}
     scheduler.table.unlink()
-    assert scheduler.queue("root", **moved).changes == {SOFT: None}
+    assert scheduler.queue("root", **moved).changes == {SOFT: 36_000}
     scheduler.configure(nonsense=1)
-    assert scheduler.queue("root", **moved).changes == {SOFT: None}
+    assert scheduler.queue("root", **moved).changes == {SOFT: 36_000}
 
 
 def test_a_hook_of_the_site_before_ours_has_the_last_word(scheduler: Scheduler) -> None:
@@ -298,7 +300,7 @@ def test_dedicated_time(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -
     times.write_text(head + "01/01/1970 12:47 01/01/1970 14:00\n")
     assert scheduler.queue().changes
     assert words(scheduler.queue(Execution_Time=20_000))["reason"] == "dedicated-time"
-    assert scheduler.modify({"Execution_Time": 20_000}).changes == {SOFT: None}
+    assert scheduler.modify({"Execution_Time": 20_000}).changes == {SOFT: 36_000}
     times.unlink()
     times.mkdir()
     assert words(scheduler.queue())["reason"] == "dedicated-time"
@@ -325,7 +327,9 @@ def test_a_request_without_walltime_is_judged_by_the_existing_jobs(scheduler: Sc
     assert scheduler.modify({"Account_Name": "art"}).changes == {}
     assert scheduler.modify({"Job_Name": "x"}).log == []
     long = scheduler.planned(walltime="2000000:00:00")
-    assert scheduler.modify({"Account_Name": "art"}, **long).changes == {SOFT: None}
+    assert scheduler.modify({"Account_Name": "art"}, **long).changes == {SOFT: 7_200_000_000}
+    without = scheduler.planned(walltime=None)
+    assert scheduler.modify({"Account_Name": "art"}, **without).changes == {SOFT: None}
 
 
 def test_the_existing_job_is_read_only(scheduler: Scheduler, tmp_path: Path) -> None:
@@ -538,7 +542,7 @@ def test_an_error_or_alarm_at_any_line_leaves_the_job_accepted(
 ) -> None:
     """An exception or an alarm (KeyboardInterrupt) rejects the request if it gets out."""
     whole = EVENTS[name](scheduler)
-    harmless = {(), tuple(whole.changes.items()), ((SOFT, None),)}
+    harmless = {(), tuple(whole.changes.items()), ((SOFT, 36_000),)}
     found: list[PbsReply] = []
 
     def work() -> PbsReply:
