@@ -119,7 +119,7 @@ def events(hooks: Mapping[str, HookRegistration]) -> Finding:
     if missing == ["postqueuejob"]:
         return warning(
             "it does not run at postqueuejob: the server's log names no job ids",
-            f"OpenPBS releases before 2023 have no such event; otherwise {_INSTALL}",
+            f"older releases have no such event; on others {_INSTALL}",
         )
     return problem(f"it does not run at {', '.join(missing)}", _INSTALL)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -620,6 +621,15 @@ def test_the_file_is_python_3_6_and_light() -> None:
     }
     newer = {"removeprefix", "removesuffix", "isascii", "bit_count", "batched", "time_ns"}
     assert not newer & {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+def test_the_readme_names_a_test_for_each_trap(repository: Path) -> None:
+    text = (repository / "plugin" / "README.md").read_text()
+    table = text.split("| trap | test |\n|---|---|\n")[1].split("\n\n")[0]
+    named = re.findall(r"`([a-z_/]+\.py)::(test_\w+)`", table)
+    assert len(named) >= len(table.splitlines()) > 10
+    for path, test in named:
+        assert f"\ndef {test}(" in (repository / "tests" / path).read_text(), (path, test)
 
 
 def test_nothing_is_kept_between_two_runs(scheduler: Scheduler) -> None:

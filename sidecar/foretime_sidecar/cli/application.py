@@ -21,8 +21,8 @@ _ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
     name="foretime",
-    help="Makes Slurm plan with how long jobs really take, and tells people how long they "
-    "will wait.",
+    help="Makes Slurm and PBS plan with how long jobs really take, and tells people how long "
+    "they will wait.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
