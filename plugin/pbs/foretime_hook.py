@@ -22,6 +22,7 @@ LONGEST_REQUEST_S = 4000000000
 CLOCK_TOLERANCE_S = 3600
 NO_PROJECT = "_pbs_project_default"
 CHUNK_BYTES = 1 << 20
+MOST_DIGITS = 1000
 DIGITS = frozenset(b"0123456789")
 PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 SPACES = frozenset(b" \t\n\v\f\r")
@@ -152,8 +153,8 @@ def encode(name):
 
 
 def number(text):
-    """A whole number in ASCII digits, or None."""
-    return int(text) if text and DIGITS.issuperset(text) else None
+    """A whole number in ASCII digits, or None; not one so long that to read it takes time."""
+    return int(text) if text and len(text) <= MOST_DIGITS and DIGITS.issuperset(text) else None
 
 
 def ten_digits(text):
@@ -376,7 +377,7 @@ def seconds(value):
 
 def count(value):
     try:
-        return max(int(value), 0)
+        return max(int(value), 0) if len(str(value)) <= MOST_DIGITS else 0
     except (TypeError, ValueError):
         return 0
 
@@ -470,12 +471,12 @@ class Job:
                 parts = chunk.split(":")
                 copies = 1
                 if parts[0].isdigit():
-                    copies = int(parts[0])
+                    copies = count(parts[0])
                 each = default
                 for part in parts:
                     key, _, value = part.partition("=")
                     if key in (per_chunk, "ncpus") and value.isdigit():
-                        each = int(value)
+                        each = count(value)
                 total += copies * each
             most = max(most, total)
         return most

@@ -585,6 +585,22 @@ def test_doctor_command(site: Site, tmp_path: Path) -> None:
     assert "the hook is disabled" in " ".join(shown.output.split())
 
 
+def test_the_unit_lets_pbs_commands_prove_who_asks(repository: Path) -> None:
+    """pbs_iff is setuid; systemd forbids that with any of these, for a unit that has User=."""
+    implying = (
+        "LockPersonality MemoryDenyWriteExecute NoNewPrivileges PrivateDevices ProtectClock"
+        " ProtectHostname ProtectKernelLogs ProtectKernelModules ProtectKernelTunables"
+        " RestrictAddressFamilies RestrictNamespaces RestrictRealtime RestrictSUIDSGID"
+        " SystemCallArchitectures SystemCallFilter SystemCallLog DynamicUser"
+    ).split()
+    units = repository / "contrib" / "systemd"
+    unit = (units / "foretime.service").read_text()
+    changed = (units / "foretime.service.d" / "pbs.conf").read_text().splitlines()
+    given = [name for name in implying if f"\n{name}=" in unit]
+    assert len(given) > 10
+    assert not [name for name in given if not {f"{name}=", f"{name}=no"} & set(changed)]
+
+
 def test_listing_of_hooks() -> None:
     text = (
         'Hook a\n    type = site\n    event = "queuejob,runjob"\n    order = 3\n\n'

@@ -340,6 +340,13 @@ CASES = (
     Case("out of date", None, reason="table", now=100_001),
     Case("an hour ahead", 14_460, table=table_text(header={"written": NOW + 3600})),
     Case("further ahead", None, reason="table", table=table_text(header={"written": NOW + 3601})),
+    Case("a first line of digits", None, reason="table", table=f"foretime-table {'1' * 300_000}\n"),
+    Case(
+        "a length of many digits",
+        None,
+        reason="table",
+        table=table_text().replace("length=", f"length={'0' * 300_000}"),
+    ),
     Case("another version", None, reason="table", table=table_text(version="2")),
     Case("no version", None, reason="table", table=table_text().replace("table 1 ", "table ")),
     Case("no buckets", None, reason="table", table=table_text(header={"buckets": 0})),
