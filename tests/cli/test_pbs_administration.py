@@ -587,12 +587,25 @@ def test_doctor_command(site: Site, tmp_path: Path) -> None:
 
 def test_the_unit_lets_pbs_commands_prove_who_asks(repository: Path) -> None:
     """pbs_iff is setuid; systemd forbids that with any of these, for a unit that has User=."""
-    implying = (
-        "LockPersonality MemoryDenyWriteExecute NoNewPrivileges PrivateDevices ProtectClock"
-        " ProtectHostname ProtectKernelLogs ProtectKernelModules ProtectKernelTunables"
-        " RestrictAddressFamilies RestrictNamespaces RestrictRealtime RestrictSUIDSGID"
-        " SystemCallArchitectures SystemCallFilter SystemCallLog DynamicUser"
-    ).split()
+    implying = [
+        "LockPersonality",
+        "MemoryDenyWriteExecute",
+        "NoNewPrivileges",
+        "PrivateDevices",
+        "ProtectClock",
+        "ProtectHostname",
+        "ProtectKernelLogs",
+        "ProtectKernelModules",
+        "ProtectKernelTunables",
+        "RestrictAddressFamilies",
+        "RestrictNamespaces",
+        "RestrictRealtime",
+        "RestrictSUIDSGID",
+        "SystemCallArchitectures",
+        "SystemCallFilter",
+        "SystemCallLog",
+        "DynamicUser",
+    ]
     units = repository / "contrib" / "systemd"
     unit = (units / "foretime.service").read_text()
     changed = (units / "foretime.service.d" / "pbs.conf").read_text().splitlines()
