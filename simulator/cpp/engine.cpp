@@ -21,6 +21,7 @@ void Engine::reserve(std::size_t jobs) {
 JobIndex Engine::submit(const Job& submitted) {
   const auto index = static_cast<JobIndex>(jobs_.size());
   jobs_.push_back(submitted);
+  if (submitted.awaited) ++awaited_;
   const auto later = [this](Seconds time, JobIndex other) { return time < job(other).submit; };
   const auto place =
       std::upper_bound(submissions_.begin() + static_cast<std::ptrdiff_t>(next_submission_),
@@ -97,6 +98,25 @@ void Engine::advance(Seconds until) {
   now_ = std::max(now_, until);
 }
 
+void Engine::finish_awaited() {
+  until_awaited_ = true;
+  run(kNever, false);
+  until_awaited_ = false;
+}
+
+void Engine::resume_after_pass(Seconds at) {
+  while (arrives(now_)) arrive_one();
+  arrived_.clear();
+  full_pass_ = true;
+  pass_pending_ = false;
+  availability_.reestimate(at);
+}
+
+std::optional<Seconds> Engine::last_pass() const {
+  if (pass_pending_) return std::nullopt;
+  return std::min(availability_.estimated_at(), now_);
+}
+
 Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change(); }
 
 // The queue in an order that only holds now.
@@ -140,7 +160,7 @@ void Engine::run(Seconds until, bool hold) {
 // At equal times: completions, then estimate expiries, then submissions, then one pass; ties by job
 // order in the log.
 void Engine::run_timesteps(Seconds until, bool hold) {
-  for (;;) {
+  while (!awaited_have_started()) {
     const Seconds next = next_change();
     if (pass_pending_ && next > now_) {
       if (hold && now_ >= until) return;
@@ -160,7 +180,7 @@ void Engine::run_timesteps(Seconds until, bool hold) {
 // At equal times: completions that were expected for this moment and estimate expiries, without a
 // pass of their own; then submissions, then the other completions, with a pass after each.
 void Engine::run_events(Seconds until, bool hold) {
-  for (;;) {
+  while (!awaited_have_started()) {
     const Seconds next = next_change();
     if (pass_pending_ && next > now_) {
       if (hold && now_ >= until) return;
@@ -175,6 +195,7 @@ void Engine::run_events(Seconds until, bool hold) {
     correct_expired();
     if (arrives(now_)) {
       arrive_one();
+      while (arrives(now_ - 1)) arrive_one();  // waiting since before the clock began
       pass();
     } else if (completes(now_)) {
       complete_one();
@@ -281,6 +302,7 @@ void Engine::arrive_one() {
   if (arriving.state == State::kCancelled) return;
   arriving.rank = next_rank_++;
   arriving.state = State::kPending;
+  if (arriving.guarded) ++active_guards_;
   queue_.insert(index, arriving);
   arrived_.push_back(index);
   if (planner_) planner_->arrived(index);
@@ -300,6 +322,7 @@ void Engine::start(JobIndex index, StartedBy how) {
   starting.start = now_;
   starting.state = State::kRunning;
   starting.started_by = how;
+  if (starting.awaited) --awaited_;
   availability_.start(index);
   if (planner_) planner_->started(index, now_);
   set_end(index);
@@ -312,7 +335,8 @@ void Engine::set_end(JobIndex index) {
   Job& running = job(index);
   running.end = std::max(now_, running.start + std::min(running.actual_runtime, running.time_limit));
   const bool per_event = policy_.event_order == EventOrder::kPerEvent;
-  completions_.push({running.end, per_event ? starts_++ : index, index});
+  running.tie = per_event ? starts_++ : index;
+  completions_.push({running.end, running.tie, index});
 }
 
 void Engine::changed() {

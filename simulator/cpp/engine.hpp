@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -47,6 +48,13 @@ class Engine {
   void settle() { run(now_, false); }
   // To the last event.
   void finish() { run(kNever, false); }
+  // Until every job marked as awaited has started.
+  void finish_awaited();
+  // Begun from a snapshot of a scheduler that has looked at this very queue before, last at `at`:
+  // what was submitted by now is pending, and nothing is done until something happens.
+  void resume_after_pass(Seconds at);
+  // When the scheduler last looked at the queue; none if it is to look again now.
+  std::optional<Seconds> last_pass() const;
 
   Seconds now() const { return now_; }
   // When something happens next, kNever if nothing does.
@@ -104,6 +112,7 @@ class Engine {
   void start(JobIndex index, StartedBy how);
   void set_end(JobIndex index);
   void changed();
+  bool awaited_have_started() const { return until_awaited_ && awaited_ == 0; }
 
   // pass.cpp: starting jobs in queue order until one does not fit
   void pass();
@@ -153,6 +162,8 @@ class Engine {
   bool plan_valid_ = false;
   Plan plan_;
   std::int64_t active_guards_ = 0;
+  std::int64_t awaited_ = 0;  // jobs that are to start yet
+  bool until_awaited_ = false;
 
   std::vector<Candidate> scored_;
   std::vector<Candidate> candidates_;
