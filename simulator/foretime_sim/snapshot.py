@@ -299,7 +299,7 @@ class Snapshot:
         guard = pending.guard
         if guard is not None:
             planned = np.ma.MaskedArray(
-                add(guard.planned_start.data, NEVER),
+                add(np.ma.getdata(guard.planned_start), 0),
                 mask=np.append(np.ma.getmaskarray(guard.planned_start), True),
             )
             guard = GuardNotes(planned, add(guard.active, 0))
