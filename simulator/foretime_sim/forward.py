@@ -19,10 +19,25 @@ from foretime_sim import _core
 from foretime_sim.engine import core_policy
 from foretime_sim.policy import Policy
 from foretime_sim.role_times import LONGEST_S, ScheduledTimes, by_role
-from foretime_sim.snapshot import Snapshot, checked_column, checked_times
+from foretime_sim.snapshot import (
+    GuardNotes,
+    PendingJobs,
+    RunningJobs,
+    Snapshot,
+    checked_column,
+    checked_times,
+)
 from foretime_sim.workload import Int64Array
 
-__all__ = ["SampledArrivals", "forward_runs", "start_times_of"]
+__all__ = [
+    "GuardNotes",
+    "PendingJobs",
+    "RunningJobs",
+    "SampledArrivals",
+    "Snapshot",
+    "forward_runs",
+    "start_times_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
