@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "engine.hpp"
@@ -11,20 +12,32 @@
 namespace foretime {
 namespace {
 
-void run_sample(const Beginning& beginning, const Samples& samples, std::optional<std::size_t> only,
+// The pending jobs in the order of their submission, in which an engine takes them at once.
+std::vector<std::size_t> in_submission_order(const std::vector<Job>& pending) {
+  std::vector<std::size_t> order(pending.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return pending[a].submit < pending[b].submit;
+  });
+  return order;
+}
+
+void run_sample(const Beginning& beginning, const Samples& samples,
+                const std::vector<std::size_t>& order, std::optional<std::size_t> only,
                 std::size_t sample, Seconds* start_time) {
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
   const Seconds* actual_runtime = samples.actual_runtime + sample * jobs;
   Engine engine(beginning.machine, beginning.policy, beginning.now);
   engine.reserve(jobs);
-  for (Job job : beginning.running) {
-    job.actual_runtime = *actual_runtime++;
+  for (std::size_t i = 0; i < running; ++i) {
+    Job job = beginning.running[i];
+    job.actual_runtime = actual_runtime[i];
     engine.add_running(job);
   }
-  for (std::size_t i = 0; i < beginning.pending.size(); ++i) {
+  for (const std::size_t i : order) {
     Job job = beginning.pending[i];
-    job.actual_runtime = *actual_runtime++;
+    job.actual_runtime = actual_runtime[running + i];
     job.awaited = !only || *only == i;
     engine.submit(job);
   }
@@ -37,12 +50,15 @@ void run_sample(const Beginning& beginning, const Samples& samples, std::optiona
   if (beginning.last_pass) engine.resume_after_pass(*beginning.last_pass);
   engine.finish_awaited();
   if (only) {
-    start_time[sample] = engine.jobs()[running + *only].start;
+    const auto at = std::find(order.begin(), order.end(), *only) - order.begin();
+    start_time[sample] = engine.jobs()[running + static_cast<std::size_t>(at)].start;
     return;
   }
-  const auto start = [](const Job& job) { return job.start; };
-  std::transform(engine.jobs().begin(), engine.jobs().begin() + static_cast<std::ptrdiff_t>(jobs),
-                 start_time + sample * jobs, start);
+  Seconds* row = start_time + sample * jobs;
+  for (std::size_t i = 0; i < running; ++i) row[i] = engine.jobs()[i].start;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    row[running + order[at]] = engine.jobs()[running + at].start;
+  }
 }
 
 }  // namespace
@@ -50,6 +66,7 @@ void run_sample(const Beginning& beginning, const Samples& samples, std::optiona
 bool forward_runs(const Beginning& beginning, const Samples& samples,
                   std::optional<std::size_t> only, std::size_t threads, Seconds* start_time,
                   const std::function<bool()>& interrupted) {
+  const std::vector<std::size_t> order = in_submission_order(beginning.pending);
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::exception_ptr failure;
@@ -59,7 +76,7 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
       while (!stop) {
         const std::size_t sample = next++;
         if (sample >= samples.count) return;
-        run_sample(beginning, samples, only, sample, start_time);
+        run_sample(beginning, samples, order, only, sample, start_time);
         if (calling_thread && interrupted()) stop = true;
       }
     } catch (...) {
