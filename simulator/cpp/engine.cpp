@@ -7,6 +7,7 @@ namespace foretime {
 Engine::Engine(Processors machine, const Policy& policy, Seconds now,
                std::vector<AdvanceReservation> reservations)
     : policy_(policy), availability_(machine, policy, jobs_), queue_(policy.order), now_(now) {
+  availability_.reestimate(now);
   if (needs_planner(policy_, !reservations.empty())) {
     planner_ = make_planner(std::make_unique<PoolProfile>(machine, now, jobs_), policy_, jobs_,
                             availability_, std::move(reservations));
@@ -104,17 +105,15 @@ void Engine::finish_awaited() {
   until_awaited_ = false;
 }
 
-void Engine::resume_after_pass(Seconds at) {
+void Engine::resume_queue(const PlanNotes& notes, bool pass_due) {
   while (arrives(now_)) arrive_one();
-  arrived_.clear();
   full_pass_ = true;
-  pass_pending_ = false;
-  availability_.reestimate(at);
+  pass_pending_ = pass_due;
+  if (planner_) planner_->resume(notes, pass_due ? now_ - 1 : now_);
 }
 
-std::optional<Seconds> Engine::last_pass() const {
-  if (pass_pending_) return std::nullopt;
-  return std::min(availability_.estimated_at(), now_);
+std::optional<PlanNotes> Engine::plan_notes() const {
+  return planner_ ? std::optional(planner_->notes()) : std::nullopt;
 }
 
 Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change(); }

@@ -50,11 +50,14 @@ class Engine {
   void finish() { run(kNever, false); }
   // Until every job marked as awaited has started.
   void finish_awaited();
-  // Begun from a snapshot of a scheduler that has looked at this very queue before, last at `at`:
-  // what was submitted by now is pending, and nothing is done until something happens.
-  void resume_after_pass(Seconds at);
-  // When the scheduler last looked at the queue; none if it is to look again now.
-  std::optional<Seconds> last_pass() const;
+
+  // Begun from a snapshot: when the ends of overstaying jobs were last worked out, before any
+  // running job is added; and after all jobs, how the last pass left the queue. Without a pass due
+  // nothing is done until something happens.
+  void resume_estimates(Seconds at) { availability_.reestimate(at); }
+  void resume_queue(const PlanNotes& notes, bool pass_due);
+  Seconds estimated_at() const { return availability_.estimated_at(); }
+  std::optional<PlanNotes> plan_notes() const;
 
   Seconds now() const { return now_; }
   // When something happens next, kNever if nothing does.

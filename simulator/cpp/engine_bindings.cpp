@@ -226,7 +226,6 @@ void register_engine(nb::module_& m) {
                      const Seconds next = engine.next_event_time();
                      return next == kNever ? std::nullopt : std::optional<Seconds>(next);
                    })
-      .def_prop_ro("last_pass", &Engine::last_pass)
       .def_prop_ro("free_processors", &Engine::free)
       .def_prop_ro("counters", &Engine::counters, nb::rv_policy::reference_internal)
       .def("__len__", [](const Engine& engine) { return engine.jobs().size(); })

@@ -22,14 +22,25 @@ std::vector<std::size_t> in_submission_order(const std::vector<Job>& pending) {
   return order;
 }
 
+PlanNotes notes_by_index(const Beginning& beginning, const std::vector<std::size_t>& order) {
+  if (!beginning.plans) return {};
+  PlanNotes notes = *beginning.plans;
+  notes.planned_start.assign(beginning.running.size() + order.size(), kNever);
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    notes.planned_start[beginning.running.size() + at] = beginning.plans->planned_start[order[at]];
+  }
+  return notes;
+}
+
 void run_sample(const Beginning& beginning, const Samples& samples,
                 const std::vector<std::size_t>& order, std::optional<std::size_t> only,
                 std::size_t sample, Seconds* start_time) {
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
   const Seconds* actual_runtime = samples.actual_runtime + sample * jobs;
-  Engine engine(beginning.machine, beginning.policy, beginning.now);
+  Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
   engine.reserve(jobs);
+  if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
   for (std::size_t i = 0; i < running; ++i) {
     Job job = beginning.running[i];
     job.actual_runtime = actual_runtime[i];
@@ -47,7 +58,9 @@ void run_sample(const Beginning& beginning, const Samples& samples,
       engine.submit(arrivals.jobs[i]);
     }
   }
-  if (beginning.last_pass) engine.resume_after_pass(*beginning.last_pass);
+  if (beginning.plans || !beginning.pass_due) {
+    engine.resume_queue(notes_by_index(beginning, order), beginning.pass_due);
+  }
   engine.finish_awaited();
   if (only) {
     const auto at = std::find(order.begin(), order.end(), *only) - order.begin();

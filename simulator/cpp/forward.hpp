@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "planner.hpp"
 #include "types.hpp"
 
 namespace foretime {
@@ -14,9 +15,13 @@ struct Beginning {
   Processors machine = 0;
   Policy policy;
   Seconds now = 0;
-  std::optional<Seconds> last_pass;  // see Engine::resume_after_pass
-  std::vector<Job> running;          // in the order in which they started
-  std::vector<Job> pending;          // or to be submitted later; ties in this order
+  std::vector<AdvanceReservation> reservations;
+  std::vector<Job> running;  // in the order in which they started
+  std::vector<Job> pending;  // or to be submitted later; ties in this order
+  // See Engine::resume_estimates and Engine::resume_queue; planned starts are of the pending jobs.
+  std::optional<Seconds> estimated_at;
+  bool pass_due = true;
+  std::optional<PlanNotes> plans;
 };
 
 // Jobs that are submitted in one sample only.

@@ -2,8 +2,10 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
 #include <chrono>
+#include <tuple>
 
 #include "engine.hpp"
 #include "forward.hpp"
@@ -100,9 +102,16 @@ Table run(const Beginning& beginning, Rows actual_runtime, const Arrivals& arriv
   return Table(start_time, {samples.count, columns}, owner);
 }
 
+// Of the planner, if there is one, but for the planned starts: changed, broken, gained from and until.
+std::optional<std::tuple<bool, bool, Seconds, Seconds>> plan_notes(const Engine& engine) {
+  const std::optional<PlanNotes> notes = engine.plan_notes();
+  if (!notes) return std::nullopt;
+  return std::tuple{notes->changed, notes->broken, notes->gained_from, notes->gained_until};
+}
+
 // A row for each of the jobs: what a snapshot holds of it.
 Table snapshot_rows(const Engine& engine, Column jobs) {
-  constexpr std::size_t kColumns = 12;
+  constexpr std::size_t kColumns = 13;
   nb::capsule owner;
   const std::size_t rows = jobs.shape(0);
   auto* values = owned_array<std::int64_t>(rows * kColumns, owner);
@@ -112,7 +121,7 @@ Table snapshot_rows(const Engine& engine, Column jobs) {
     for (const std::int64_t each :
          {job.submit, job.processors, job.requested, job.queue_time, job.backfill_time,
           job.drain_time, job.time_limit, job.priority, job.start, job.tie, job.planned_start,
-          static_cast<std::int64_t>(job.guarded)}) {
+          static_cast<std::int64_t>(job.guarded), engine.planned_start(jobs(i))}) {
       *value++ = each;
     }
   }
@@ -126,11 +135,25 @@ void register_forward(nb::module_& m) {
       .def(
           "__init__",
           [](Beginning* self, Processors machine, const Policy& policy, Seconds now,
-             std::optional<Seconds> last_pass) {
-            new (self) Beginning{machine, policy, now, last_pass, {}, {}};
+             std::optional<Seconds> estimated_at, bool pass_due) {
+            new (self) Beginning{.machine = machine,
+                                 .policy = policy,
+                                 .now = now,
+                                 .reservations = {},
+                                 .running = {},
+                                 .pending = {},
+                                 .estimated_at = estimated_at,
+                                 .pass_due = pass_due,
+                                 .plans = {}};
           },
           nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"),
-          nb::arg("last_pass").none())
+          nb::arg("estimated_at").none(), nb::arg("pass_due"))
+      .def(
+          "add_reservation",
+          [](Beginning& self, Seconds start, Seconds duration, Processors processors) {
+            self.reservations.push_back({start, duration, processors});
+          },
+          nb::arg("start"), nb::arg("duration"), nb::arg("processors"))
       .def("add_running", &add_running, nb::arg("start_time"), nb::arg("processors"),
            nb::arg("requested_time"), nb::arg("drain_time"), nb::arg("time_limit"))
       .def(
@@ -153,6 +176,18 @@ void register_forward(nb::module_& m) {
             }
           },
           nb::arg("planned_start"), nb::arg("guarded"))
+      .def(
+          "add_plan_notes",
+          [](Beginning& self, Column planned_start, bool changed, bool broken, Seconds gained_from,
+             Seconds gained_until) {
+            PlanNotes notes{{}, changed, broken, gained_from, gained_until};
+            for (std::size_t i = 0; i < self.pending.size(); ++i) {
+              notes.planned_start.push_back(planned_start(i));
+            }
+            self.plans = std::move(notes);
+          },
+          nb::arg("planned_start"), nb::arg("changed"), nb::arg("broken"), nb::arg("gained_from"),
+          nb::arg("gained_until"))
       .def("run", &run, nb::arg("actual_runtime"), nb::arg("arrivals"), nb::arg("only").none(),
            nb::arg("threads"));
 
@@ -163,6 +198,10 @@ void register_forward(nb::module_& m) {
                   nb::arg("queue_time"), nb::arg("backfill_time"), nb::arg("drain_time"),
                   nb::arg("time_limit"), nb::arg("priority"));
 
+  m.def("plan_notes", &plan_notes, nb::arg("engine"));
+  m.def(
+      "estimated_at", [](const Engine& engine) { return engine.estimated_at(); },
+      nb::arg("engine"));
   m.def("snapshot_rows", &snapshot_rows, nb::arg("engine"), nb::arg("jobs"));
 }
 

@@ -189,6 +189,7 @@ class Engine:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
+        self.reservations = tuple(reservations)
         self._core = _core_engine(machine_processors, self.policy, now, reservations)
 
     def submit(

@@ -20,18 +20,22 @@ from foretime_sim.engine import core_policy
 from foretime_sim.policy import Policy
 from foretime_sim.role_times import LONGEST_S, ScheduledTimes, by_role
 from foretime_sim.snapshot import (
+    NEVER,
     GuardNotes,
     PendingJobs,
+    PlanNotes,
     RunningJobs,
     Snapshot,
     checked_column,
     checked_times,
+    or_never,
 )
 from foretime_sim.workload import Int64Array
 
 __all__ = [
     "GuardNotes",
     "PendingJobs",
+    "PlanNotes",
     "RunningJobs",
     "SampledArrivals",
     "Snapshot",
@@ -77,7 +81,7 @@ def forward_runs(
     """Say when every job of a snapshot starts, in each of many samples of their runtimes.
 
     A run begins with a scheduling pass over the queue as it stands (but see
-    `Snapshot.last_pass`), and ends when the last pending job has started. Ctrl-C is heeded between
+    `Snapshot.pass_due`), and ends when the last pending job has started. Ctrl-C is heeded between
     samples.
 
     Parameters
@@ -196,8 +200,14 @@ def _checked_runtimes(snapshot: Snapshot, actual_runtime: Int64Array) -> Int64Ar
 
 def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
     beginning = _core.Beginning(
-        snapshot.machine_processors, core_policy(policy), snapshot.now, snapshot.last_pass
+        snapshot.machine_processors,
+        core_policy(policy),
+        snapshot.now,
+        snapshot.estimated_at,
+        snapshot.pass_due,
     )
+    for claim in snapshot.reservations:
+        beginning.add_reservation(claim.start, claim.duration, claim.processors)
     running, pending = snapshot.running, snapshot.pending
     _, _, drain = by_role(running.requested_time, running.scheduled_time, policy.roles)
     limit = running.requested_time if running.time_limit is None else running.time_limit
@@ -213,7 +223,12 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
         pending.priorities(),
     )
     if pending.guard is not None:
-        beginning.add_guard_notes(pending.guard.planned_starts(), pending.guard.active)
+        beginning.add_guard_notes(or_never(pending.guard.planned_start), pending.guard.active)
+    if pending.plans is not None:
+        start, until = pending.plans.gained or (NEVER, -NEVER)
+        changed, broken = pending.plans.changed, pending.plans.broken
+        planned = or_never(pending.plans.planned_start)
+        beginning.add_plan_notes(planned, changed, broken, start, until)
     return beginning
 
 

@@ -9,11 +9,12 @@ import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
+from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
 from foretime_sim.engine import Engine, State
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes
 from foretime_sim.workload import Int64Array, MaskedInt64Array
 
-__all__ = ["GuardNotes", "PendingJobs", "RunningJobs", "Snapshot"]
+__all__ = ["GuardNotes", "PendingJobs", "PlanNotes", "RunningJobs", "Snapshot"]
 
 NEVER = np.iinfo(np.int64).max
 
@@ -67,10 +68,28 @@ class GuardNotes:
     planned_start: MaskedInt64Array
     active: Int64Array
 
-    def planned_starts(self) -> Int64Array:
-        """Give the planned starts with the core's value for one that was not seen."""
-        seen = ~np.ma.getmaskarray(self.planned_start)
-        return np.where(seen, np.ma.getdata(self.planned_start), NEVER)
+
+@dataclass(frozen=True, slots=True)
+class PlanNotes:
+    """What a scheduler that plans more than the head job keeps from pass to pass.
+
+    Attributes
+    ----------
+    planned_start
+        Shape (jobs,): start that a pending job was promised or planned for, seconds; masked where
+        there is none. Conservative backfilling keeps it, or makes it earlier.
+    changed, broken
+        Whether since the last plan running jobs' claims have changed, or grown over what was
+        promised to others.
+    gained
+        From when until when processors were given back since the last plan, seconds; ``None`` if
+        none were.
+    """
+
+    planned_start: MaskedInt64Array
+    changed: bool = False
+    broken: bool = False
+    gained: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +116,8 @@ class PendingJobs:
         Seconds: where it is later than ``submit_time`` the job counts as submitted then, and if it
         is after the snapshot joins the queue then (held until, ``sbatch --begin``). Masked or
         ``None`` for jobs that are eligible from their submission.
-    guard
-        The guard's notes, ``None`` if it has none.
+    guard, plans
+        What the scheduler keeps in mind of the jobs, ``None`` if nothing.
     """
 
     submit_time: Int64Array
@@ -109,6 +128,7 @@ class PendingJobs:
     priority: Int64Array | None = None
     eligible_time: Int64Array | MaskedInt64Array | None = None
     guard: GuardNotes | None = None
+    plans: PlanNotes | None = None
 
     def __post_init__(self) -> None:
         kind, jobs = "pending jobs", len(self.submit_time)
@@ -121,9 +141,12 @@ class PendingJobs:
             given = checked_column(kind, "eligible_time", np.ma.getdata(self.eligible_time), jobs)
             _hold(self, "eligible_time", np.where(masked, self.submit_time, given))
         if self.guard is not None:
-            planned_starts = np.ma.getdata(self.guard.planned_start)
-            checked_column(kind, "guard.planned_start", planned_starts, jobs)
+            planned = np.ma.getdata(self.guard.planned_start)
+            checked_column(kind, "guard.planned_start", planned, jobs)
             checked_column(kind, "guard.active", self.guard.active, jobs, 0, 1)
+        if self.plans is not None:
+            planned = np.ma.getdata(self.plans.planned_start)
+            checked_column(kind, "plans.planned_start", planned, jobs)
 
     def __len__(self) -> int:
         return len(self.submit_time)
@@ -154,9 +177,14 @@ class Snapshot:
         Size of the flat pool.
     running, pending
         The jobs.
-    last_pass
-        When the scheduler last looked at this very queue, seconds, so that nothing is done until
-        something happens; ``None``: it is to look at it now.
+    reservations
+        Processors claimed from outside, as for `foretime_sim.engine.simulate`.
+    pass_due
+        Whether the scheduler is to look at the queue now. If it has looked at this very queue
+        already, nothing is done until something happens.
+    estimated_at
+        When the scheduler last worked out the ends of jobs that have outlived their estimates,
+        which under the correction ``slurm`` it does at every pass; seconds, ``None`` for now.
     engine_index
         The engine's index of each job, in the order of columns, if taken of an engine.
 
@@ -171,7 +199,9 @@ class Snapshot:
     machine_processors: int
     running: RunningJobs
     pending: PendingJobs
-    last_pass: int | None = None
+    reservations: tuple[AdvanceReservation, ...] = ()
+    pass_due: bool = True
+    estimated_at: int | None = None
     engine_index: Int64Array | None = None
 
     def __post_init__(self) -> None:
@@ -179,8 +209,9 @@ class Snapshot:
             raise InputError(f"machine_processors is {self.machine_processors}: give at least 1")
         if not -LONGEST_S <= self.now <= LONGEST_S:
             raise InputError(f"now is {self.now}: give seconds within {LONGEST_S}")
-        if self.last_pass is not None and self.last_pass > self.now:
-            raise InputError(f"last_pass is {self.last_pass}, after now, {self.now}")
+        if self.estimated_at is not None and self.estimated_at > self.now:
+            raise InputError(f"estimated_at is {self.estimated_at}, after now, {self.now}")
+        check_reservations(self.reservations, self.machine_processors)
         for kind, jobs in (("running jobs", self.running), ("pending jobs", self.pending)):
             _within(kind, "processors", jobs.processors, 1, self.machine_processors)
         _within("running jobs", "start_time", self.running.start_time, -LONGEST_S, self.now)
@@ -214,14 +245,13 @@ class Snapshot:
         running = running[np.argsort(_rows(core, running).tie, kind="stable")]
         pending = np.flatnonzero(waits)
         runs, waiting = _rows(core, running), _rows(core, pending)
-        guard = None
+        guard, plans = None, None
         if engine.policy.guard_s is not None:
-            unseen = waiting.planned_start == NEVER
-            guard = GuardNotes(
-                np.ma.MaskedArray(np.where(unseen, 0, waiting.planned_start), mask=unseen),
-                waiting.guarded,
-            )
-        left_to_do = engine.next_event_time == engine.now
+            guard = GuardNotes(_seen(waiting.guard_planned_start), waiting.guarded)
+        if (notes := _core.plan_notes(core)) is not None:
+            changed, broken, *gained = notes
+            window = (gained[0], gained[1]) if gained[0] < gained[1] else None
+            plans = PlanNotes(_seen(waiting.planned_start), changed, broken, window)
         return cls(
             engine.now,
             engine.machine_processors,
@@ -240,8 +270,11 @@ class Snapshot:
                 waiting.time_limit,
                 waiting.priority,
                 guard=guard,
+                plans=plans,
             ),
-            last_pass=None if left_to_do else core.last_pass,
+            engine.reservations,
+            pass_due=engine.next_event_time == engine.now,
+            estimated_at=_core.estimated_at(core),
             engine_index=np.concatenate([running, pending]),
         )
 
@@ -296,13 +329,16 @@ class Snapshot:
         if priority is None:
             priority = int(priorities.min(initial=1)) - 1
         times = pending.scheduled_time
-        guard = pending.guard
+
+        def unseen(column: MaskedInt64Array) -> MaskedInt64Array:
+            mask = np.append(np.ma.getmaskarray(column), True)
+            return np.ma.MaskedArray(add(np.ma.getdata(column), 0), mask=mask)
+
+        guard, plans = pending.guard, pending.plans
         if guard is not None:
-            planned = np.ma.MaskedArray(
-                add(np.ma.getdata(guard.planned_start), 0),
-                mask=np.append(np.ma.getmaskarray(guard.planned_start), True),
-            )
-            guard = GuardNotes(planned, add(guard.active, 0))
+            guard = GuardNotes(unseen(guard.planned_start), add(guard.active, 0))
+        if plans is not None:
+            plans = replace(plans, planned_start=unseen(plans.planned_start))
         return replace(
             self,
             pending=PendingJobs(
@@ -316,8 +352,9 @@ class Snapshot:
                 add(priorities, priority),
                 None if pending.eligible_time is None else add(pending.eligible_time, submit),
                 guard,
+                plans,
             ),
-            last_pass=None,
+            pass_due=True,
             engine_index=None,
         )
 
@@ -335,12 +372,24 @@ class _Rows(NamedTuple):
     priority: Int64Array
     start_time: Int64Array
     tie: Int64Array
-    planned_start: Int64Array
+    guard_planned_start: Int64Array
     guarded: Int64Array
+    planned_start: Int64Array
 
 
 def _rows(core: _core.Engine, jobs: Int64Array) -> _Rows:
     return _Rows(*_core.snapshot_rows(core, jobs).T)
+
+
+def _seen(column: Int64Array) -> MaskedInt64Array:
+    """Mask the native core's value for a time that there is not."""
+    never = column == NEVER
+    return np.ma.MaskedArray(np.where(never, 0, column), mask=never)
+
+
+def or_never(column: MaskedInt64Array) -> Int64Array:
+    """Fill the masked times with the native core's value for a time that there is not."""
+    return np.where(np.ma.getmaskarray(column), NEVER, np.ma.getdata(column))
 
 
 def checked_column(

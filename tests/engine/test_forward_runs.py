@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, JobTimesUpdate
 from foretime_sim.forward import SampledArrivals, forward_runs, start_times_of, usable_cores
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.role_times import RoleTimes
 from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.workload import Int64Array
@@ -22,16 +23,6 @@ from hypothesis import strategies as st
 
 MACHINE = 8
 NOW = 1_000
-
-policies = st.builds(
-    Policy,
-    order=st.sampled_from(list(Order)),
-    backfill=st.sampled_from(list(Backfill)),
-    correction=st.sampled_from(list(Correction)),
-    guard_s=st.none() | st.integers(0, 60),
-    roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
-    event_order=st.sampled_from(list(EventOrder)),
-)
 
 
 def array(values: Sequence[int] | Sequence[Sequence[int]]) -> Int64Array:
@@ -79,7 +70,12 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         perhaps(pending, -3, 3),
         perhaps(pending, NOW - 100, NOW + 60),
     )
-    return Snapshot(NOW, MACHINE, running, waiting)
+    # None at once claims more than the machine with another.
+    claims = st.builds(
+        AdvanceReservation, st.integers(NOW - 50, NOW + 90), st.integers(1, 60), st.integers(1, 4)
+    )
+    reservations = draw(st.lists(claims, max_size=2))
+    return Snapshot(NOW, MACHINE, running, waiting, tuple(reservations))
 
 
 def row_time(times: Int64Array | RoleTimes | None, row: int) -> int | JobTimesUpdate | None:
@@ -99,7 +95,7 @@ def stepwise(
     sample: int = 0,
 ) -> list[int]:
     """Run one sample in the stepwise engine, job by job."""
-    engine = Engine(snapshot.machine_processors, policy, snapshot.now)
+    engine = Engine(snapshot.machine_processors, policy, snapshot.now, snapshot.reservations)
     runtimes = iter(actual_runtime.tolist())
     running, pending = snapshot.running, snapshot.pending
     for row in range(len(running)):
@@ -140,10 +136,15 @@ def stepwise(
     return [engine.job(index).start_time or 0 for index in range(len(snapshot))]
 
 
-@given(snapshot=snapshots(), policy=policies, seed=st.integers(0, 2**32), samples=st.integers(0, 3))
+@given(snapshot=snapshots(), data=st.data(), seed=st.integers(0, 2**32), samples=st.integers(0, 3))
 def test_each_sample_is_what_the_stepwise_engine_does(
-    snapshot: Snapshot, policy: Policy, seed: int, samples: int
+    any_policy: st.SearchStrategy[Policy],
+    snapshot: Snapshot,
+    data: st.DataObject,
+    seed: int,
+    samples: int,
 ) -> None:
+    policy = data.draw(any_policy)
     rng = np.random.default_rng(seed)
     runtimes = rng.integers(0, 160, size=(samples, len(snapshot)))
     arrivals = None
@@ -161,6 +162,7 @@ def test_each_sample_is_what_the_stepwise_engine_does(
     starts = forward_runs(snapshot, policy, runtimes, arrivals=arrivals)
     assert starts.shape == (samples, len(snapshot))
     assert starts.dtype == np.int64
+    assert bool((starts[:, len(snapshot.running) :] >= snapshot.now).all())
     for sample in range(samples):
         expected = stepwise(snapshot, policy, runtimes[sample], arrivals, sample)
         assert starts[sample].tolist() == expected
@@ -321,8 +323,10 @@ def test_what_is_impossible_is_said() -> None:
         Snapshot(NOW, 8, RunningJobs(array([NOW + 1]), array([4]), array([9])), waiting())
     with pytest.raises(InputError, match="pending jobs: row 1: processors is 9"):
         Snapshot(NOW, 8, nothing_running(), waiting((1, 1), (9, 1)))
-    with pytest.raises(InputError, match="last_pass is 1001, after now"):
-        Snapshot(NOW, 8, nothing_running(), waiting(), last_pass=NOW + 1)
+    with pytest.raises(InputError, match="estimated_at is 1001, after now"):
+        Snapshot(NOW, 8, nothing_running(), waiting(), estimated_at=NOW + 1)
+    with pytest.raises(InputError, match="advance reservation 0: 9 processors are claimed"):
+        Snapshot(NOW, 8, nothing_running(), waiting(), (AdvanceReservation(NOW, 5, 9),))
     with pytest.raises(InputError, match="machine_processors is 0"):
         Snapshot(NOW, 0, nothing_running(), waiting())
     with pytest.raises(InputError, match="pending jobs: row 0: requested_time is 0"):

@@ -7,25 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, JobTimesUpdate, simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.forward import forward_runs, start_times_of
 from foretime_sim.log_files import read_log
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy
 from foretime_sim.snapshot import Snapshot
 from foretime_sim.workload import Int64Array
 from hypothesis import given
 from hypothesis import strategies as st
 
-policies = st.builds(
-    Policy,
-    order=st.sampled_from(list(Order)),
-    backfill=st.sampled_from(list(Backfill)),
-    correction=st.sampled_from(list(Correction)),
-    guard_s=st.none() | st.integers(0, 60),
-    roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
-    event_order=st.sampled_from(list(EventOrder)),
-)
 jobs = st.lists(
     st.tuples(
         st.integers(0, 30),  # seconds since the submission before
@@ -48,11 +40,23 @@ def runtimes_of(engine: Engine, snapshot: Snapshot) -> Int64Array:
     return np.array([[view.actual_runtime for view in views]], dtype=np.int64)
 
 
-@given(jobs=jobs, at=st.integers(0, 500), settle=st.booleans(), policy=policies)
+reservations = st.lists(
+    st.builds(AdvanceReservation, st.integers(0, 400), st.integers(1, 90), st.integers(1, 4)),
+    max_size=2,
+)
+
+
+@given(jobs=jobs, at=st.integers(0, 500), settle=st.booleans(), data=st.data(), claims=reservations)
 def test_it_goes_on_as_the_engine_does(
-    jobs: list[tuple[int, int, int, int, int, int, int]], at: int, settle: bool, policy: Policy
+    any_policy: st.SearchStrategy[Policy],
+    jobs: list[tuple[int, int, int, int, int, int, int]],
+    at: int,
+    settle: bool,
+    data: st.DataObject,
+    claims: list[AdvanceReservation],
 ) -> None:
-    engine = Engine(8, policy)
+    policy = data.draw(any_policy)
+    engine = Engine(8, policy, reservations=claims)
     clock = 0
     for gap, *row in jobs:
         clock += gap
@@ -117,6 +121,15 @@ KTH_POLICIES = {
     "none": Policy(backfill=Backfill.NONE),
     "easy-sjbf doubling": Policy(backfill=Backfill.EASY_SJBF, correction=Correction.DOUBLING),
     "wfp slurm guard": Policy(Order.WFP, correction=Correction.SLURM, guard_s=3_600),
+    "conservative": Policy(backfill=Backfill.CONSERVATIVE),
+    "conservative one by one doubling": Policy(
+        backfill=Backfill.CONSERVATIVE,
+        correction=Correction.DOUBLING,
+        compression=Compression.ONE_BY_ONE,
+    ),
+    "sjf planning": Policy(Order.SJF, Backfill.PLANNING),
+    "easy depth 4": Policy(depth=4),
+    "first-fit": Policy(backfill=Backfill.FIRST_FIT),
     "per event": Policy(correction=Correction.INCREMENTAL, event_order=EventOrder.PER_EVENT),
 }
 
