@@ -46,7 +46,22 @@ reservations = st.lists(
 )
 
 
-@given(jobs=jobs, at=st.integers(0, 500), settle=st.booleans(), data=st.data(), claims=reservations)
+asked = st.none() | st.tuples(
+    st.integers(1, 8),  # processors
+    st.integers(1, 120),  # requested time
+    st.integers(0, 120),  # actual runtime
+    st.integers(-3, 3),  # priority
+)
+
+
+@given(
+    jobs=jobs,
+    at=st.integers(0, 500),
+    settle=st.booleans(),
+    data=st.data(),
+    claims=reservations,
+    asked=asked,
+)
 def test_it_goes_on_as_the_engine_does(
     any_policy: st.SearchStrategy[Policy],
     jobs: list[tuple[int, int, int, int, int, int, int]],
@@ -54,7 +69,9 @@ def test_it_goes_on_as_the_engine_does(
     settle: bool,
     data: st.DataObject,
     claims: list[AdvanceReservation],
+    asked: tuple[int, int, int, int] | None,
 ) -> None:
+    """And with one more job as if it were submitted."""
     policy = data.draw(any_policy)
     engine = Engine(8, policy, reservations=claims)
     clock = 0
@@ -72,9 +89,16 @@ def test_it_goes_on_as_the_engine_does(
     states = [engine.job(index).state for index in snapshot.engine_index.tolist()]
     assert states[: len(snapshot.running)] == ["running"] * len(snapshot.running)
     assert set(states[len(snapshot.running) :]) <= {"pending", "submitted"}
+    index = snapshot.engine_index.tolist()
+    if asked is not None:
+        processors, requested, actual, priority = asked
+        index.append(engine.submit(at, processors, actual, requested, priority=priority))
+        more = snapshot.with_job(processors, requested, priority=priority)
+        runtimes = np.append(runtimes, [[actual]], axis=1)
+        starts = forward_runs(more, policy, runtimes, threads=1)[0]
+        assert start_times_of(-1, more, policy, runtimes).tolist() == [starts[-1]]
     engine.finish()
-    expected = [engine.job(index).start_time for index in snapshot.engine_index.tolist()]
-    assert starts.tolist() == expected
+    assert starts.tolist() == [engine.job(job).start_time for job in index]
 
 
 def test_what_was_updated_and_cancelled_is_in_it() -> None:
