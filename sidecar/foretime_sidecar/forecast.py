@@ -152,8 +152,8 @@ def expected_start(
         return replace(answer, assumptions=(too_long,))
     correction = Correction.SLURM if snapshot.soft_limit else Correction.REQUESTED
     policy = Policy(Order(settings.order), Backfill(settings.backfill), correction)
-    runs, ends = _running_jobs(running, snapshot, scheduled_time)
-    waits, runtimes = _pending_jobs(pending, snapshot, scheduled_time)
+    runs, ends = _running_jobs(running, taken_at, correction, scheduled_time)
+    waits, runtimes = _pending_jobs(pending, taken_at, correction, scheduled_time)
     begin = forward.Snapshot(taken_at, processors, runs, waits).with_job(
         job.processors, job.requested_time, mine if enforced else None, submit_time=now
     )
@@ -222,10 +222,13 @@ def _planned(job: QueuedJob, soft_limit: bool) -> int:
 
 
 def _running_jobs(
-    jobs: list[QueuedJob], snapshot: Snapshot, scheduled_time: Callable[[JobRequest], int]
+    jobs: list[QueuedJob],
+    now: int,
+    correction: Correction,
+    scheduled_time: Callable[[JobRequest], int],
 ) -> tuple[forward.RunningJobs, Int64Array]:
     """Give the running jobs as the scheduler plans with them, and how long they are to run."""
-    now, soft_limit = snapshot.taken_at, snapshot.soft_limit
+    soft_limit = correction is not Correction.REQUESTED
     rows = []
     for job in jobs:
         request = _as_submitted(job)
@@ -242,10 +245,13 @@ def _running_jobs(
 
 
 def _pending_jobs(
-    jobs: list[QueuedJob], snapshot: Snapshot, scheduled_time: Callable[[JobRequest], int]
+    jobs: list[QueuedJob],
+    now: int,
+    correction: Correction,
+    scheduled_time: Callable[[JobRequest], int],
 ) -> tuple[forward.PendingJobs, Int64Array]:
     """Give the pending jobs, each task of an array being one, and how long they are to run."""
-    now, soft_limit = snapshot.taken_at, snapshot.soft_limit
+    soft_limit = correction is not Correction.REQUESTED
     rows = []
     for job in jobs:
         request = _as_submitted(job)
