@@ -99,10 +99,11 @@ void Engine::advance(Seconds until) {
   now_ = std::max(now_, until);
 }
 
-void Engine::finish_awaited() {
+bool Engine::finish_awaited() {
   until_awaited_ = true;
   run(kNever, false);
   until_awaited_ = false;
+  return awaited_ == 0;
 }
 
 void Engine::resume_queue(const PlanNotes& notes, bool pass_due) {

@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
 #include <thread>
 
 #include "engine.hpp"
@@ -61,7 +62,7 @@ void run_sample(const Beginning& beginning, const Samples& samples,
   if (beginning.plans || !beginning.pass_due) {
     engine.resume_queue(notes_by_index(beginning, order), beginning.pass_due);
   }
-  engine.finish_awaited();
+  if (!engine.finish_awaited()) throw std::logic_error("a forward run left jobs waiting for ever");
   if (only) {
     const auto at = std::find(order.begin(), order.end(), *only) - order.begin();
     start_time[sample] = engine.jobs()[running + static_cast<std::size_t>(at)].start;

@@ -38,6 +38,10 @@ POLICIES = {
     "fcfs-easy-sjbf": Policy(backfill=Backfill.EASY_SJBF),
     "sjf-easy": Policy(Order.SJF),
     "wfp-easy": Policy(Order.WFP),
+    "fcfs-easy-depth-10": Policy(depth=10),
+    "fcfs-first-fit": Policy(backfill=Backfill.FIRST_FIT),
+    "conservative": Policy(backfill=Backfill.CONSERVATIVE),
+    "fcfs-planning": Policy(backfill=Backfill.PLANNING),
     "fcfs-easy-slurm-guard": Policy(correction=Correction.SLURM, guard_s=3_600),
     "fcfs-easy-halved-doubling": Policy(correction=Correction.DOUBLING),
 }
@@ -130,7 +134,7 @@ def test_by_policy_and_threads(benchmark: Any, policy: str) -> None:
     chosen = POLICIES[policy]
     scheduled = 1 if chosen.correction is Correction.REQUESTED else 2
     snapshot = crowded(scheduled=scheduled)
-    runtimes = sampled(crowded)[:100]
+    runtimes = sampled(crowded)[: 2 if chosen.backfill.plans_every_job else 20]
     benchmark.pedantic(
         forward_runs, args=(snapshot, chosen, runtimes), kwargs={"threads": 1}, rounds=3
     )
@@ -145,7 +149,7 @@ def test_by_policy_and_threads(benchmark: Any, policy: str) -> None:
 def test_by_depth_of_the_queue(benchmark: Any, queued: int) -> None:
     benchmark.group = "forward runs by queue depth, one thread"
     snapshot = crowded(queued)
-    runtimes = sampled(lambda: snapshot, 20)
+    runtimes = sampled(lambda: snapshot, 5)
     benchmark.pedantic(
         forward_runs, args=(snapshot, Policy(), runtimes), kwargs={"threads": 1}, rounds=3
     )
