@@ -58,6 +58,10 @@ class Engine {
   void resume_queue(const PlanNotes& notes, bool pass_due);
   Seconds estimated_at() const { return availability_.estimated_at(); }
   std::optional<PlanNotes> plan_notes() const;
+  // The planned start that a planner keeps; planned_start() also works one out for EASY's head job.
+  Seconds kept_start(JobIndex index) const {
+    return planner_ ? planner_->planned_start(index) : kNever;
+  }
 
   Seconds now() const { return now_; }
   // When something happens next, kNever if nothing does.

@@ -121,7 +121,7 @@ Table snapshot_rows(const Engine& engine, Column jobs) {
     for (const std::int64_t each :
          {job.submit, job.processors, job.requested, job.queue_time, job.backfill_time,
           job.drain_time, job.time_limit, job.priority, job.start, job.tie, job.planned_start,
-          static_cast<std::int64_t>(job.guarded), engine.planned_start(jobs(i))}) {
+          static_cast<std::int64_t>(job.guarded), engine.kept_start(jobs(i))}) {
       *value++ = each;
     }
   }
