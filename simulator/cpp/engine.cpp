@@ -149,6 +149,13 @@ std::vector<JobIndex> Engine::running() const {
   return jobs;
 }
 
+std::vector<JobIndex> Engine::submitted() const {
+  const auto first = submissions_.begin() + static_cast<std::ptrdiff_t>(next_submission_);
+  std::vector<JobIndex> jobs(first, submissions_.end());
+  std::erase_if(jobs, [this](JobIndex index) { return job(index).state == State::kCancelled; });
+  return jobs;
+}
+
 void Engine::run(Seconds until, bool hold) {
   if (policy_.event_order == EventOrder::kPerTimestep) {
     run_timesteps(until, hold);

@@ -78,6 +78,8 @@ class Engine {
   }
   std::vector<JobIndex> queue() const;
   std::vector<JobIndex> running() const;
+  // Whose submission is still to come.
+  std::vector<JobIndex> submitted() const;
   // What started and finished since the last call, in the order in which it happened.
   std::vector<JobIndex> take_started() { return std::exchange(started_, {}); }
   std::vector<JobIndex> take_finished() { return std::exchange(finished_, {}); }

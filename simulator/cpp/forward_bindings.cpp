@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <chrono>
 #include <tuple>
 
@@ -102,6 +103,18 @@ Table run(const Beginning& beginning, Rows actual_runtime, const Arrivals& arriv
   return Table(start_time, {samples.count, columns}, owner);
 }
 
+// Jobs that have not started, in the order of their indices.
+nb::ndarray<nb::numpy, JobIndex, nb::ndim<1>> waiting_jobs_of(const Engine& engine) {
+  std::vector<JobIndex> jobs = engine.submitted();
+  const std::vector<JobIndex> pending = engine.queue();
+  jobs.insert(jobs.end(), pending.begin(), pending.end());
+  std::sort(jobs.begin(), jobs.end());
+  nb::capsule owner;
+  auto* values = owned_array<JobIndex>(jobs.size(), owner);
+  std::copy(jobs.begin(), jobs.end(), values);
+  return {values, {jobs.size()}, owner};
+}
+
 // Of the planner, if there is one, but for the planned starts: changed, broken, gained from and until.
 std::optional<std::tuple<bool, bool, Seconds, Seconds>> plan_notes(const Engine& engine) {
   const std::optional<PlanNotes> notes = engine.plan_notes();
@@ -198,6 +211,7 @@ void register_forward(nb::module_& m) {
                   nb::arg("queue_time"), nb::arg("backfill_time"), nb::arg("drain_time"),
                   nb::arg("time_limit"), nb::arg("priority"));
 
+  m.def("waiting_jobs", &waiting_jobs_of, nb::arg("engine"));
   m.def("plan_notes", &plan_notes, nb::arg("engine"));
   m.def(
       "estimated_at", [](const Engine& engine) { return engine.estimated_at(); },

@@ -10,7 +10,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
-from foretime_sim.engine import Engine, State
+from foretime_sim.engine import Engine
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes
 from foretime_sim.workload import Int64Array, MaskedInt64Array
 
@@ -238,12 +238,9 @@ class Snapshot:
             Driven step by step; it is not changed.
         """
         core = engine._core
-        states = core.states()
-        is_running = states == State.RUNNING.value
-        waits = (states == State.PENDING.value) | (states == State.SUBMITTED.value)
-        running = np.flatnonzero(is_running)
+        running = core.running()
         running = running[np.argsort(_rows(core, running).tie, kind="stable")]
-        pending = np.flatnonzero(waits)
+        pending = _core.waiting_jobs(core)
         runs, waiting = _rows(core, running), _rows(core, pending)
         guard, plans = None, None
         if engine.policy.guard_s is not None:
