@@ -230,7 +230,8 @@ class Snapshot:
 
         Its jobs that are running or pending, and those submitted at a later time than the clock's;
         with their actual runtimes forward runs go on as the engine would. Pending jobs have the
-        order of their submission, whatever the queue's.
+        order of their indices, whatever the queue's. Under the event order ``per-event`` settle the
+        engine first: a snapshot does not know the order of events held back at one second.
 
         Parameters
         ----------
