@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -189,3 +190,19 @@ def test_moments_of_a_real_log(trace: Callable[[str], Path], name: str) -> None:
         whole = simulate(log.head(done), policy, scheduled[:done])
         assert np.array_equal(starts, whole.start_time[snapshot.engine_index]), moment
     assert waited > 300
+
+
+def test_promises_are_kept_and_without_them_made_anew() -> None:
+    engine = Engine(4, Policy(Order.SJF, Backfill.CONSERVATIVE))
+    engine.submit(0, 4, 100, 100)
+    engine.submit(1, 4, 50, 50)  # promised 100
+    engine.submit(2, 4, 10, 10)  # promised 150
+    engine.advance(5)
+    asked = Snapshot.of(engine).with_job(4, 5)
+    plans = asked.pending.plans
+    assert plans is not None
+    assert plans.planned_start.tolist() == [100, 150, None]
+    runtimes = np.array([[100, 50, 10, 5]])
+    assert forward_runs(asked, engine.policy, runtimes).tolist() == [[0, 100, 150, 160]]
+    forgotten = replace(asked, pending=replace(asked.pending, plans=None))
+    assert forward_runs(forgotten, engine.policy, runtimes).tolist() == [[0, 115, 105, 100]]
