@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -47,6 +48,20 @@ class Engine {
   void settle() { run(now_, false); }
   // To the last event.
   void finish() { run(kNever, false); }
+  // Until every job marked as awaited has started; false if one never does.
+  bool finish_awaited();
+
+  // Begun from a snapshot: when the ends of overstaying jobs were last worked out, before any
+  // running job is added; and after all jobs, how the last pass left the queue. Without a pass due
+  // nothing is done until something happens.
+  void resume_estimates(Seconds at) { availability_.reestimate(at); }
+  void resume_queue(const PlanNotes& notes, bool pass_due);
+  Seconds estimated_at() const { return availability_.estimated_at(); }
+  std::optional<PlanNotes> plan_notes() const;
+  // The planned start that a planner keeps; planned_start() also works one out for EASY's head job.
+  Seconds kept_start(JobIndex index) const {
+    return planner_ ? planner_->planned_start(index) : kNever;
+  }
 
   Seconds now() const { return now_; }
   // When something happens next, kNever if nothing does.
@@ -63,6 +78,8 @@ class Engine {
   }
   std::vector<JobIndex> queue() const;
   std::vector<JobIndex> running() const;
+  // Whose submission is still to come.
+  std::vector<JobIndex> submitted() const;
   // What started and finished since the last call, in the order in which it happened.
   std::vector<JobIndex> take_started() { return std::exchange(started_, {}); }
   std::vector<JobIndex> take_finished() { return std::exchange(finished_, {}); }
@@ -104,6 +121,7 @@ class Engine {
   void start(JobIndex index, StartedBy how);
   void set_end(JobIndex index);
   void changed();
+  bool awaited_have_started() const { return until_awaited_ && awaited_ == 0; }
 
   // pass.cpp: starting jobs in queue order until one does not fit
   void pass();
@@ -153,6 +171,8 @@ class Engine {
   bool plan_valid_ = false;
   Plan plan_;
   std::int64_t active_guards_ = 0;
+  std::int64_t awaited_ = 0;  // jobs that are to start yet
+  bool until_awaited_ = false;
 
   std::vector<Candidate> scored_;
   std::vector<Candidate> candidates_;

@@ -77,6 +77,8 @@ struct Job {
   StartedBy started_by = StartedBy::kNotStarted;
   Belief belief = Belief::kEstimate;
   bool guarded = false;       // the guard was activated for it
+  bool awaited = false;       // finish_awaited() runs until it has started
+  std::int64_t tie = 0;       // once running: its place among jobs that end together
 
   Seconds hard_end() const { return start + requested; }
 };

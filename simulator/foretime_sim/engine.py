@@ -189,6 +189,7 @@ class Engine:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
+        self.reservations = tuple(reservations)
         self._core = _core_engine(machine_processors, self.policy, now, reservations)
 
     def submit(
@@ -560,14 +561,15 @@ def _core_engine(
 ) -> _core.Engine:
     check_reservations(reservations, machine_processors)
     claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
-    return _core.Engine(machine_processors, _core_policy(policy), now, claims)
+    return _core.Engine(machine_processors, core_policy(policy), now, claims)
 
 
 def _first_planned_start(core: _core.Engine, policy: Policy) -> Int64Array | None:
     return core.first_planned_starts() if policy.backfill.plans_every_job else None
 
 
-def _core_policy(policy: Policy) -> _core.Policy:
+def core_policy(policy: Policy) -> _core.Policy:
+    """Give the policy as the native core takes it."""
     return _core.Policy(
         _core.Order[policy.order.name],
         _core.Backfill[policy.backfill.name],
