@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import enum
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, TypeVar
 
 from foretime_estimators.errors import InputError
+
+from foretime_sim.python_policy import PythonBackfill, PythonOrder
 
 
 class _Named(enum.Enum):
@@ -143,7 +145,7 @@ class Policy:
     Attributes
     ----------
     order, backfill, correction, roles, event_order
-        See their own types.
+        See their own types. Order and backfilling may be the user's own, in Python.
     guard_s
         Starvation guard, seconds; ``None`` for none. When a job is first seen blocked at the head
         of the queue, its start as planned on t_req is noted and kept with the job. If it is still
@@ -155,8 +157,8 @@ class Policy:
         notices at its next pass.)
     """
 
-    order: Order = Order.FCFS
-    backfill: Backfill = Backfill.EASY
+    order: Order | PythonOrder = Order.FCFS
+    backfill: Backfill | PythonBackfill = Backfill.EASY
     correction: Correction = Correction.REQUESTED
     guard_s: int | None = None
     roles: Roles = field(default_factory=Roles)
@@ -165,3 +167,35 @@ class Policy:
     def __post_init__(self) -> None:
         if self.guard_s is not None and self.guard_s < 0:
             raise InputError(f"guard_s is {self.guard_s}: give a bound of 0 seconds or more")
+
+
+def parse_order(text: str) -> Order | PythonOrder:
+    """Read a queue order: one of `Order` by name, or ``module:attribute`` of the user's own.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or it can't be loaded; it says what there is.
+    """
+    return PythonOrder.load(text) if ":" in text else _built_in(Order, text)
+
+
+def parse_backfill(text: str) -> Backfill | PythonBackfill:
+    """Read a backfilling policy: one of `Backfill` by name, or ``module:attribute``.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or it can't be loaded; it says what there is.
+    """
+    return PythonBackfill.load(text) if ":" in text else _built_in(Backfill, text)
+
+
+_Choice = TypeVar("_Choice", bound=_Named)
+
+
+def _built_in(choices: type[_Choice], text: str) -> _Choice:
+    try:
+        return choices.parse(text)
+    except InputError as error:
+        raise InputError(f"{error}, or module:attribute of your own") from None

@@ -26,7 +26,7 @@ from foretime_sim.job_log import log_of_workload
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
 from foretime_sim.mock_slurm import Mechanism
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import Correction, EventOrder, Policy, Roles, parse_backfill
 from foretime_sim.replay_result import ReplayResult
 from foretime_sim.swf import write_swf
 from foretime_sim.workload import Workload
@@ -40,6 +40,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
 from foretime_sidecar.cli.workload import (
     ColumnsOption,
     FormatOption,
@@ -139,8 +140,8 @@ def replay(
     learn: Annotated[
         Learn, typer.Option(help="Learn jobs as they finish, or the history alone (the paper).")
     ] = Learn.CONTINUOUSLY,
-    order: Annotated[Order, typer.Option(help="Queue order.")] = Order.FCFS,
-    backfill: Annotated[Backfill, typer.Option(help="Backfilling.")] = Backfill.EASY,
+    order: OrderOption = "fcfs",
+    backfill: BackfillOption = "easy",
     mechanism: Annotated[
         Mechanism,
         typer.Option(help="How t_sched reaches the scheduler; sets correction and roles."),
@@ -205,8 +206,6 @@ def replay(
     scheme = accuracy.scheme if scheme is None else scheme
     if scheme not in TABLE_SCHEMES:
         oracle_share(scheme)
-    if order is Order.PRIORITY:
-        raise InputError("--order priority: a log has no priorities; take another order")
     if classes is not None and classes not in CLASS_METRICS:
         raise InputError(f"--classes {classes}: take one of {', '.join(CLASS_METRICS)}")
     _check_outputs(
@@ -267,8 +266,8 @@ def replay(
     policy = mechanism_policy(
         mechanism,
         Policy(
-            order=order,
-            backfill=backfill,
+            order=order_of_log(order),
+            backfill=parse_backfill(backfill),
             guard_s=None if guard == "off" else parse_duration(guard, "--guard", zero=True),
             event_order=event_order,
         ),
@@ -289,8 +288,8 @@ def replay(
         state_dir=state_dir,
     )
     options = {
-        "order": str(order),
-        "backfill": str(backfill),
+        "order": str(policy.order),
+        "backfill": str(policy.backfill),
         "scheme": scheme,
         "rule": str(settings) if settings is not None else rule or "production",
         "mechanism": mechanism.value,
