@@ -32,6 +32,7 @@ JobIndex Engine::add_running(const Job& started) {
   added.started_by = StartedBy::kHead;
   availability_.resume(index, now_);
   set_end(index);
+  if (outside_) news_.started.push_back(index);
   changed();
   return index;
 }
@@ -99,6 +100,7 @@ std::vector<JobIndex> Engine::queue() const {
       ordered.push_back({score, entry.key, entry});
     }
   }
+  if (policy_.order == Order::kOutside) score_outside(ordered, {});
   std::sort(ordered.rbegin(), ordered.rend());
   std::vector<JobIndex> jobs;
   for (const Candidate& candidate : ordered) jobs.push_back(candidate.entry.job);
@@ -225,6 +227,7 @@ void Engine::complete_one() {
   job(index).state = State::kFinished;
   availability_.finish(index);
   finished_.push_back(index);
+  if (outside_) news_.finished.push_back(index);
   full_pass_ = true;
   ++counters_.completions;
 }
@@ -256,6 +259,7 @@ void Engine::start(JobIndex index, StartedBy how) {
   availability_.start(index);
   set_end(index);
   started_.push_back(index);
+  if (outside_) news_.started.push_back(index);
 }
 
 // A job whose limit is cut below what it has already run ends now. Jobs that end together do so in

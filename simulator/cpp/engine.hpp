@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "availability.hpp"
+#include "outside_policy.hpp"
 #include "queue.hpp"
 #include "types.hpp"
 
@@ -28,6 +30,10 @@ class Engine {
   Engine(Processors machine, const Policy& policy, Seconds now);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+
+  // Who is asked where the order or the backfilling is kOutside.
+  void ask(std::unique_ptr<OutsidePolicy> outside) { outside_ = std::move(outside); }
+  OutsidePolicy* asked() const { return outside_.get(); }
 
   void reserve(std::size_t jobs);
   JobIndex submit(const Job& job);
@@ -51,6 +57,8 @@ class Engine {
   const std::vector<Job>& jobs() const { return jobs_; }
   const Counters& counters() const { return counters_; }
   Seconds expected_end(JobIndex index) const { return availability_.expected_end(index); }
+  // When a plan assumes a running job to end, never before now.
+  Seconds planned_end(JobIndex index, bool on_requested) const;
   std::vector<JobIndex> queue() const;
   std::vector<JobIndex> running() const;
   // What started and finished since the last call, in the order in which it happened.
@@ -100,6 +108,15 @@ class Engine {
   void pass_by_score();
   bool guard(JobIndex head);
 
+  // outside_pass.cpp: asking a policy from outside
+  OutsidePolicy& outside() const;
+  template <class Ask>
+  auto ask_outside(Ask ask);
+  void score_outside(std::vector<Candidate>& queue, OutsideNews&& news) const;
+  void score_queue_outside();
+  std::vector<Pending> queue_in_order();
+  void backfill_outside(bool on_requested);
+
   // easy.cpp: what may start before the head job
   void backfill_queue(JobIndex head, bool on_requested);
   void backfill_candidates(bool on_requested);
@@ -141,6 +158,8 @@ class Engine {
   std::vector<std::pair<Pending, StartedBy>> picked_;
   std::vector<JobIndex> started_;
   std::vector<JobIndex> finished_;
+  std::unique_ptr<OutsidePolicy> outside_;
+  OutsideNews news_;
 };
 
 }  // namespace foretime

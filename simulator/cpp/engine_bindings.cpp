@@ -1,28 +1,18 @@
 #include "engine_bindings.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
 #include <utility>
 
 #include "engine.hpp"
+#include "numpy_columns.hpp"
+#include "python_policies.hpp"
 
 namespace nb = nanobind;
 
 namespace foretime {
 namespace {
-
-using In = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-template <class T>
-Out<T> to_numpy(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Out<T>(owned->data(), {owned->size()}, owner);
-}
 
 using Moves = std::pair<Out<JobIndex>, Out<JobIndex>>;
 
@@ -89,11 +79,13 @@ void register_engine(nb::module_& m) {
       .value("LJF", Order::kLjf)
       .value("XF", Order::kXf)
       .value("WFP", Order::kWfp)
-      .value("PRIORITY", Order::kPriority);
+      .value("PRIORITY", Order::kPriority)
+      .value("OUTSIDE", Order::kOutside);
   nb::enum_<Backfill>(m, "Backfill")
       .value("NONE", Backfill::kNone)
       .value("EASY", Backfill::kEasy)
-      .value("EASY_SJBF", Backfill::kEasySjbf);
+      .value("EASY_SJBF", Backfill::kEasySjbf)
+      .value("OUTSIDE", Backfill::kOutside);
   nb::enum_<Correction>(m, "Correction")
       .value("REQUESTED", Correction::kRequested)
       .value("INCREMENTAL", Correction::kIncremental)
@@ -144,7 +136,9 @@ void register_engine(nb::module_& m) {
       .def_ro("guard_activations", &Counters::guard_activations)
       .def_ro("deepest_queue", &Counters::deepest_queue);
 
-  nb::class_<Engine>(m, "Engine")
+  nb::class_<Engine> engine(m, "Engine", nb::type_slots(engine_slots));
+  register_python_policies(engine);
+  engine
       .def(nb::init<Processors, const Policy&, Seconds>(), nb::arg("machine_processors"),
            nb::arg("policy"), nb::arg("now"))
       .def(

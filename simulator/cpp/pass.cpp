@@ -12,7 +12,7 @@ void Engine::pass() {
   availability_.reestimate(now_);
   if (!queue_.empty()) {
     const bool full = full_pass_ || is_time_dependent(policy_.order) || availability_.drifts() ||
-                      active_guards_ > 0;
+                      active_guards_ > 0 || policy_.backfill == Backfill::kOutside;
     if (full) {
       full_pass_ = false;
       plan_valid_ = false;
@@ -40,6 +40,10 @@ void Engine::pass_in_order(bool full) {
     plan_valid_ = false;
   }
   if (availability_.free() == 0 || queue_.size() == 1) return;
+  if (policy_.backfill == Backfill::kOutside) {
+    backfill_outside(on_requested);
+    return;
+  }
 
   if (full && policy_.backfill == Backfill::kEasy) {
     backfill_queue(head, on_requested);
@@ -68,6 +72,7 @@ void Engine::pass_by_score() {
       scored_.push_back({queue_score(policy_.order, job(entry.job), now_), 0, entry});
     }
   }
+  if (policy_.order == Order::kOutside) score_queue_outside();
   std::make_heap(scored_.begin(), scored_.end());
   while (!scored_.empty() && scored_.front().entry.processors <= availability_.free()) {
     start(scored_.front().entry.job, StartedBy::kHead);
@@ -78,6 +83,10 @@ void Engine::pass_by_score() {
   const JobIndex head = scored_.front().entry.job;
   const bool on_requested = guard(head);
   if (availability_.free() == 0) return;
+  if (policy_.backfill == Backfill::kOutside) {
+    backfill_outside(on_requested);
+    return;
+  }
   candidates_.clear();
   for (const Candidate& scored : scored_) {
     add_candidate(head, scored.entry, scored.score, on_requested);

@@ -12,7 +12,8 @@ import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
-from foretime_sim.policy import Policy
+from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.policy_calls import PolicyCalls, has_python
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.schedule import check as check_schedule
@@ -33,6 +34,8 @@ def simulate(
     check: bool = False,
 ) -> Schedule:
     """Schedule a whole workload in one native call, without the interpreter's lock.
+
+    A policy in Python is asked at each pass (docs/policies.md); an error in it ends the run.
 
     Parameters
     ----------
@@ -62,6 +65,8 @@ def simulate(
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
     core = _core.Engine(workload.machine_processors, _core_policy(policy), begin)
+    if has_python(policy):
+        core.ask(PolicyCalls.of_workload(policy, workload))
     actual_runtime = np.ascontiguousarray(workload.actual_runtime, dtype=np.int64)
     core.submit_all(
         np.ascontiguousarray(workload.submit_time, dtype=np.int64),
@@ -156,6 +161,9 @@ class Engine:
     out happens as soon as the clock moves on, or on `settle`. So driving it from submission to
     submission gives the very schedule of `simulate`.
 
+    Where a policy in Python fails, the engine stands before the scheduling pass that asked it, with
+    everything before that done; going on does that pass again.
+
     Not for use from two threads at once.
 
     Parameters
@@ -174,6 +182,11 @@ class Engine:
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
         self._core = _core.Engine(machine_processors, _core_policy(self.policy), now)
+        self._calls = (
+            PolicyCalls(self.policy, machine_processors) if has_python(self.policy) else None
+        )
+        if self._calls is not None:
+            self._core.ask(self._calls)
 
     def submit(
         self,
@@ -184,10 +197,14 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         priority: int = 0,
+        *,
+        user: str | None = None,
+        project: str | None = None,
     ) -> int:
         """Submit a job at the clock's time or later; give its index (0, 1, 2, ...).
 
-        Parameters are those of `simulate`, for one job.
+        Parameters are those of `simulate`, for one job; user and project are for policies in
+        Python to look at.
 
         Raises
         ------
@@ -207,6 +224,8 @@ class Engine:
             scheduled_time,
             time_limit,
             priority,
+            user,
+            project,
         )
 
     def add_pending(
@@ -218,6 +237,9 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         priority: int = 0,
+        *,
+        user: str | None = None,
+        project: str | None = None,
     ) -> int:
         """Add a job waiting since ``submit_time``, to begin from a snapshot; give its index.
 
@@ -241,6 +263,8 @@ class Engine:
             scheduled_time,
             time_limit,
             priority,
+            user,
+            project,
         )
 
     def _submit(
@@ -252,9 +276,13 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None,
         time_limit: int | None,
         priority: int,
+        user: str | None,
+        project: str | None,
     ) -> int:
         self._check(processors, actual_runtime, requested_time, time_limit)
         queue, backfill, drain = self._roles(requested_time, scheduled_time)
+        if self._calls is not None:
+            self._calls.add_job(user, project)
         return self._core.submit(
             submit_time,
             processors,
@@ -276,6 +304,9 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         submit_time: int | None = None,
+        *,
+        user: str | None = None,
+        project: str | None = None,
     ) -> int:
         """Add a job that started before now, to begin from a snapshot; give its index.
 
@@ -296,6 +327,8 @@ class Engine:
                 f" {self._core.free_processors} of {self.machine_processors} are free"
             )
         _, _, drain = self._roles(requested_time, scheduled_time)
+        if self._calls is not None:
+            self._calls.add_job(user, project)
         return self._core.add_running(
             start_time if submit_time is None else submit_time,
             start_time,
@@ -512,8 +545,10 @@ class Engine:
 
 def _core_policy(policy: Policy) -> _core.Policy:
     return _core.Policy(
-        _core.Order[policy.order.name],
-        _core.Backfill[policy.backfill.name],
+        _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
+        _core.Backfill[policy.backfill.name]
+        if isinstance(policy.backfill, Backfill)
+        else _core.Backfill.OUTSIDE,
         _core.Correction[policy.correction.name],
         policy.guard_s,
         _core.EventOrder[policy.event_order.name],

@@ -117,7 +117,9 @@ class PythonBackfill(PythonPolicy):
     kind: ClassVar[str] = "backfill"
 
 
-def user_line(error: BaseException, folder: str | None) -> str:
+def user_line(
+    error: BaseException, folder: str | None, function: Callable[..., Any] | None = None
+) -> str:
     """Say where an exception came from: file, line and its text.
 
     Parameters
@@ -126,7 +128,9 @@ def user_line(error: BaseException, folder: str | None) -> str:
         A caught exception.
     folder
         Where the user's own files are: of the lines on the exception's way, the last one there is
-        told. ``None``, or if there is none: the last line of all.
+        told. ``None`` if they are nowhere.
+    function
+        The user's function: told where it begins if no line of the user's was reached.
     """
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{error.filename}:{error.lineno}: {(error.text or '').strip()}"
@@ -138,6 +142,9 @@ def user_line(error: BaseException, folder: str | None) -> str:
         for file, line in frames
         if folder and Path(file).is_relative_to(folder) and "site-packages" not in file
     ]
+    code = getattr(function, "__code__", None)
+    if not own and code is not None:
+        own = [(code.co_filename, code.co_firstlineno)]
     file, line = (own or frames)[-1]
     return f"{file}:{line}: {linecache.getline(file, line).strip()}"
 
