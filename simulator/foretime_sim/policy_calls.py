@@ -75,10 +75,10 @@ class _Asked:
     def tell(self, known: KnownJobs, now: int) -> None:
         """Tell what happened, if the policy asks for it: jobs that started, jobs that ended."""
         if self.wants_started is not None and len(self.started):
-            jobs, self.started = self.started, _NO_JOBS
+            jobs, self.started = np.sort(self.started), _NO_JOBS
             self.guarded(self.wants_started, _at(now), StartedView(known, jobs), now)
         if self.wants_finished is not None and len(self.finished):
-            jobs, self.finished = self.finished, _NO_JOBS
+            jobs, self.finished = np.sort(self.finished), _NO_JOBS
             self.guarded(self.wants_finished, _at(now), FinishedView(known, jobs), now)
 
 

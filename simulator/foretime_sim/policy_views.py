@@ -169,7 +169,7 @@ class QueueView(JobsView):
 
 
 class StartedView(JobsView):
-    """Jobs that have started."""
+    """Jobs that have started, by index."""
 
     @cached_property
     def start_time(self) -> Int64Array:
@@ -196,7 +196,7 @@ class RunningView(StartedView):
 
 
 class FinishedView(StartedView):
-    """Jobs that have ended."""
+    """Jobs that have ended, by index."""
 
     @cached_property
     def end_time(self) -> Int64Array:

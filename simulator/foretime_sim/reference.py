@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.policy_calls import PolicyCalls
+from foretime_sim.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.reference_policies import ReferenceJobs
 from foretime_sim.role_times import ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.workload import Int64Array, Workload
@@ -45,8 +48,17 @@ class _Job:
 
 
 class _Simulation:
-    def __init__(self, jobs: list[_Job], machine_processors: int, policy: Policy) -> None:
+    def __init__(
+        self,
+        jobs: list[_Job],
+        machine_processors: int,
+        policy: Policy,
+        calls: PolicyCalls | None = None,
+    ) -> None:
         self.policy = policy
+        self.calls = calls or PolicyCalls(policy, machine_processors, jobs=len(jobs))
+        self.jobs = tuple(jobs)
+        self.news: tuple[list[int], list[int]] = [], []  # jobs started, finished since last asked
         self.free = machine_processors
         self.to_submit = jobs
         self.pending: list[_Job] = []
@@ -98,6 +110,7 @@ class _Simulation:
         self.running.remove(job)
         self.free += job.processors
         self.completions += 1
+        self.news[1].append(job.index)
 
     def arrive(self, job: _Job) -> None:
         self.pending.append(job)
@@ -112,6 +125,7 @@ class _Simulation:
         job.end = self.now + min(job.actual_runtime, job.time_limit)
         job.expected_end = self.now + job.drain_time
         job.started_by = started_by
+        self.news[0].append(job.index)
 
     # Estimates
 
@@ -154,11 +168,27 @@ class _Simulation:
     def schedule(self) -> None:
         self.passes += 1
         self.reestimate()
-        queue = sorted(self.pending, key=self.place_in_queue)
+        if isinstance(self.policy.order, PythonOrder):
+            if not self.any_fits(self.pending) and self.policy.guard_s is None:
+                return
+            queue = self.by_python_order()
+        else:
+            queue = sorted(self.pending, key=self.place_in_queue)
         while queue and queue[0].processors <= self.free:
             self.start(queue.pop(0), StartedBy.HEAD)
         if queue and self.policy.backfill is not Backfill.NONE:
             self.backfill(queue[0], queue[1:])
+
+    def any_fits(self, jobs: list[_Job]) -> bool:
+        return any(job.processors <= self.free for job in jobs)
+
+    def by_python_order(self) -> list[_Job]:
+        if not self.pending:
+            return []
+        indices = np.array([job.index for job in self.pending])
+        scores = self.calls.scores(self.source(), indices, self.now, *self.take_news()).tolist()
+        by_index = dict(zip(indices.tolist(), scores, strict=True))
+        return sorted(self.pending, key=lambda job: (-by_index[job.index], job.index))
 
     def place_in_queue(self, job: _Job) -> tuple[float, int]:
         """Smallest first."""
@@ -177,9 +207,15 @@ class _Simulation:
                 return -(ratio * ratio * ratio * job.processors), job.index
             case Order.PRIORITY:
                 return -job.priority, job.index
+            case PythonOrder():
+                raise TypeError("an order in Python is asked for the whole queue at once")
 
     def backfill(self, head: _Job, candidates: list[_Job]) -> None:
         on_requested = self.guard(head)
+        if isinstance(self.policy.backfill, PythonBackfill):
+            if not self.any_fits(candidates):
+                return
+            candidates = self.by_python_backfill([head, *candidates], on_requested)
         shadow_time, extra = self.plan(head, on_requested)
 
         def time(job: _Job) -> int:
@@ -193,12 +229,26 @@ class _Simulation:
             ends_in_time = self.now + time(job) <= shadow_time
             if job.processors <= extra:
                 self.start(job, StartedBy.OUT_OF_ORDER)
-            elif ends_in_time:
+            elif ends_in_time or isinstance(self.policy.backfill, PythonBackfill):
                 self.start(job, StartedBy.BACKFILLED)
             else:
                 continue
             if not ends_in_time:
                 extra -= job.processors
+
+    def by_python_backfill(self, queue: list[_Job], on_requested: bool) -> list[_Job]:
+        indices = np.array([job.index for job in queue])
+        source, news = self.source(), self.take_news()
+        chosen = self.calls.backfill(source, indices, self.now, *news, on_requested)
+        return [self.jobs[index] for index in chosen.tolist()]
+
+    def source(self) -> ReferenceJobs:
+        return ReferenceJobs(self.jobs, self.running, self.free, self.now)
+
+    def take_news(self) -> tuple[Int64Array, Int64Array]:
+        started, finished = (np.array(jobs, dtype=np.int64) for jobs in self.news)
+        self.news = [], []
+        return started, finished
 
     def plan(self, head: _Job, on_requested: bool) -> tuple[int, int]:
         """When the head job can start, and how many processors it will leave free then."""
@@ -252,7 +302,8 @@ def simulate(
         _Job(index, *row)
         for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
     ]
-    simulation = _Simulation(list(jobs), workload.machine_processors, policy)
+    calls = PolicyCalls.of_workload(policy, workload)
+    simulation = _Simulation(list(jobs), workload.machine_processors, policy, calls)
     simulation.run()
     return Schedule(
         start_time=np.array([job.start for job in jobs], dtype=np.int64),
