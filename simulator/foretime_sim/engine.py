@@ -174,16 +174,27 @@ class Engine:
         What the scheduler does; ``None`` for FCFS with EASY.
     now
         The clock's first value, seconds.
+    epoch_of_zero
+        Epoch seconds of the clock's zero, for policies in Python to know the hour and the day.
     """
 
-    def __init__(self, machine_processors: int, policy: Policy | None = None, now: int = 0) -> None:
+    def __init__(
+        self,
+        machine_processors: int,
+        policy: Policy | None = None,
+        now: int = 0,
+        *,
+        epoch_of_zero: int = 0,
+    ) -> None:
         if machine_processors < 1:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
         self._core = _core.Engine(machine_processors, _core_policy(self.policy), now)
         self._calls = (
-            PolicyCalls(self.policy, machine_processors) if has_python(self.policy) else None
+            PolicyCalls(self.policy, machine_processors, epoch_of_zero=epoch_of_zero)
+            if has_python(self.policy)
+            else None
         )
         if self._calls is not None:
             self._core.ask(self._calls)

@@ -95,6 +95,8 @@ class PolicyCalls:
         Of the jobs, where all are known from the start.
     jobs
         How many jobs there are from the start.
+    epoch_of_zero
+        Added to every time that a policy is told, so that it knows the hour and the day.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class PolicyCalls:
         users: Labels | None = None,
         projects: Labels | None = None,
         jobs: int = 0,
+        epoch_of_zero: int = 0,
     ) -> None:
         self._order = _Asked(policy.order) if isinstance(policy.order, PythonOrder) else None
         own = policy.backfill
@@ -111,12 +114,19 @@ class PolicyCalls:
         self._machine_processors = machine_processors
         self._users = JobLabels(users, jobs)
         self._projects = JobLabels(projects, jobs)
+        self._epoch_of_zero = epoch_of_zero
 
     @classmethod
     def of_workload(cls, policy: Policy, workload: Workload) -> Self:
         """Ask the policies of a run of a whole workload."""
-        machine = workload.machine_processors
-        return cls(policy, machine, workload.users, workload.projects, len(workload))
+        return cls(
+            policy,
+            workload.machine_processors,
+            workload.users,
+            workload.projects,
+            len(workload),
+            workload.epoch_of_zero,
+        )
 
     def add_job(self, user: str | None, project: str | None) -> None:
         """Take in the next job's user and project."""
@@ -153,16 +163,17 @@ class PolicyCalls:
         InputError
             If the user's code fails, or gives anything else.
         """
-        asked, known = self._begin(self._order, source, started, finished, now)
+        asked, known, now = self._begin(self._order, source, started, finished, now)
         view = QueueView(known, queue, now)
-        given = asked.guarded(asked.call, _with(now, queue), view, now)
+        where = _with(now, queue)
+        given = asked.guarded(asked.call, where, view, now)
         try:
             scores = np.asarray(given)
         except ValueError:  # rows of different lengths
             scores = np.asarray(None)
         if scores.shape != queue.shape or scores.dtype.kind not in "fiub":
             raise InputError(
-                f"{asked.kind} gave {_shape(given, scores)} {_with(now, queue)}:"
+                f"{asked.kind} gave {_shape(given, scores)} {where}:"
                 f" give an array of one number for each job, {len(queue)} here"
             )
         scores = scores.astype(np.float64)
@@ -170,7 +181,7 @@ class PolicyCalls:
         if len(wrong):
             job = queue[wrong[0]]
             raise InputError(
-                f"{asked.kind} gave job {job} the score {scores[wrong[0]]} {_with(now, queue)}:"
+                f"{asked.kind} gave job {job} the score {scores[wrong[0]]} {where}:"
                 " give finite numbers"
             )
         return scores
@@ -205,17 +216,17 @@ class PolicyCalls:
             If the user's code fails, or gives anything but places in the queue, each at most once,
             of jobs that fit into the free processors together.
         """
-        asked, known = self._begin(self._backfill, source, started, finished, now)
+        asked, known, now = self._begin(self._backfill, source, started, finished, now)
         view = QueueView(known, queue, now, on_requested)
         machine = MachineView(known, self._machine_processors, on_requested)
-        given = asked.guarded(asked.call, _with(now, queue), view, machine, now)
+        where = _with(now, queue)
+        given = asked.guarded(asked.call, where, view, machine, now)
         try:
             places = np.asarray(given if isinstance(given, np.ndarray) else list(given))
         except (TypeError, ValueError):  # nothing to go through, or rows of different lengths
             places = np.asarray(None)
         if places.shape == (0,):
             return _NO_JOBS
-        where = _with(now, queue)
         if places.ndim != 1 or places.dtype.kind not in "iu":
             raise InputError(
                 f"{asked.kind} gave {_shape(given, places)} {where}: give the places in the queue"
@@ -250,15 +261,16 @@ class PolicyCalls:
         started: Int64Array,
         finished: Int64Array,
         now: int,
-    ) -> tuple[_Asked, KnownJobs]:
+    ) -> tuple[_Asked, KnownJobs, int]:
         if asked is None:
             raise TypeError("asked for a policy that is not in Python")
         for each in (self._order, self._backfill):
             if each is not None:
                 each.note(started, finished)
-        known = KnownJobs(source, self._users, self._projects)
+        now += self._epoch_of_zero
+        known = KnownJobs(source, self._users, self._projects, self._epoch_of_zero)
         asked.tell(known, now)
-        return asked, known
+        return asked, known, now
 
 
 def _folder(function: Callable[..., Any]) -> str | None:
@@ -267,11 +279,11 @@ def _folder(function: Callable[..., Any]) -> str | None:
 
 
 def _at(now: int) -> str:
-    return f"at {now} s"
+    return f"at {np.datetime64(now, 's')} ({now} s)"
 
 
 def _with(now: int, queue: Int64Array) -> str:
-    return f"at {now} s with {len(queue)} waiting"
+    return f"{_at(now)} with {len(queue)} waiting"
 
 
 def _shape(given: object, array: npt.NDArray[Any]) -> str:

@@ -59,9 +59,7 @@ class JobLabels:
 
     def codes(self, jobs: Int64Array) -> Int64Array:
         """Give those of some jobs, read-only."""
-        found = self._codes[jobs]
-        found.flags.writeable = False
-        return found
+        return _read_only(self._codes[jobs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +69,24 @@ class KnownJobs:
     source: JobSource
     users: JobLabels
     projects: JobLabels
+    epoch_of_zero: int
 
     def values(self, field: str, jobs: Int64Array) -> Int64Array:
-        """Give a field of some jobs, read-only."""
-        found = self.source.values(field, jobs)
-        found.flags.writeable = False
-        return found
+        """Give a field of some jobs."""
+        return _read_only(self.source.values(field, jobs))
+
+    def times(self, field: str, jobs: Int64Array) -> Int64Array:
+        """Give when something happened to some jobs, epoch seconds."""
+        return _read_only(self.source.values(field, jobs) + self.epoch_of_zero)
+
+    def planned_ends(self, jobs: Int64Array, on_requested: bool) -> Int64Array:
+        """Give when plans assume running jobs to end, epoch seconds."""
+        return _read_only(self.source.planned_ends(jobs, on_requested) + self.epoch_of_zero)
+
+
+def _read_only(column: Int64Array) -> Int64Array:
+    column.flags.writeable = False
+    return column
 
 
 class JobsView:
@@ -97,8 +107,8 @@ class JobsView:
 
     @cached_property
     def submit_time(self) -> Int64Array:
-        """When they were submitted, seconds."""
-        return self._known.values("submit_time", self.job)
+        """When they were submitted, epoch seconds."""
+        return self._known.times("submit_time", self.job)
 
     @cached_property
     def processors(self) -> Int64Array:
@@ -149,9 +159,7 @@ class QueueView(JobsView):
     @cached_property
     def wait(self) -> Int64Array:
         """How long they have waited, seconds."""
-        wait = self._now - self.submit_time
-        wait.flags.writeable = False
-        return wait
+        return _read_only(self._now - self.submit_time)
 
     @cached_property
     def backfill_time(self) -> Int64Array:
@@ -173,8 +181,8 @@ class StartedView(JobsView):
 
     @cached_property
     def start_time(self) -> Int64Array:
-        """When they started, seconds."""
-        return self._known.values("start_time", self.job)
+        """When they started, epoch seconds."""
+        return self._known.times("start_time", self.job)
 
 
 class RunningView(StartedView):
@@ -186,13 +194,11 @@ class RunningView(StartedView):
 
     @cached_property
     def expected_end(self) -> Int64Array:
-        """When the scheduler assumes them to end, seconds; never before now.
+        """When the scheduler assumes them to end, epoch seconds; never before now.
 
         At their requested times while the starvation guard is active.
         """
-        ends = self._known.source.planned_ends(self.job, self._on_requested)
-        ends.flags.writeable = False
-        return ends
+        return self._known.planned_ends(self.job, self._on_requested)
 
 
 class FinishedView(StartedView):
@@ -200,8 +206,8 @@ class FinishedView(StartedView):
 
     @cached_property
     def end_time(self) -> Int64Array:
-        """When they ended, seconds."""
-        return self._known.values("end_time", self.job)
+        """When they ended, epoch seconds."""
+        return self._known.times("end_time", self.job)
 
 
 class MachineView:
