@@ -144,6 +144,7 @@ void Engine::run_timesteps(Seconds until, bool hold) {
 // pass of their own; then submissions, then the other completions, with a pass after each.
 void Engine::run_events(Seconds until, bool hold) {
   for (;;) {
+    if (pass_failed_) pass();
     const Seconds next = next_change();
     if (pass_pending_ && next > now_) {
       if (hold && now_ >= until) return;

@@ -145,6 +145,7 @@ class Engine {
   std::priority_queue<Completion, std::vector<Completion>, std::greater<>> completions_;
 
   bool pass_pending_ = false;
+  bool pass_failed_ = false;  // a policy from outside failed; nothing may come before the pass
   // While false nothing has changed for the jobs that the last pass left waiting: only arrived_
   // needs testing, and plan_ (if valid) still holds.
   bool full_pass_ = true;

@@ -18,6 +18,7 @@ auto Engine::ask_outside(Ask ask) {
     return ask(std::exchange(news_, {}));
   } catch (...) {
     --counters_.passes;
+    pass_failed_ = true;
     changed();
     throw;
   }

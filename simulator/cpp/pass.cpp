@@ -9,6 +9,7 @@ namespace foretime {
 void Engine::pass() {
   ++counters_.passes;
   pass_pending_ = false;
+  pass_failed_ = false;
   availability_.reestimate(now_);
   if (!queue_.empty()) {
     const bool full = full_pass_ || is_time_dependent(policy_.order) || availability_.drifts() ||

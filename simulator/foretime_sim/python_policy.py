@@ -142,7 +142,8 @@ def user_line(
         for file, line in frames
         if folder and Path(file).is_relative_to(folder) and "site-packages" not in file
     ]
-    code = getattr(function, "__code__", None)
+    called = vars(function).get("__init__") if isinstance(function, type) else function
+    code = getattr(called, "__code__", None)
     if not own and code is not None:
         own = [(code.co_filename, code.co_firstlineno)]
     file, line = (own or frames)[-1]

@@ -1,0 +1,128 @@
+"""docs/policies.md: its files run as they stand there, and it has all that a policy sees."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foretime_sim import lublin2003, policy_views
+from foretime_sim.job_log import log_of_workload
+from foretime_sim.swf import write_swf
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "policies.md"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page's files beside a log of a busy machine."""
+    folder = tmp_path_factory.mktemp("policies")
+    files = re.findall(r"```python\n(# (\w+\.py)\n.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    assert [name for _, name in files] == ["my_orders.py", "my_backfilling.py"]
+    for text, name in files:
+        (folder / name).write_text(text)
+    jobs = lublin2003.generate(400, processors=64, seed=7, load=1.1)
+    write_swf(log_of_workload(jobs), folder / "log.swf")
+    return folder
+
+
+def foretime(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from foretime_sidecar.cli import main; main()"]
+    return subprocess.run(
+        [*command, "replay", "log.swf", "--warm-up", "0", "--threshold", "3", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def report(folder: Path, *options: str) -> dict[str, Any]:
+    done = foretime(folder, *options, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found: dict[str, Any] = json.loads(done.stdout)
+    for measured_by_the_clock in ("wall_clock_s", "jobs_per_s", "peak_memory_bytes"):
+        del found[measured_by_the_clock]
+    return found
+
+
+@pytest.fixture(scope="module")
+def built_in(folder: Path) -> dict[str, Any]:
+    return report(folder, "--order", "wfp")
+
+
+def test_the_examples_that_equal_a_built_in(folder: Path, built_in: dict[str, Any]) -> None:
+    own = ("my_orders:wfp", "my_backfilling:easy")
+    options = ("--order", own[0], "--backfill", own[1])
+    found = report(folder, *options)
+    shown = found.pop("options"), built_in["options"]
+    assert (shown[0]["order"], shown[0]["backfill"]) == own
+    assert (shown[1]["order"], shown[1]["backfill"]) == ("wfp", "easy")
+    assert found == {key: value for key, value in built_in.items() if key != "options"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--order", "my_orders:smallest_area_first"),
+        ("--order", "my_orders:FairShare", "--backfill", "easy-sjbf"),
+        ("--order", "wfp", "--backfill", "my_backfilling:easy_largest_area"),
+    ],
+    ids=" ".join,
+)
+def test_the_examples_that_do_something_else(
+    folder: Path, built_in: dict[str, Any], options: tuple[str, ...]
+) -> None:
+    found = report(folder, *options)
+    assert found["metrics"]["jobs"]["baseline"] == 400
+    assert found["metrics"] != built_in["metrics"]
+
+
+def test_repeats_in_other_processes(folder: Path) -> None:
+    options = ("--order", "my_orders:FairShare", "--repeat", "2", "--workers")
+    assert report(folder, *options, "2") == report(folder, *options, "1")
+
+
+def test_a_failing_policy_is_one_line(folder: Path) -> None:
+    (folder / "failing.py").write_text("def mine(queue, now):\n    return 1 // 0\n")
+    done = foretime(folder, "--order", "failing:mine")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("foretime: order failing:mine failed at ")
+    assert f"{folder}/failing.py:2: return 1 // 0: ZeroDivisionError" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_page_has_all_that_a_policy_sees() -> None:
+    rows = re.findall(r"^\| (`.*?`) \| ([a-z, ]+) \| .* \|$", PAGE.read_text(), flags=re.MULTILINE)
+    documented = {
+        (name, view)
+        for names, views in rows
+        for name in re.findall(r"`(\w+)`", names)
+        for view in (["all"] if views == "all" else views.split(", "))
+    }
+    views = {
+        "all": policy_views.JobsView,
+        "queue": policy_views.QueueView,
+        "running": policy_views.RunningView,
+        "started": policy_views.StartedView,
+        "finished": policy_views.FinishedView,
+    }
+    common = attributes(views["all"])
+    seen = {("job", "all"), *((name, "all") for name in common)}
+    for name, view in views.items():
+        seen |= {(attribute, name) for attribute in attributes(view) - common}
+    assert documented == seen
+
+
+def attributes(view: type) -> set[str]:
+    return {
+        name
+        for name, value in inspect.getmembers(view)
+        if isinstance(value, property | cached_property) and not name.startswith("_")
+    }
