@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import re
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from foretime_sidecar.cli import main
 from foretime_sim import lublin2003, policy_views
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.swf import write_swf
@@ -20,7 +24,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "policies.md"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The page's files beside a log of a busy machine."""
     folder = tmp_path_factory.mktemp("policies")
     files = re.findall(r"```python\n(# (\w+\.py)\n.*?)```", PAGE.read_text(), flags=re.DOTALL)
@@ -29,24 +33,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text(text)
     jobs = lublin2003.generate(400, processors=64, seed=7, load=1.1)
     write_swf(log_of_workload(jobs), folder / "log.swf")
-    return folder
+    before = set(sys.modules)
+    yield folder
+    for name in set(sys.modules) - before:
+        if str(folder) in str(getattr(sys.modules[name], "__file__", None)):
+            del sys.modules[name]
 
 
-def foretime(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from foretime_sidecar.cli import main; main()"]
-    return subprocess.run(
-        [*command, "replay", "log.swf", "--warm-up", "0", "--threshold", "3", *options],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def foretime(folder: Path, *options: str) -> tuple[int, str, str]:
+    """Call ``foretime replay`` in the folder; give exit code, stdout and stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    command = ["foretime", "replay", "log.swf", "--warm-up", "0", "--threshold", "3", *options]
+    with (
+        chdir(folder),
+        patch.object(sys, "argv", command),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as left,
+    ):
+        main()
+    return int(left.value.code or 0), out.getvalue(), err.getvalue()
 
 
 def report(folder: Path, *options: str) -> dict[str, Any]:
-    done = foretime(folder, *options, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    found: dict[str, Any] = json.loads(done.stdout)
+    code, out, err = foretime(folder, *options, "--json")
+    assert (code, err) == (0, "")
+    found: dict[str, Any] = json.loads(out)
     for measured_by_the_clock in ("wall_clock_s", "jobs_per_s", "peak_memory_bytes"):
         del found[measured_by_the_clock]
     return found
@@ -85,17 +97,17 @@ def test_the_examples_that_do_something_else(
 
 
 def test_repeats_in_other_processes(folder: Path) -> None:
-    options = ("--order", "my_orders:FairShare", "--repeat", "2", "--workers")
+    options = ("--order", "my_orders:FairShare", "--scheme", "actual", "--repeat", "2", "--workers")
     assert report(folder, *options, "2") == report(folder, *options, "1")
 
 
 def test_a_failing_policy_is_one_line(folder: Path) -> None:
     (folder / "failing.py").write_text("def mine(queue, now):\n    return 1 // 0\n")
-    done = foretime(folder, "--order", "failing:mine")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("foretime: order failing:mine failed at ")
-    assert f"{folder}/failing.py:2: return 1 // 0: ZeroDivisionError" in done.stderr
-    assert done.stderr.count("\n") == 1
+    code, out, err = foretime(folder, "--order", "failing:mine")
+    assert (code, out) == (2, "")
+    assert err.startswith("foretime: order failing:mine failed at ")
+    assert f"{folder}/failing.py:2: return 1 // 0: ZeroDivisionError" in err
+    assert err.count("\n") == 1
 
 
 def test_the_page_has_all_that_a_policy_sees() -> None:
