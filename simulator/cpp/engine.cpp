@@ -100,7 +100,7 @@ std::vector<JobIndex> Engine::queue() const {
       ordered.push_back({score, entry.key, entry});
     }
   }
-  if (policy_.order == Order::kOutside) score_outside(ordered, {});
+  if (policy_.order == Order::kOutside && !ordered.empty()) score_outside(ordered, {});
   std::sort(ordered.rbegin(), ordered.rend());
   std::vector<JobIndex> jobs;
   for (const Candidate& candidate : ordered) jobs.push_back(candidate.entry.job);

@@ -322,3 +322,11 @@ def test_snapshots_of_running_and_pending_jobs() -> None:
     assert engine.queue().tolist() == [2]
     engine.finish()
     assert engine.job(2).start_time == 110
+
+
+def test_nobody_is_asked_of_an_empty_queue() -> None:
+    engine = Engine(4, Policy(PythonOrder(lambda queue, now: [queue.wait.max()] * len(queue))))
+    assert engine.queue().tolist() == []
+    engine.submit(0, 4, 10, 10)
+    engine.finish()
+    assert engine.queue().tolist() == []
