@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.comparison import PairedRun
 from foretime_sim.engine import simulate
 from foretime_sim.mock_slurm import Mechanism, MockSlurm, SlurmSetup, Submission
@@ -149,6 +150,8 @@ class Replay:
         is removed afterwards.
     setup
         Faults to inject: the mock's slurm.conf; processors are the workload's.
+    reservations
+        Advance reservations of both runs, on the workload's clock.
     progress
         Called with the number of jobs submitted so far, about a hundred times.
     """
@@ -163,11 +166,12 @@ class Replay:
     lua_version: str = "5.1"
     state_dir: Path | None = None
     setup: SlurmSetup | None = None
+    reservations: tuple[AdvanceReservation, ...] = ()
     progress: Callable[[int], None] | None = None
 
     def __call__(self, workload: Workload, repeat: int) -> PairedRun:
         """Run a workload without and with Foretime."""
-        plain = simulate(workload, self.policy)
+        plain = simulate(workload, self.policy, reservations=self.reservations)
         baseline = ReplaySchedule.of(workload, plain, workload.requested_time)
         if self.scheme in TABLE_SCHEMES:
             adjusted, statistics = self._through_the_hook(workload, repeat)
@@ -182,7 +186,7 @@ class Replay:
         scheduled = np.maximum(
             np.ceil(share * actual + (1 - share) * requested).astype(np.int64), 1
         )
-        schedule = simulate(workload, self.policy, scheduled)
+        schedule = simulate(workload, self.policy, scheduled, reservations=self.reservations)
         judged = ReplaySchedule.of(workload, schedule, scheduled)
         wait = schedule.start_time - workload.submit_time
         return judged, AdjustedStatistics(None, wait, schedule.guard_activations)
@@ -235,6 +239,7 @@ class Replay:
             self.setup or SlurmSetup(workload.machine_processors),
             processors=workload.machine_processors,
             mechanism=self.mechanism,
+            reservations=tuple(replace(r, start=r.start + clock) for r in self.reservations),
         )
         slurm = MockSlurm(setup, self.policy, hook, begin)
         store = Store(settings.store.path, settings.store.durability)

@@ -37,6 +37,10 @@ void Engine::score_queue_outside() {
   ask_outside([this](OutsideNews&& news) { score_outside(scored_, std::move(news)); });
 }
 
+std::vector<Pending> Engine::sort_queue_for_plan() {
+  return ask_outside([this](OutsideNews&& news) { return sorted_by_score(std::move(news)); });
+}
+
 // The jobs that started from the head are no longer in the queue.
 std::vector<Pending> Engine::queue_in_order() {
   std::vector<Pending> queue;

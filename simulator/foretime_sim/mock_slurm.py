@@ -20,6 +20,7 @@ import numpy as np
 from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, Moves
 from foretime_sim.policy import Policy
 from foretime_sim.schedule import Schedule
@@ -132,6 +133,8 @@ class SlurmSetup:
         limit that jobs are killed at, as on a real Slurm.
     prolog_works
         Whether PrologSlurmctld raises the limits that the hook lowered.
+    reservations
+        Advance reservations, on the mock's clock.
     """
 
     processors: int
@@ -139,6 +142,7 @@ class SlurmSetup:
     max_time_min: Mapping[str, int] = field(default_factory=dict)
     soft_limit_parameter: bool = True
     prolog_works: bool = True
+    reservations: tuple[AdvanceReservation, ...] = ()
 
 
 @dataclass(slots=True)
@@ -207,7 +211,7 @@ class MockSlurm:
     ) -> None:
         self._setup = setup
         self._hook = hook
-        self._engine = Engine(setup.processors, policy, start_time)
+        self._engine = Engine(setup.processors, policy, start_time, setup.reservations)
         self._jobs: list[_Job] = []
         self._uids: dict[str, int] = {}
         self._partitions: dict[str, dict[str, Value]] = {}
@@ -450,7 +454,7 @@ class MockSlurm:
             case ["scontrol", "show", "config"]:
                 return self._configuration()
             case ["scontrol", "show", "reservation", *_]:
-                return "No reservations in the system\n"
+                return self._reservations()
             case ["scontrol"] if stdin is not None:
                 # As scontrol does it: what is refused does not keep the rest from being done.
                 refused = []
@@ -464,6 +468,17 @@ class MockSlurm:
                 return ""
             case _:
                 raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
+
+    def _reservations(self) -> str:
+        """Give the reservations that have not ended, as ``--oneliner`` with epoch seconds does."""
+        lines = [
+            f"ReservationName=reserved{number} StartTime={claim.start} EndTime={claim.end}"
+            f" PartitionName=(null) Flags=MAINT TRES=cpu={claim.processors} State="
+            f"{'ACTIVE' if claim.start <= self.now else 'INACTIVE'}\n"
+            for number, claim in enumerate(self._setup.reservations)
+            if claim.end > self.now
+        ]
+        return "".join(lines) or "No reservations in the system\n"
 
     def _configuration(self) -> str:
         parameters = ["bf_continue"]

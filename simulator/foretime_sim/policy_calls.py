@@ -5,7 +5,7 @@ The native engine and the reference in plain Python both ask through `PolicyCall
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.policy import Policy
 from foretime_sim.policy_views import (
     FinishedView,
@@ -97,6 +98,13 @@ class PolicyCalls:
         How many jobs there are from the start.
     epoch_of_zero
         Added to every time that a policy is told, so that it knows the hour and the day.
+    reservations
+        Claims from outside.
+
+    Raises
+    ------
+    InputError
+        If a class can't be made, or there are reservations and backfilling in Python.
     """
 
     def __init__(
@@ -107,7 +115,13 @@ class PolicyCalls:
         projects: Labels | None = None,
         jobs: int = 0,
         epoch_of_zero: int = 0,
+        reservations: Sequence[AdvanceReservation] = (),
     ) -> None:
+        if reservations and isinstance(policy.backfill, PythonBackfill):
+            raise InputError(
+                f"backfill {policy.backfill} decides itself which jobs start, and would not keep an"
+                " advance reservation free: take a built-in backfilling"
+            )
         self._order = _Asked(policy.order) if isinstance(policy.order, PythonOrder) else None
         own = policy.backfill
         self._backfill = _Asked(own) if isinstance(own, PythonBackfill) else None
@@ -117,7 +131,9 @@ class PolicyCalls:
         self._epoch_of_zero = epoch_of_zero
 
     @classmethod
-    def of_workload(cls, policy: Policy, workload: Workload) -> Self:
+    def of_workload(
+        cls, policy: Policy, workload: Workload, reservations: Sequence[AdvanceReservation] = ()
+    ) -> Self:
         """Ask the policies of a run of a whole workload."""
         return cls(
             policy,
@@ -126,6 +142,7 @@ class PolicyCalls:
             workload.projects,
             len(workload),
             workload.epoch_of_zero,
+            reservations,
         )
 
     def add_job(self, user: str | None, project: str | None) -> None:

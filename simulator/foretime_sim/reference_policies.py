@@ -1,13 +1,17 @@
-"""Policies in Python in the plain Python reference: what they see of it."""
+"""Policies in Python in the plain Python reference: asked, and what they see of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.workload import Int64Array
+
+if TYPE_CHECKING:
+    from foretime_sim.reference import ReferenceJob, Simulation
 
 _NAMES = {
     "submit_time": "submit",
@@ -21,34 +25,56 @@ _NAMES = {
 }
 
 
-class _Job(Protocol):
-    index: int
-    expected_end: int
-
-    @property
-    def hard_end(self) -> int: ...
-
-
-class ReferenceJobs:
-    """The reference's jobs at one moment, as `foretime_sim.policy_views.JobSource`.
+class AskedPolicies:
+    """Asks the policies in Python of one simulation.
 
     Parameters
     ----------
+    simulation
+        Whose queue it is; what they see is a `foretime_sim.policy_views.JobSource` of it.
     jobs
         All jobs of the run, by index.
-    running
-        Those that run.
-    free_processors, now
-        Of the machine; the clock, seconds.
+    calls
+        Who is asked.
     """
 
     def __init__(
-        self, jobs: Sequence[_Job], running: Iterable[_Job], free_processors: int, now: int
+        self, simulation: Simulation, jobs: Sequence[ReferenceJob], calls: PolicyCalls
     ) -> None:
-        self._jobs = jobs
-        self._running = running
-        self.free_processors = free_processors
-        self._now = now
+        self._simulation = simulation
+        self._jobs = tuple(jobs)
+        self._calls = calls
+        # Since somebody was asked last:
+        self.started: list[int] = []
+        self.finished: list[int] = []
+
+    def in_order(self, pending: list[ReferenceJob]) -> list[ReferenceJob]:
+        """Sort the queue by an order in Python."""
+        if not pending:
+            return []
+        queue = _array(job.index for job in pending)
+        scores = self._calls.scores(self, queue, self._simulation.now, *self._news())
+        score_of = dict(zip(queue.tolist(), scores.tolist(), strict=True))
+        return sorted(pending, key=lambda job: (-score_of[job.index], job.index))
+
+    def chosen(self, queue: list[ReferenceJob], on_requested: bool) -> list[ReferenceJob]:
+        """Give the jobs that backfilling in Python starts, of a queue with a blocked head job."""
+        indices = _array(job.index for job in queue)
+        now = self._simulation.now
+        chosen = self._calls.backfill(self, indices, now, *self._news(), on_requested)
+        return [self._jobs[index] for index in chosen.tolist()]
+
+    def _news(self) -> tuple[Int64Array, Int64Array]:
+        news = _array(self.started), _array(self.finished)
+        self.started, self.finished = [], []
+        return news
+
+    # What policies see
+
+    @property
+    def free_processors(self) -> int:
+        """How many processors are free."""
+        return self._simulation.free
 
     def values(self, field: str, jobs: Int64Array) -> Int64Array:
         """Give a field of some jobs."""
@@ -58,11 +84,11 @@ class ReferenceJobs:
         """Give when plans assume running jobs to end, never before now."""
         running = [self._jobs[job] for job in jobs.tolist()]
         ends = [job.hard_end if on_requested else job.expected_end for job in running]
-        return _array(max(self._now, end) for end in ends)
+        return _array(max(self._simulation.now, end) for end in ends)
 
     def running(self) -> Int64Array:
         """Give the running jobs, by index."""
-        return np.sort(_array(job.index for job in self._running))
+        return np.sort(_array(job.index for job in self._simulation.running))
 
 
 def _array(values: Iterable[int]) -> Int64Array:

@@ -11,10 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 from foretime_sim import reference
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Order,
+    Policy,
+    Roles,
+)
 from foretime_sim.policy_views import FinishedView, MachineView, QueueView, StartedView
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.schedule import Schedule
@@ -85,6 +94,15 @@ ORDERS = {
     Order.WFP: PythonOrder(wfp),
     Order.PRIORITY: PythonOrder(priority),
 }
+FAMILIES = [
+    {"backfill": Backfill.EASY, "depth": 2},
+    {"backfill": Backfill.EASY_SJBF, "depth": 3},
+    {"backfill": Backfill.CONSERVATIVE, "compression": Compression.RESERVATION_ORDER},
+    {"backfill": Backfill.CONSERVATIVE, "compression": Compression.ONE_BY_ONE},
+    {"backfill": Backfill.PLANNING},
+    {"backfill": Backfill.FIRST_FIT},
+]
+CLAIMS = (AdvanceReservation(30, 40, 5), AdvanceReservation(90, 300, 8))
 BACKFILLS = {
     Backfill.NONE: PythonBackfill(none),
     Backfill.EASY: PythonBackfill(easy),
@@ -165,6 +183,34 @@ def test_python_gives_the_schedule_of_the_built_in(rows: Rows, policy: Policy) -
         assert_same(built_in, run_stepwise(jobs, rows, own))
 
 
+@given(
+    rows=st.lists(job_rows, min_size=1, max_size=25),
+    order=st.sampled_from([Order.SJF, Order.WFP, Order.XF]),
+    family=st.sampled_from([*FAMILIES, {"backfill": Backfill.EASY}, {"backfill": Backfill.NONE}]),
+    event_order=st.sampled_from(EventOrder),
+    reservations=st.sampled_from([(), (), CLAIMS]),
+)
+@settings(max_examples=100)
+def test_an_order_in_every_family(
+    rows: Rows,
+    order: Order,
+    family: dict[str, Any],
+    event_order: EventOrder,
+    reservations: tuple[AdvanceReservation, ...],
+) -> None:
+    jobs, columns = workload_of(rows)
+    policy = Policy(order, event_order=event_order, correction=Correction.DOUBLING, **family)
+    own = replace(policy, order=ORDERS[order])
+    built_in = simulate(jobs, policy, *columns[4:7], reservations=reservations)
+    found = simulate(jobs, own, *columns[4:7], reservations=reservations, check=True)
+    assert_same(built_in, found)
+    plain = reference.simulate(jobs, own, *columns[4:7], reservations=reservations)
+    assert_same(built_in, plain)
+    if built_in.first_planned_start is not None:
+        assert found.first_planned_start is not None
+        np.testing.assert_array_equal(found.first_planned_start, built_in.first_planned_start)
+
+
 class Whimsical:
     """Scores without sense that depend on all that a policy may know, and what it was told."""
 
@@ -221,6 +267,13 @@ class WhimsicalBackfill(Whimsical):
         return in_order[taken <= machine.free_processors]
 
 
+planned_whims = st.builds(
+    lambda family, event_order: Policy(
+        PythonOrder(WhimsicalOrder), event_order=event_order, **family
+    ),
+    st.sampled_from(FAMILIES),
+    st.sampled_from(EventOrder),
+)
 whims = st.builds(
     Policy,
     order=st.sampled_from([Order.SJF, Order.WFP, PythonOrder(WhimsicalOrder)]),
@@ -231,7 +284,7 @@ whims = st.builds(
 )
 
 
-@given(rows=st.lists(job_rows, min_size=1, max_size=30), policy=whims)
+@given(rows=st.lists(job_rows, min_size=1, max_size=30), policy=whims | planned_whims)
 @settings(max_examples=150)
 def test_any_policy_sees_the_same_in_engine_and_reference(rows: Rows, policy: Policy) -> None:
     jobs, columns = workload_of(rows)

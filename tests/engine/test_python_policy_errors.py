@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim import _core, lublin2003, reference
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, simulate
-from foretime_sim.policy import EventOrder, Policy
+from foretime_sim.policy import Backfill, EventOrder, Policy
 from foretime_sim.policy_views import MachineView, QueueView
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.workload import Workload
@@ -119,6 +120,20 @@ def test_classes_that_can_not_be_made_or_asked() -> None:
         PythonOrder("sjf")  # type: ignore[arg-type]  # what is told to those without types
 
 
+@pytest.mark.parametrize("run", [simulate, reference.simulate], ids=["engine", "reference"])
+def test_own_backfilling_keeps_no_advance_reservation(run: Callable[..., Any]) -> None:
+    policy = Policy(backfill=PythonBackfill(first_fit))
+    with pytest.raises(InputError, match=r"first_fit decides itself .*take a built-in backfilling"):
+        run(three_jobs(), policy, reservations=[AdvanceReservation(0, 10, 1)])
+    with pytest.raises(InputError, match="take a built-in backfilling"):
+        Engine(4, policy, reservations=[AdvanceReservation(0, 10, 1)])
+
+
+def test_own_backfilling_has_no_depth() -> None:
+    with pytest.raises(InputError, match=r"only easy and easy-sjbf have a depth, not .*first_fit"):
+        Policy(backfill=PythonBackfill(first_fit), depth=2)
+
+
 def test_an_interrupt_gets_through() -> None:
     def interrupted(queue: QueueView, now: int) -> Any:
         raise KeyboardInterrupt
@@ -152,17 +167,16 @@ def first_fit(queue: QueueView, machine: MachineView, now: int) -> Any:
 
 @pytest.mark.parametrize("event_order", EventOrder)
 @pytest.mark.parametrize("every", [2, 3, 10])
+@pytest.mark.parametrize("backfill", [PythonBackfill(first_fit), Backfill.PLANNING], ids=str)
 def test_after_a_failure_the_engine_does_the_pass_again(
-    event_order: EventOrder, every: int
+    event_order: EventOrder, every: int, backfill: Backfill | PythonBackfill
 ) -> None:
     jobs = lublin2003.generate(150, processors=64, seed=2, load=1.1)
     jobs = replace(jobs, submit_time=jobs.submit_time // 900 * 900)  # many at the same second
-    sound = Policy(PythonOrder(shortest), PythonBackfill(first_fit), event_order=event_order)
-    flaky = Policy(
-        PythonOrder(_Flaky(shortest, every)),
-        PythonBackfill(_Flaky(first_fit, every)),
-        event_order=event_order,
-    )
+    sound = Policy(PythonOrder(shortest), backfill, event_order=event_order)
+    flaky = replace(sound, order=PythonOrder(_Flaky(shortest, every)))
+    if isinstance(backfill, PythonBackfill):
+        flaky = replace(flaky, backfill=PythonBackfill(_Flaky(first_fit, every)))
     expected = simulate(jobs, sound, check=True)
     engine = Engine(64, flaky, int(jobs.submit_time[0]))
     failures = 0
@@ -196,8 +210,10 @@ def test_a_core_without_its_policy_says_so() -> None:
         _core.Correction.REQUESTED,
         None,
         _core.EventOrder.PER_TIMESTEP,
+        1,
+        _core.Compression.RESERVATION_ORDER,
     )
-    core = _core.Engine(4, policy, 0)
+    core = _core.Engine(4, policy, 0, [])
     core.submit(0, 1, 1, 1, 1, 1, 1, 1, 0)
     with pytest.raises(RuntimeError, match="no policy from outside"):
         core.finish()

@@ -19,6 +19,7 @@ import typer
 from foretime_estimators.accuracy import AccuracySettings
 from foretime_estimators.errors import InputError
 from foretime_sim import lublin2003
+from foretime_sim.advance_reservations import check_reservations, read_reservations
 from foretime_sim.comparison import Comparison, compare
 from foretime_sim.filters import Filters, workload_of_log
 from foretime_sim.job_classes import CLASS_METRICS
@@ -26,7 +27,15 @@ from foretime_sim.job_log import log_of_workload
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
 from foretime_sim.mock_slurm import Mechanism
-from foretime_sim.policy import Correction, EventOrder, Policy, Roles, parse_backfill
+from foretime_sim.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Policy,
+    Roles,
+    parse_backfill,
+)
 from foretime_sim.replay_result import ReplayResult
 from foretime_sim.swf import write_swf
 from foretime_sim.workload import Workload
@@ -60,6 +69,8 @@ from foretime_sidecar.replay import (
 from foretime_sidecar.replay_export import CSV_COLUMNS, metric_rows, to_json
 from foretime_sidecar.report import WIDTH, render
 from foretime_sidecar.settings import AccuracySection, read_settings
+
+_GUARD_S = 6 * 3600
 
 Rule = Literal["production", "tang2010"]
 
@@ -142,6 +153,20 @@ def replay(
     ] = Learn.CONTINUOUSLY,
     order: OrderOption = "fcfs",
     backfill: BackfillOption = "easy",
+    depth: Annotated[
+        int, typer.Option(help="Reservations held at once by easy and easy-sjbf.")
+    ] = 1,
+    compression: Annotated[
+        Compression, typer.Option(help="How conservative backfilling moves reservations forward.")
+    ] = Compression.RESERVATION_ORDER,
+    reservations: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Advance reservations: CSV with start (seconds since the log's start), duration "
+            "(seconds) and processors.",
+        ),
+    ] = None,
     mechanism: Annotated[
         Mechanism,
         typer.Option(help="How t_sched reaches the scheduler; sets correction and roles."),
@@ -154,12 +179,13 @@ def replay(
         typer.Option(metavar="QBD", help="Where t_sched is used: queue, backfill, drain (111)."),
     ] = None,
     guard: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="TIME|off",
-            help="Plan on t_req while the head job waits longer than this over its t_req plan.",
+            help="Plan on t_req while the head job waits longer than this over its t_req plan; "
+            "6:00:00 if not given, off where more jobs than the head are planned, or none.",
         ),
-    ] = "6:00:00",
+    ] = None,
     event_order: Annotated[
         EventOrder, typer.Option(help="Event order; per-event is what other simulators do.")
     ] = EventOrder.PER_TIMESTEP,
@@ -210,7 +236,12 @@ def replay(
         raise InputError(f"--classes {classes}: take one of {', '.join(CLASS_METRICS)}")
     _check_outputs(
         {"--csv": csv_out, "--swf-out": swf_out, "--plot": plot},
-        {"the log": log, "--history": history, "--settings": settings},
+        {
+            "the log": log,
+            "--history": history,
+            "--settings": settings,
+            "--reservations": reservations,
+        },
     )
     if swf_out is not None and repeat != 1:
         raise InputError(f"--swf-out writes one schedule, not {repeat}: give --repeat 1")
@@ -263,15 +294,14 @@ def replay(
             raise InputError(f"--head {head}: give at least 1 job")
         workload = workload.head(head)
 
-    policy = mechanism_policy(
-        mechanism,
-        Policy(
-            order=order_of_log(order),
-            backfill=parse_backfill(backfill),
-            guard_s=None if guard == "off" else parse_duration(guard, "--guard", zero=True),
-            event_order=event_order,
-        ),
+    unguarded = Policy(
+        order=order_of_log(order),
+        backfill=parse_backfill(backfill),
+        event_order=event_order,
+        depth=depth,
+        compression=compression,
     )
+    policy = mechanism_policy(mechanism, replace(unguarded, guard_s=_guard_s(guard, unguarded)))
     if correction is not None:
         policy = replace(policy, correction=correction)
     if roles is not None:
@@ -286,10 +316,15 @@ def replay(
         publish_interval_s=parse_duration(publish_interval, "--publish-interval"),
         lua_version=lua,
         state_dir=state_dir,
+        reservations=() if reservations is None else read_reservations(reservations),
     )
+    check_reservations(task.reservations, workload.machine_processors)
     options = {
         "order": str(policy.order),
         "backfill": str(policy.backfill),
+        **({"depth": str(depth)} if depth > 1 else {}),
+        **({"compression": str(compression)} if policy.backfill is Backfill.CONSERVATIVE else {}),
+        **({"reservations": str(reservations)} if reservations is not None else {}),
         "scheme": scheme,
         "rule": str(settings) if settings is not None else rule or "production",
         "mechanism": mechanism.value,
@@ -337,6 +372,13 @@ def replay(
         if not console.is_terminal and "COLUMNS" not in os.environ:
             console = Console(width=WIDTH)
         console.print(render(result, classes_of=classes, width=console.width))
+
+
+def _guard_s(given: str | None, policy: Policy) -> int | None:
+    """Bound of the starvation guard; by default where there is one."""
+    if given is None:
+        return _GUARD_S if policy.may_guard else None
+    return None if given == "off" else parse_duration(given, "--guard", zero=True)
 
 
 def _check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
