@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import io
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -108,6 +110,31 @@ def test_a_failing_policy_is_one_line(folder: Path) -> None:
     assert err.startswith("foretime: order failing:mine failed at ")
     assert f"{folder}/failing.py:2: return 1 // 0: ZeroDivisionError" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("--order w", ["wfp"]),
+        ("--order my_", ["my_backfilling:", "my_orders:"]),
+        ("--order pri", []),  # a log has no priorities
+        ("--backfill con", ["conservative"]),
+    ],
+)
+def test_the_shell_completes_names_and_modules(
+    folder: Path, words: str, completed: list[str]
+) -> None:
+    line = f"foretime replay {words}"
+    asking = {"_FORETIME_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from foretime_sidecar.cli import main; main()"],
+        cwd=folder,
+        env=os.environ | asking,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == completed
 
 
 def test_the_page_has_all_that_a_policy_sees() -> None:
