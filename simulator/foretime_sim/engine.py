@@ -518,6 +518,19 @@ class Engine:
             and job.end_time - job.start_time < job.actual_runtime,
         )
 
+    def ran(self, index: int) -> tuple[int, int]:
+        """Give when one job that has finished started and ended, seconds.
+
+        Raises
+        ------
+        InputError
+            If there is no such job, or it has not finished.
+        """
+        job = self._job(index)
+        if job.state != State.FINISHED:
+            raise InputError(f"job {index} is {job.state.name.lower()}: it has not finished")
+        return job.start_time, job.end_time
+
     def schedule(self) -> Schedule:
         """Give the schedule of all jobs, in the order of their indices.
 

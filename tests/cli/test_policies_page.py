@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -42,13 +43,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def foretime(folder: Path, *options: str) -> tuple[int, str, str]:
-    """Call ``foretime replay`` in the folder; give exit code, stdout and stderr."""
+def foretime(folder: Path, command: str, *options: str) -> tuple[int, str, str]:
+    """Call a sub-command with the log in the folder; give exit code, stdout and stderr."""
     out, err = io.StringIO(), io.StringIO()
-    command = ["foretime", "replay", "log.swf", "--warm-up", "0", "--threshold", "3", *options]
+    words = ["foretime", command, "log.swf", "--warm-up", "0", *options]
     with (
         chdir(folder),
-        patch.object(sys, "argv", command),
+        patch.object(sys, "argv", words),
         redirect_stdout(out),
         redirect_stderr(err),
         pytest.raises(SystemExit) as left,
@@ -58,7 +59,7 @@ def foretime(folder: Path, *options: str) -> tuple[int, str, str]:
 
 
 def report(folder: Path, *options: str) -> dict[str, Any]:
-    code, out, err = foretime(folder, *options, "--json")
+    code, out, err = foretime(folder, "replay", "--threshold", "3", *options, "--json")
     assert (code, err) == (0, "")
     found: dict[str, Any] = json.loads(out)
     for measured_by_the_clock in ("wall_clock_s", "jobs_per_s", "peak_memory_bytes"):
@@ -105,11 +106,34 @@ def test_repeats_in_other_processes(folder: Path) -> None:
 
 def test_a_failing_policy_is_one_line(folder: Path) -> None:
     (folder / "failing.py").write_text("def mine(queue, now):\n    return 1 // 0\n")
-    code, out, err = foretime(folder, "--order", "failing:mine")
+    code, out, err = foretime(folder, "replay", "--order", "failing:mine")
     assert (code, out) == (2, "")
     assert err.startswith("foretime: order failing:mine failed at ")
     assert f"{folder}/failing.py:2: return 1 // 0: ZeroDivisionError" in err
     assert err.count("\n") == 1
+
+
+def test_simulations_beside_the_built_in_ones(folder: Path) -> None:
+    """Whole runs, and step by step with an estimator that learns."""
+    orders = ("wfp", "my_orders:wfp")
+    backfills = ("easy", "my_backfilling:easy")
+    estimators = ("requested", "last-two")
+    code, out, err = foretime(
+        folder,
+        "simulate",
+        *("--order", ",".join(orders), "--backfill", ",".join(backfills)),
+        *("--estimator", ",".join(estimators), "--json"),
+    )
+    assert (code, err) == (0, "")
+    found = {
+        (case["order"], case["backfill"], case["estimator"]): {
+            key: metric["value"] for key, metric in case["metrics"].items()
+        }
+        for case in json.loads(out)["policies"]
+    }
+    assert set(found) == set(product(orders, backfills, estimators))
+    for (_, _, estimator), metrics in found.items():
+        assert metrics == found["wfp", "easy", estimator]
 
 
 @pytest.mark.parametrize(

@@ -13,42 +13,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sidecar.cli import main
 from foretime_sidecar.replay_export import CSV_COLUMNS, JSON_FORMAT
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import read_table
-from foretime_sim import lublin2003
 from foretime_sim.filters import workload_of_log
-from foretime_sim.job_log import log_of_workload
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import METRICS
-from foretime_sim.swf import read_swf, write_swf
+from foretime_sim.swf import read_swf
 
 JOBS = 300
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Call ``foretime`` with arguments; give exit code, stdout and stderr."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["foretime", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        code = left.value.code
-        return (0 if code is None else int(code)), captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A generated log of a few days."""
-    path = tmp_path_factory.mktemp("log") / "made.swf.gz"
-    write_swf(log_of_workload(lublin2003.generate(JOBS, seed=3)), path)
-    return path
 
 
 def undated(log: Path, tmp_path: Path) -> Path:

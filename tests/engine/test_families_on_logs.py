@@ -57,7 +57,7 @@ def assert_same(one: Schedule, other: Schedule) -> None:
     [
         # What two other simulators print.
         (conservative(Compression.ONE_BY_ONE, EventOrder.PER_EVENT), 7_313.68, 89.04),
-        # Ours: recorded in docs/backfilling.md, so that a change shows.
+        # Ours, so that a change shows.
         (conservative(Compression.ONE_BY_ONE, EventOrder.PER_TIMESTEP), 7_319.37, 89.01),
         (conservative(Compression.RESERVATION_ORDER, EventOrder.PER_TIMESTEP), 7_199.51, 89.14),
         (conservative(Compression.SUBMISSION_ORDER, EventOrder.PER_TIMESTEP), 7_939.61, 101.87),

@@ -13,6 +13,8 @@ from foretime_sim.python_policy import PythonOrder
 ORDERS = tuple(order.value for order in Order if order is not Order.PRIORITY)
 """The queue orders for logs, which have no priorities."""
 BACKFILLS = tuple(backfill.value for backfill in Backfill)
+ORDERS_HELP = f"One of {', '.join(ORDERS)}, or your own in Python, module:attribute"
+BACKFILLS_HELP = f"One of {', '.join(BACKFILLS)}, or your own in Python, module:attribute"
 
 
 def order_of_log(text: str) -> Order | PythonOrder:
@@ -37,27 +39,29 @@ def _completing(names: tuple[str, ...], incomplete: str) -> list[str]:
     return [word for word in (*names, *modules) if word.startswith(incomplete)]
 
 
-def _complete_order(incomplete: str) -> list[str]:
+def complete_order(incomplete: str) -> list[str]:
+    """Give what a word may become: built-in orders, and modules of this folder."""
     return _completing(ORDERS, incomplete)
 
 
-def _complete_backfill(incomplete: str) -> list[str]:
+def complete_backfill(incomplete: str) -> list[str]:
+    """Give what a word may become: built-in backfilling, and modules of this folder."""
     return _completing(BACKFILLS, incomplete)
 
 
 OrderOption = Annotated[
     str,
     typer.Option(
-        autocompletion=_complete_order,
+        autocompletion=complete_order,
         metavar="ORDER",
-        help=f"Queue order: {', '.join(ORDERS)}, or your own in Python, module:attribute.",
+        help=f"Queue order. {ORDERS_HELP}.",
     ),
 ]
 BackfillOption = Annotated[
     str,
     typer.Option(
-        autocompletion=_complete_backfill,
+        autocompletion=complete_backfill,
         metavar="BACKFILL",
-        help=f"Backfilling: {', '.join(BACKFILLS)}, or your own in Python, module:attribute.",
+        help=f"Backfilling. {BACKFILLS_HELP}.",
     ),
 ]
