@@ -41,6 +41,7 @@ JobIndex Engine::add_running(const Job& started) {
   availability_.resume(index, now_);
   if (planner_) planner_->changed_running(index, now_);
   set_end(index);
+  if (outside_) news_.started.push_back(index);
   changed();
   return index;
 }
@@ -120,7 +121,7 @@ std::optional<PlanNotes> Engine::plan_notes() const {
 Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change(); }
 
 // The queue in an order that only holds now.
-std::vector<Pending> Engine::sorted_by_score() const {
+std::vector<Pending> Engine::sorted_by_score(OutsideNews&& news) const {
   std::vector<Candidate> ordered;
   for (const auto& block : queue_.blocks()) {
     for (const Pending& entry : block) {
@@ -129,6 +130,9 @@ std::vector<Pending> Engine::sorted_by_score() const {
                                : 0.0;
       ordered.push_back({score, entry.key, entry});
     }
+  }
+  if (policy_.order == Order::kOutside && !ordered.empty()) {
+    score_outside(ordered, std::move(news));
   }
   std::sort(ordered.rbegin(), ordered.rend());
   std::vector<Pending> entries;
@@ -139,7 +143,7 @@ std::vector<Pending> Engine::sorted_by_score() const {
 
 std::vector<JobIndex> Engine::queue() const {
   std::vector<JobIndex> jobs;
-  for (const Pending& entry : sorted_by_score()) jobs.push_back(entry.job);
+  for (const Pending& entry : sorted_by_score({})) jobs.push_back(entry.job);
   return jobs;
 }
 
@@ -188,6 +192,7 @@ void Engine::run_timesteps(Seconds until, bool hold) {
 // pass of their own; then submissions, then the other completions, with a pass after each.
 void Engine::run_events(Seconds until, bool hold) {
   while (!awaited_have_started()) {
+    if (pass_failed_) pass();
     const Seconds next = next_change();
     if (pass_pending_ && next > now_) {
       if (hold && now_ >= until) return;
@@ -299,6 +304,7 @@ void Engine::complete_one() {
   availability_.finish(index);
   if (planner_) planner_->finished(index, now_);
   finished_.push_back(index);
+  if (outside_) news_.finished.push_back(index);
   full_pass_ = true;
   ++counters_.completions;
 }
@@ -334,6 +340,7 @@ void Engine::start(JobIndex index, StartedBy how) {
   if (planner_) planner_->started(index, now_);
   set_end(index);
   started_.push_back(index);
+  if (outside_) news_.started.push_back(index);
 }
 
 // A job whose limit is cut below what it has already run ends now. Jobs that end together do so in

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "availability.hpp"
+#include "outside_policy.hpp"
 #include "planner.hpp"
 #include "queue.hpp"
 #include "types.hpp"
@@ -33,6 +34,10 @@ class Engine {
          std::vector<AdvanceReservation> reservations = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+
+  // Who is asked where the order or the backfilling is kOutside.
+  void ask(std::unique_ptr<OutsidePolicy> outside) { outside_ = std::move(outside); }
+  OutsidePolicy* asked() const { return outside_.get(); }
 
   void reserve(std::size_t jobs);
   JobIndex submit(const Job& job);
@@ -70,6 +75,8 @@ class Engine {
   const std::vector<Job>& jobs() const { return jobs_; }
   const Counters& counters() const { return counters_; }
   Seconds expected_end(JobIndex index) const { return availability_.expected_end(index); }
+  // When a plan assumes a running job to end, never before now.
+  Seconds planned_end(JobIndex index, bool on_requested) const;
   // When a waiting job is planned to start, and what was first planned for any job; kNever if
   // nothing is.
   Seconds planned_start(JobIndex index) const;
@@ -130,6 +137,16 @@ class Engine {
   void pass_by_plan();
   bool guard(JobIndex head);
 
+  // outside_pass.cpp: asking a policy from outside
+  OutsidePolicy& outside() const;
+  template <class Ask>
+  auto ask_outside(Ask ask);
+  void score_outside(std::vector<Candidate>& queue, OutsideNews&& news) const;
+  void score_queue_outside();
+  std::vector<Pending> sort_queue_for_plan();
+  std::vector<Pending> queue_in_order();
+  void backfill_outside(bool on_requested);
+
   // easy.cpp: what may start before the head job
   void backfill_queue(JobIndex head, bool on_requested);
   void backfill_candidates(bool on_requested);
@@ -144,7 +161,7 @@ class Engine {
   void first_fit_queue();
   void first_fit_candidates();
 
-  std::vector<Pending> sorted_by_score() const;
+  std::vector<Pending> sorted_by_score(OutsideNews&& news) const;
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
   const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
 
@@ -164,6 +181,7 @@ class Engine {
   std::priority_queue<Completion, std::vector<Completion>, std::greater<>> completions_;
 
   bool pass_pending_ = false;
+  bool pass_failed_ = false;  // a policy from outside failed; nothing may come before the pass
   // While false nothing has changed for the jobs that the last pass left waiting: only arrived_
   // needs testing, and plan_ (if valid) still holds.
   bool full_pass_ = true;
@@ -180,6 +198,8 @@ class Engine {
   Starts starts_planned_;
   std::vector<JobIndex> started_;
   std::vector<JobIndex> finished_;
+  std::unique_ptr<OutsidePolicy> outside_;
+  OutsideNews news_;
 };
 
 }  // namespace foretime

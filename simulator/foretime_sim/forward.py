@@ -18,6 +18,7 @@ from foretime_estimators.errors import InputError
 from foretime_sim import _core
 from foretime_sim.engine import core_policy
 from foretime_sim.policy import Policy
+from foretime_sim.policy_calls import has_python
 from foretime_sim.role_times import LONGEST_S, ScheduledTimes, by_role
 from foretime_sim.snapshot import (
     NEVER,
@@ -162,6 +163,11 @@ def _run(
     arrivals: SampledArrivals | None,
     threads: int | None,
 ) -> Int64Array:
+    if has_python(policy):
+        raise InputError(
+            f"forward runs ask no policy in Python ({policy.order}, {policy.backfill}): take a"
+            " built-in one, or run each sample in foretime_sim.engine.Engine"
+        )
     runtimes = _checked_runtimes(snapshot, actual_runtime)
     if threads is None:
         threads = usable_cores()

@@ -134,7 +134,7 @@ def test_by_policy_and_threads(benchmark: Any, policy: str) -> None:
     chosen = POLICIES[policy]
     scheduled = 1 if chosen.correction is Correction.REQUESTED else 2
     snapshot = crowded(scheduled=scheduled)
-    runtimes = sampled(crowded)[: 2 if chosen.backfill.plans_every_job else 20]
+    runtimes = sampled(crowded)[: 2 if chosen.plans_every_job else 20]
     benchmark.pedantic(
         forward_runs, args=(snapshot, chosen, runtimes), kwargs={"threads": 1}, rounds=3
     )

@@ -36,7 +36,7 @@ def _policies(draw: st.DrawFn) -> Policy:
         depth = draw(st.integers(1, 3))
     if backfill is Backfill.CONSERVATIVE:
         compression = draw(st.sampled_from(list(Compression)))
-    if backfill is not Backfill.FIRST_FIT and not backfill.plans_every_job and depth == 1:
+    if backfill in (Backfill.NONE, Backfill.EASY, Backfill.EASY_SJBF) and depth == 1:
         guard_s = draw(st.none() | st.integers(0, 60))
     return Policy(
         draw(st.sampled_from(list(Order))),

@@ -15,6 +15,7 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, JobTimesUpdate
 from foretime_sim.forward import SampledArrivals, forward_runs, start_times_of, usable_cores
 from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.python_policy import PythonOrder
 from foretime_sim.role_times import RoleTimes
 from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.workload import Int64Array
@@ -312,6 +313,9 @@ def test_what_is_impossible_is_said() -> None:
         forward_runs(snapshot, Policy(), one / 2)  # type: ignore[arg-type]  # what is tested
     with pytest.raises(InputError, match="sample 0, job 1 is -1 s: it must be from 0"):
         forward_runs(snapshot, Policy(), array([[10, -1]]))
+    in_python = Policy(PythonOrder(lambda queue, _now: -queue.processors))
+    with pytest.raises(InputError, match="forward runs ask no policy in Python"):
+        forward_runs(snapshot, in_python, one)
     with pytest.raises(InputError, match="threads is 0"):
         forward_runs(snapshot, Policy(), one, threads=0)
     for job in (2, -3):
