@@ -253,7 +253,8 @@ Seconds Engine::next_moment() const {
 
 Seconds Engine::planned_start(JobIndex index) const {
   if (job(index).state != State::kPending) return kNever;
-  if (planner_) return planner_->planned_start(index);
+  // Who could not start when planned, as an overdue job still runs, is planned for now.
+  if (planner_) return std::max(now_, planner_->planned_start(index));
   if (policy_.backfill != Backfill::kEasy && policy_.backfill != Backfill::kEasySjbf) return kNever;
   const JobIndex head =
       is_time_dependent(policy_.order) ? queue().front() : queue_.front().job;

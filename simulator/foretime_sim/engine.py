@@ -478,7 +478,8 @@ class Engine:
 
         The plan is that of the last pass, so after `submit` or `update` it is known once the clock
         has moved on (or on `settle`). Every job holds one under conservative backfilling and
-        planning, the first ones of the queue under easy and easy-sjbf.
+        planning, the first ones of the queue under easy and easy-sjbf. A job that could not start
+        when planned, because one past its requested time still runs, is planned for now.
 
         Raises
         ------
