@@ -19,10 +19,12 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.registry import ESTIMATORS, parse_estimator
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.log_files import LogFormat
 from foretime_sim.metrics import METRICS, WEEK_S, ScoreSettings
 from foretime_sim.policy import (
     Backfill,
+    Compression,
     Correction,
     EventOrder,
     Order,
@@ -36,6 +38,8 @@ _T = TypeVar("_T")
 
 CONDITION_AXES = ("log", "interarrival_factor", "seed")
 """Axes that say what a policy is tried on; the others together are the policy."""
+NONE = "none"
+"""What the axis ``reservations`` calls no reservations."""
 OFF = "off"
 """What the axis ``guard_s`` calls no guard."""
 
@@ -211,6 +215,19 @@ class Grid(_Table):
         default=("easy",),
         description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
     )
+    depth: Axis[Annotated[int, Field(ge=1)]] = Field(
+        default=(1,), description="Reservations held at once by easy and easy-sjbf."
+    )
+    compression: Axis[Annotated[str, AfterValidator(lambda v: _choice(Compression, v))]] = Field(
+        default=(str(Compression.RESERVATION_ORDER),),
+        description="How conservative backfilling moves reservations forward: "
+        f"{', '.join(c.value for c in Compression)}.",
+    )
+    reservations: Axis[Name] = Field(
+        default=(NONE,),
+        description='Advance reservations: "none", or a CSV file with start (seconds since the '
+        "log's start), duration (seconds) and processors, from the campaign file's folder on.",
+    )
     estimator: Axis[Annotated[str, AfterValidator(_estimator)]] = Field(
         default=("requested",),
         description=f"What t_sched comes from: {', '.join(e.spelling for e in ESTIMATORS)}.",
@@ -232,7 +249,9 @@ class Grid(_Table):
         default=("111",), description="Where t_sched is used: queue, backfill, drain."
     )
     guard_s: Axis[Annotated[int | str, BeforeValidator(_guard)]] = Field(
-        default=(OFF,), description='Starvation guard, seconds; "off" for none.'
+        default=(OFF,),
+        description='Starvation guard of easy and easy-sjbf with a depth of 1, seconds; "off" for '
+        "none.",
     )
     event_order: Axis[Annotated[str, AfterValidator(lambda v: _choice(EventOrder, v))]] = Field(
         default=("per-timestep",),
@@ -254,7 +273,7 @@ class Grid(_Table):
     )
 
 
-def _choice(kind: type[Correction | Roles | EventOrder], value: str) -> str:
+def _choice(kind: type[Compression | Correction | Roles | EventOrder], value: str) -> str:
     return str(_asked(lambda: kind.parse(value)))
 
 
@@ -406,6 +425,8 @@ class Campaign:
         Rules in the order of the file.
     accuracy
         Accuracy rules by name, production and tang2010 among them.
+    reservations
+        Advance reservations by their name on the axis.
     """
 
     path: Path
@@ -417,6 +438,7 @@ class Campaign:
     exclude: tuple[Rule, ...]
     include: tuple[Rule, ...]
     accuracy: Mapping[str, AccuracySettings]
+    reservations: Mapping[str, tuple[AdvanceReservation, ...]]
     scoring: Scoring
     report: Report
     jobqueue: JobQueue

@@ -26,6 +26,7 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.estimator import Memoryless, RuntimeEstimator
 from foretime_estimators.registry import parse_estimator
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.campaign import CONDITION_AXES, Campaign, LogSource, Rule, Scoring
 
 FORMAT = 1
@@ -49,6 +50,8 @@ class Cell:
         Which jobs are scored, and how.
     accuracy
         Rule of the accuracy estimators, ``None`` for other estimators.
+    reservations
+        Advance reservations, on the log's clock.
     folder
         Where modules of the user's own are.
     foretime
@@ -60,6 +63,7 @@ class Cell:
     source: LogSource
     scoring: Scoring
     accuracy: AccuracySettings | None
+    reservations: tuple[AdvanceReservation, ...]
     folder: str
     foretime: str
 
@@ -139,26 +143,39 @@ class _NoEffect:
     because: str
 
 
+_EASY = ("easy", "easy-sjbf")
+
 _NO_EFFECT = (
+    _NoEffect(("depth",), lambda v: v["backfill"] not in _EASY, "backfilling is not EASY"),
+    _NoEffect(
+        ("compression",),
+        lambda v: v["backfill"] != "conservative",
+        "backfilling is not conservative",
+    ),
+    _NoEffect(
+        ("guard_s",),
+        lambda v: v["backfill"] not in _EASY or v["depth"] != 1,
+        "more jobs than the head are planned, or none",
+    ),
     _NoEffect(
         ("correction", "roles", "guard_s"),
         lambda v: v["estimator"] == "requested",
-        "with estimator requested t_sched is t_req",
+        "t_sched is t_req (estimator requested)",
     ),
     _NoEffect(
         ("correction",),
         lambda v: v["estimator"] == "actual",
-        "with estimator actual no job outlives t_sched",
+        "no job outlives t_sched (estimator actual)",
     ),
     _NoEffect(
         ("learn",),
         lambda v: isinstance(_estimator(v["estimator"]), Memoryless),
-        "its estimator learns nothing",
+        "the estimator learns nothing",
     ),
     _NoEffect(
         ("accuracy_rule",),
         lambda v: not isinstance(_estimator(v["estimator"]), AccuracyEstimator),
-        "its estimator has no accuracy rule",
+        "the estimator has no accuracy rule",
     ),
 )
 
@@ -186,13 +203,17 @@ def plan(campaign: Campaign) -> Plan:
         combinations = kept
     for rule in campaign.include:
         combinations.extend(_crossed({**campaign.axes, **rule.values}))
+    declared = dict(campaign.axes)
+    for rule in campaign.include:
+        for axis, some in rule.values.items():
+            declared[axis] = tuple(dict.fromkeys((*declared[axis], *some)))
     distinct: dict[tuple[Any, ...], dict[str, Any]] = {}
     collapsed: Counter[str] = Counter()
     for values in combinations:
-        effective, reasons = _effective(values)
+        effective, why = _effective(values)
         key = tuple(effective.values())
         if key in distinct:
-            collapsed.update(reasons or ("they were declared twice",))
+            collapsed.update(_reasons(why, declared))
         distinct.setdefault(key, effective)
     notes.extend(f"{_count(n)} collapsed: {reason}" for reason, n in collapsed.items())
     identity = _Identity(campaign)
@@ -218,14 +239,24 @@ def _fits(values: Mapping[str, Any], rule: Rule) -> bool:
     return all(values[axis] in accepted for axis, accepted in rule.values.items())
 
 
-def _effective(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Put ``None`` for what has no effect, and give the reasons."""
-    effective, reasons = dict(values), []
-    for rule in _NO_EFFECT:
-        if rule.when(values):
-            effective |= dict.fromkeys(rule.axes)
-            reasons.append(f"{' and '.join(rule.axes)} without effect where {rule.because}")
-    return effective, tuple(reasons)
+def _effective(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[_NoEffect]]:
+    """Put ``None`` for what has no effect, and say why."""
+    why = [rule for rule in _NO_EFFECT if rule.when(values)]
+    effective = dict(values)
+    for rule in why:
+        effective |= dict.fromkeys(rule.axes)
+    return effective, why
+
+
+def _reasons(why: Iterable[_NoEffect], declared: Mapping[str, tuple[Any, ...]]) -> list[str]:
+    """Say why combinations collapse, as far as axes with several values are concerned."""
+    found = []
+    for rule in why:
+        axes = [axis for axis in rule.axes if len(declared[axis]) > 1]
+        if axes:
+            have = "has" if len(axes) == 1 else "have"
+            found.append(f"{' and '.join(axes)} {have} no effect where {rule.because}")
+    return found or ["they were declared twice"]
 
 
 def _place(campaign: Campaign) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
@@ -254,6 +285,9 @@ def _refused(campaign: Campaign, table: str, rule: Rule, message: str) -> InputE
     )
 
 
+_NAMES = ("log", "accuracy_rule", "reservations")
+
+
 class _Identity:
     """Names cells by a hash of all that decides their results."""
 
@@ -267,12 +301,14 @@ class _Identity:
         source = campaign.logs[log]
         rule = values["accuracy_rule"]
         accuracy = None if rule is None else campaign.accuracy[rule]
+        reservations = campaign.reservations[values["reservations"]]
         decides: dict[str, Any] = {
             "format": FORMAT,
             "foretime": self._version,
             "log": self._log(log),
             # Not what logs and rules are called, but what they hold.
-            "axes": {a: v for a, v in values.items() if a not in ("log", "accuracy_rule")},
+            "axes": {a: v for a, v in values.items() if a not in _NAMES},
+            "reservations": [dataclasses.astuple(claim) for claim in reservations],
             "accuracy": None if accuracy is None else dataclasses.asdict(accuracy),
             "scoring": campaign.scoring.model_dump(exclude={"check"}),
             "code": [
@@ -289,6 +325,7 @@ class _Identity:
             source,
             campaign.scoring,
             accuracy,
+            reservations,
             str(campaign.folder),
             self._version,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ import pydantic_core
 from foretime_estimators.errors import InputError
 from pydantic import BaseModel
 
+from foretime_sim.advance_reservations import AdvanceReservation, read_reservations
 from foretime_sim.campaign import (
     ACCURACY_KEYS,
     BUILT_IN_ACCURACY,
     CONDITION_AXES,
+    NONE,
     Campaign,
     Declaration,
     Grid,
@@ -111,6 +113,16 @@ class _Reader:
         ):
             raise self._refuse(("scoring", "cool_down_share"), "give it or cool_down_s, not both")
         logs = self._logs(declared, folder)
+        include = self._rules("include", declared.include, logs, accuracy, folder)
+        reservations = {NONE: ()} | self._reservations(
+            dict.fromkeys(declared.grid.reservations, ("grid", "reservations"))
+            | {
+                name: ("include", str(rule.number - 1), "reservations")
+                for rule in include
+                for name in rule.values.get("reservations", ())
+            },
+            folder,
+        )
         output = declared.output or f"{self.path.stem}-results"
         campaign = Campaign(
             path=folder / self.path.name,
@@ -120,8 +132,9 @@ class _Reader:
             logs=logs,
             grid=declared.grid,
             exclude=self._rules("exclude", declared.exclude, logs, accuracy, folder),
-            include=self._rules("include", declared.include, logs, accuracy, folder),
+            include=include,
             accuracy=accuracy,
+            reservations=reservations,
             scoring=declared.scoring,
             report=declared.report,
             jobqueue=declared.jobqueue,
@@ -153,6 +166,19 @@ class _Reader:
                 raise self._refuse(where, f"a log is called {name!r} already; give it a name")
             logs[name] = source
         return logs
+
+    def _reservations(
+        self, named: Mapping[str, tuple[str, ...]], folder: Path
+    ) -> dict[str, tuple[AdvanceReservation, ...]]:
+        """Read the files of advance reservations, each named at a place of the campaign's file."""
+        found = {}
+        for name, where in named.items():
+            if name != NONE:
+                try:
+                    found[name] = read_reservations(folder / expanded(name))
+                except InputError as error:
+                    raise self._refuse(where, str(error)) from error
+        return found
 
     def _rules(
         self,

@@ -15,7 +15,7 @@ import pandas as pd
 from foretime_estimators.errors import InputError
 from pandas.api.extensions import ExtensionArray
 
-from foretime_sim.campaign import CONDITION_AXES, OFF
+from foretime_sim.campaign import CONDITION_AXES, NONE, OFF
 from foretime_sim.campaign_cells import Plan
 from foretime_sim.campaign_runs import Record
 from foretime_sim.gains import relative_gain
@@ -37,6 +37,7 @@ RUN_COLUMNS = (
 ORIGIN_COLUMNS = ("wall_clock_s", "host", "foretime", "finished_at")
 _DTYPES: dict[str, _Dtype] = {
     "learn": "boolean",
+    "depth": "Int64",
     "seed": "Int64",
     "interarrival_factor": "Float64",
     "simulated_jobs": "Int64",
@@ -185,6 +186,10 @@ def policy_label(plan: Plan, policy: Mapping[str, Any]) -> str:
         match axis:
             case "guard_s":
                 told.append("no guard" if value == OFF else f"guard {value} s")
+            case "depth":
+                told.append(f"depth {value}")
+            case "reservations":
+                told.append("no reservations" if value == NONE else str(value))
             case "learn":
                 told.append("learning" if value else "history only")
             case "roles":

@@ -24,7 +24,7 @@ from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.filters import Filters, MissingRequest, workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import WEEK_S, ScoredSpan, score, scored_span
-from foretime_sim.policy import Correction, EventOrder, Policy, Roles
+from foretime_sim.policy import Compression, Correction, EventOrder, Policy, Roles
 from foretime_sim.repeats import Repeats
 from foretime_sim.workload import Workload
 
@@ -167,6 +167,10 @@ def policy_of(cell: Cell) -> Policy:
         given["correction"] = Correction.parse(axes["correction"])
     if axes["roles"] is not None:
         given["roles"] = Roles.parse(axes["roles"])
+    if axes["depth"] is not None:
+        given["depth"] = axes["depth"]
+    if axes["compression"] is not None:
+        given["compression"] = Compression.parse(axes["compression"])
     if axes["guard_s"] not in (None, OFF):
         given["guard_s"] = axes["guard_s"]
     return Policy(**given)
@@ -193,6 +197,7 @@ def run_cell(cell: Cell) -> Record:
         estimator,
         learn=axes["learn"] is not False,
         history=history,
+        reservations=cell.reservations,
         check=cell.scoring.check,
     )
     simulated_s = time.perf_counter() - before

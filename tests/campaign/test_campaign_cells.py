@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim import lublin2003
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.campaign import Campaign
 from foretime_sim.campaign_cells import Cell, plan
 from foretime_sim.campaign_file import parse_campaign, read_campaign
+from foretime_sim.campaign_runs import policy_of
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.policy import Correction
 from foretime_sim.swf import write_swf
@@ -79,8 +81,52 @@ learn = [true, false]
     assert requested.axes["correction"] is None
     assert requested.axes["learn"] is None
     assert any(
-        "79 combinations collapsed" in note and "with estimator requested t_sched is t_req" in note
-        for note in planned.notes
+        "79 combinations collapsed" in note and "t_sched is t_req" in note for note in planned.notes
+    )
+
+
+def test_parts_of_backfilling_collapse_where_they_have_no_effect(campaign_of: Make) -> None:
+    planned = plan(
+        campaign_of("""
+[grid]
+backfill = ["none", "easy", "easy-sjbf", "conservative", "planning", "first-fit"]
+depth = [1, 4]
+compression = ["reservation-order", "one-by-one"]
+estimator = "last-two"
+guard_s = ["off", 600]
+""")
+    )
+    found = [
+        tuple(c.axes[axis] for axis in ("backfill", "depth", "compression", "guard_s"))
+        for c in planned.cells
+    ]
+    easy = [(1, None, "off"), (1, None, 600), (4, None, None)]
+    assert sorted(found, key=str) == sorted(
+        [
+            ("none", None, None, None),
+            *(("easy", *parts) for parts in easy),
+            *(("easy-sjbf", *parts) for parts in easy),
+            ("conservative", None, "reservation-order", None),
+            ("conservative", None, "one-by-one", None),
+            ("planning", None, None, None),
+            ("first-fit", None, None, None),
+        ],
+        key=str,
+    )
+    for cell in planned.cells:
+        assert policy_of(cell).depth == (cell.axes["depth"] or 1)
+
+
+def test_what_is_not_declared_is_not_said_to_collapse(campaign_of: Make) -> None:
+    planned = plan(
+        campaign_of('[grid]\nestimator = ["requested", "actual"]\ncorrection = ["pbs", "slurm"]')
+    )
+    assert planned.notes == tuple(
+        f"1 combination collapsed: correction has no effect where {because}"
+        for because in (
+            "t_sched is t_req (estimator requested)",
+            "no job outlives t_sched (estimator actual)",
+        )
     )
 
 
@@ -230,3 +276,26 @@ def test_another_version_is_another_cell(
         return plan(campaign_of("")).cells[0]
 
     assert of_version("1.0").id != of_version("1.1").id
+
+
+def test_reservations_are_read_and_count_by_what_they_say(
+    campaign_of: Make, tmp_path: Path
+) -> None:
+    claims = tmp_path / "maintenance.csv"
+    claims.write_text("start,duration,processors\n86400,3600,32\n")
+    text = '[grid]\nreservations = ["none", "maintenance.csv"]'
+    none, closed = plan(campaign_of(text)).cells
+    assert (none.reservations, closed.reservations) == (
+        (),
+        (AdvanceReservation(86_400, 3_600, 32),),
+    )
+    claims.rename(tmp_path / "closed.csv")
+    (other,) = plan(campaign_of('[grid]\nreservations = "closed.csv"')).cells
+    assert other.id == closed.id != none.id
+    (tmp_path / "closed.csv").write_text("start,duration,processors\n86400,3600,31\n")
+    assert plan(campaign_of('[grid]\nreservations = "closed.csv"')).cells[0].id != closed.id
+    (tmp_path / "closed.csv").write_text("start,duration,processors\n86400,x,31\n")
+    with pytest.raises(InputError, match=r"\[grid\] reservations: .*closed.csv:2: duration is 'x'"):
+        campaign_of('[grid]\nreservations = "closed.csv"')
+    with pytest.raises(InputError, match=r"\[\[include\]\] number 1 reservations: .*nowhere.csv"):
+        campaign_of('[[include]]\nreservations = "nowhere.csv"')

@@ -11,6 +11,7 @@ import psutil
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim import lublin2003
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.campaign import Campaign
 from foretime_sim.campaign_cells import Cell, plan
 from foretime_sim.campaign_execution import LocalProcesses, execute, to_do
@@ -20,7 +21,7 @@ from foretime_sim.campaign_store import CampaignStore
 from foretime_sim.engine import simulate
 from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.metrics import ScoredSpan, score, scored_span
-from foretime_sim.policy import Backfill, Correction, Order, Policy, Roles
+from foretime_sim.policy import Backfill, Compression, Correction, Order, Policy, Roles
 
 Make = Callable[[str], Campaign]
 
@@ -91,6 +92,38 @@ seeds = [3]
     record = run_cell(cell)
     assert record["metrics"] == expected.to_dict()
     assert record["run"]["guard_activations"] == schedule.guard_activations
+
+
+@pytest.mark.parametrize(
+    ("grid", "policy", "reservations"),
+    [
+        ("depth = 3", Policy(depth=3), ()),
+        ('backfill = "planning"\norder = "sjf"', Policy(Order.SJF, Backfill.PLANNING), ()),
+        (
+            'backfill = "conservative"\ncompression = "one-by-one"',
+            Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.ONE_BY_ONE),
+            (),
+        ),
+        (
+            'backfill = "first-fit"\nreservations = "closed.csv"',
+            Policy(backfill=Backfill.FIRST_FIT),
+            (AdvanceReservation(86_400, 36_000, 32),),
+        ),
+    ],
+)
+def test_every_family_and_reservations_reach_the_engine(
+    campaign_of: Make,
+    tmp_path: Path,
+    grid: str,
+    policy: Policy,
+    reservations: tuple[AdvanceReservation, ...],
+) -> None:
+    (tmp_path / "closed.csv").write_text("start,duration,processors\n86400,36000,32\n")
+    (cell,) = plan(campaign_of(f"check = true\n[grid]\n{grid}")).cells
+    workload = lublin2003.generate(150, processors=32, seed=1, load=0.7)
+    estimator = estimator_of("requested", workload)
+    schedule = simulate_with_estimator(workload, policy, estimator, reservations=reservations)
+    assert run_cell(cell)["metrics"] == score(workload, schedule).to_dict()
 
 
 @pytest.mark.parametrize("correction", list(Correction))

@@ -30,7 +30,7 @@ _LINE_EVERY_S = 30.0
 INTERRUPTED = 130
 
 app = typer.Typer(
-    help="Run many simulations from one TOML file: logs x policies x estimators x loads x seeds.",
+    help="Run many simulations from one TOML file, and report them.",
     no_args_is_help=True,
 )
 
@@ -64,7 +64,8 @@ def run_command(
     dask_jobqueue: Annotated[
         Literal["slurm", "pbs"] | None,
         typer.Option(
-            help="Submit --workers Dask workers to this batch system, as \\[jobqueue] says."
+            help="Submit --workers Dask workers to this batch system; the file's jobqueue table "
+            "says how."
         ),
     ] = None,
     output: OutputOption = None,
