@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
@@ -164,11 +165,11 @@ def _norm(values: Sequence[float], *, larger: bool) -> Normalize:
     """Give a scale of colours in which what is far worse than the best does not hide the rest."""
     if not values or min(values) == max(values):
         return Normalize(0, 1)
-    low, high = min(values), max(values)
+    low, high, middle = min(values), max(values), statistics.median(values)
     if larger:
-        return Normalize(max(low, high / _FAR), high, clip=True)
+        return Normalize(max(low, min(high / _FAR, middle / 2)), high, clip=True)
     if low > 0:
-        return LogNorm(low, min(high, _FAR * low), clip=True)
+        return LogNorm(low, min(high, max(_FAR * low, 2 * middle)), clip=True)
     return Normalize(low, high)
 
 
@@ -259,6 +260,11 @@ def _value_scale(axis: Axis, values: Sequence[float], unit: str, *, far: float =
         FuncFormatter(lambda value, _: re.sub(r"\.0*(?=\D|$)", "", written(value, unit)))
     )
     if not logarithmic:
+        if unit == "s":
+            # Round times: the smallest step of those that people count in.
+            step = next((tick for tick in _TIME_TICKS_S if high - low <= 6 * tick), 10**8)
+            first = math.floor(low / step)
+            axis.set_ticks([step * n for n in range(first, math.ceil(high / step) + 1)])
         return
     if unit == "s":
         ticks = [tick for tick in _TIME_TICKS_S if low / 1.5 <= tick <= high * 1.5]
