@@ -144,7 +144,7 @@ def _matrix(
             text = written(summary.mean, METRICS[summary.metric].unit)
             if summary.interval is not None and summary.mean:
                 spread = (summary.interval.high - summary.interval.low) / 2 / abs(summary.mean)
-                text += f"\n± {100 * spread:.2g}%"
+                text += f"\n± {100 * spread:.1f}%"
             red, green, blue, _ = colors(norm(summary.mean))
             dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
             axes.text(

@@ -8,12 +8,13 @@ import io
 import platform
 import re
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
 
 from foretime_estimators.errors import InputError
+from foretime_estimators.registry import ESTIMATORS
 from matplotlib.figure import Figure
 
 from foretime_sim.campaign_cells import Plan
@@ -161,32 +162,49 @@ class _Report:
         )
 
     def _findings(self) -> Iterator[str]:
-        """Say for each log and load which policy is best, by how much, and how surely."""
+        """Say for each log and load which policy is best, by how much, and at what price."""
         metric = self.metrics[0]
-        yield "<ul>"
+        title = escape(METRICS[metric].title)
+        yield (
+            '<div class="scroll"><table><thead><tr><th>log</th><th>best</th>'
+            f"<th>{title}</th><th>gain</th><th>baseline</th><th>as good<br>by the seeds</th>"
+            "<th>wait, p99.9</th><th>baseline</th></tr></thead><tbody>"
+        )
         for log, factor in self.conditions:
             own = self._own(log, factor, metric)
-            best = next((s for s in own if s.best), None)
-            if best is None:
-                continue
-            told = (
-                f"<strong>{escape(self._name(log, factor))}</strong>: "
-                f"{escape(METRICS[metric].title)} is best with <strong>{escape(best.label)}"
-                f"</strong> ({_mean(best)})"
-            )
+            tail = {s.label: s for s in self._own(log, factor, "wait_p99_9_s")}
             base = next((s for s in own if s.label == self.baseline), None)
-            if base is not None and best.label == self.baseline:
-                told += ", the baseline itself"
-            elif base is not None and best.gain is not None:
-                told += f", {_gain(best)} against the baseline's {_mean(base)}"
-            alike = sum(s.like_best for s in own) - 1
-            if alike:
-                told += (
-                    f"; the seeds can't tell {alike} other "
-                    f"{'policy' if alike == 1 else 'policies'} from it"
+            for summary in self._best(own):
+                oracle = ", an oracle" if is_oracle(summary) else ""
+                gain = "baseline" if summary is base else _gain(summary)
+                alike = sum(s.like_best for s in own) - 1 if summary.like_best else None
+                cells = (
+                    _mean(summary),
+                    gain,
+                    "–" if base is None else _mean(base),
+                    "–" if alike is None else f"{alike} more",
+                    _mean(tail[summary.label]),
+                    "–" if base is None else _mean(tail[base.label]),
                 )
-            yield f"<li>{told}.</li>"
-        yield "</ul>"
+                yield (
+                    f"<tr><td>{escape(self._name(log, factor))}</td>"
+                    f'<td class="text">{escape(summary.label)}{oracle}</td>'
+                    f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+                )
+        yield "</tbody></table></div>"
+
+    def _best(self, own: Sequence[Summary]) -> Iterator[Summary]:
+        """Give the best policy; if that is an oracle, the best that a site could run, too."""
+        known = [s for s in own if s.mean is not None]
+        if not known or METRICS[known[0].metric].better is Direction.NEITHER:
+            return
+        larger = METRICS[known[0].metric].better is Direction.LARGER
+        choose = max if larger else min
+        best = choose(known, key=lambda s: s.mean or 0.0)
+        yield best
+        possible = [s for s in known if not is_oracle(s)]
+        if is_oracle(best) and possible:
+            yield choose(possible, key=lambda s: s.mean or 0.0)
 
     def _how_to_read(self) -> Iterator[str]:
         seeds = sorted({cell.axes["seed"] for cell in self.plan.cells})
@@ -362,7 +380,18 @@ def _mean(summary: Summary) -> str:
 
 
 def _spread(half: float, mean: float) -> str:
-    return f"{100 * half / abs(mean):.2g}%" if mean else f"{half:.2g}"
+    return f"{_digits(100 * half / abs(mean))}%" if mean else _digits(half)
+
+
+def _digits(value: float) -> str:
+    """Write the size of an uncertainty: two digits, or what stands before the point."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def is_oracle(summary: Summary) -> bool:
+    """Whether a policy plans with the true runtimes, which no scheduler knows."""
+    name = str(summary.policy["estimator"]).partition(":")[0]
+    return any(entry.oracle for entry in ESTIMATORS if entry.name == name)
 
 
 def _gain(summary: Summary) -> str:
@@ -375,7 +404,7 @@ def _gain(summary: Summary) -> str:
     mark = "good" if interval.low > 0 else "bad" if interval.high < 0 else ""
     if mark:
         text = f'<span class="{mark}">{text}</span>'
-    return f'{text} <span class="spread">± {50 * (interval.high - interval.low):.2g}</span>'
+    return f'{text} <span class="spread">± {_digits(50 * (interval.high - interval.low))}</span>'
 
 
 def _title(record: Record) -> str:

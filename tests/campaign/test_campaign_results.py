@@ -173,8 +173,9 @@ def test_the_report_has_what_matters(ran: tuple[Plan, dict[str, Record]], tmp_pa
         assert f">{heading}</h2>" in text
     found = summaries(planned, records, ["wait_mean_s"])
     best = next(s for s in found if s.best and s.interarrival_factor == 1)
-    assert re.search(rf"wait, mean is best with {re.escape(best.label)}", plain)
-    assert f"{100 * (best.gain or 0):+.1f}%" in plain
+    short = text[text.index("In short") : text.index("Against the load")]
+    assert f">{best.label}<" in short
+    assert f"{100 * (best.gain or 0):+.1f}%" in short
     assert "fcfs / easy / requested, seed by seed" in plain
     assert "collapsed" in plain
     assert "last-two" in plain
@@ -183,6 +184,16 @@ def test_the_report_has_what_matters(ran: tuple[Plan, dict[str, Record]], tmp_pa
     pictures = {path.name for path in (tmp_path / "plots").iterdir()}
     assert {"matrix-made-at-factor-1.png", "load-wait_mean_s.png"} <= pictures
     assert all((tmp_path / "plots" / name).read_bytes()[:4] == b"\x89PNG" for name in pictures)
+
+
+def test_an_oracle_is_called_one(campaign_of: Make, tmp_path: Path) -> None:
+    planned = plan(campaign_of('[grid]\norder = "sjf"\nestimator = ["requested", "actual"]'))
+    records = {cell.id: attempt(cell) for cell in planned.cells}
+    text = write_report(planned, records, tmp_path).read_text()
+    short = text[text.index("In short") : text.index("What it cost")]
+    requested, actual = (records[c.id]["metrics"]["wait_mean_s"] for c in planned.cells)
+    assert actual < requested
+    assert short.index(">actual, an oracle<") < short.index(">requested<")
 
 
 def test_a_report_of_what_is_not_finished_and_of_what_failed(
