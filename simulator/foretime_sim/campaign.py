@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -473,45 +473,3 @@ def expanded(text: str) -> str:
         return value
 
     return str(Path(re.sub(r"\$\{(\w+)\}", value_of, text)).expanduser())
-
-
-ACCURACY_KEYS = tuple(field.name for field in fields(AccuracySettings))
-BUILT_IN_ACCURACY = {
-    "production": AccuracySettings.production(),
-    "tang2010": AccuracySettings.tang2010(),
-}
-
-
-def accuracy_settings(values: Mapping[str, Any]) -> AccuracySettings:
-    """Make an accuracy rule of a table: ``based_on`` another, with its keys changed.
-
-    Raises
-    ------
-    InputError
-        For a value that the rule refuses.
-    """
-    changes = dict(values)
-    based_on = changes.pop("based_on", "production")
-    if based_on not in BUILT_IN_ACCURACY:
-        raise InputError(f"based_on = {based_on!r}: give {' or '.join(BUILT_IN_ACCURACY)}")
-    rule = BUILT_IN_ACCURACY[based_on]
-    for key, value in changes.items():
-        old = getattr(rule, key)
-        wanted: tuple[type, ...] = (type(old),) if old is not None else (int,)
-        if wanted == (float,):
-            wanted = (float, int)
-        if wanted == (tuple,):
-            wanted = (list,)
-        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-            raise InputError(f"{key} = {value!r}: give a value like {old!r}")
-    if "class_bounds_s" in changes:
-        bounds = changes["class_bounds_s"]
-        if not all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds):
-            raise InputError(f"class_bounds_s = {bounds!r}: give whole seconds")
-        changes["class_bounds_s"] = tuple(bounds)
-    if "window_s" in changes or "half_life_s" in changes:
-        # 0 stands for none, as in the daemon's settings; and naming one drops the other.
-        changes.setdefault("window_s", 0)
-        changes["window_s"] = changes["window_s"] or None
-        changes["half_life_s"] = changes.get("half_life_s") or None
-    return replace(rule, **changes)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import psutil
 
 from foretime_sim.campaign_cells import Cell, Plan
-from foretime_sim.campaign_runs import Record, failure, serve
+from foretime_sim.campaign_runs import Record, attempt, failure
 from foretime_sim.campaign_store import CampaignStore
 
 _END_S = 5.0
@@ -156,7 +156,7 @@ class LocalProcesses:
 
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=serve, args=(theirs,), daemon=True)
+        process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
         process.start()
         # Only the worker holds its end from now on, so that its death is seen.
         theirs.close()
@@ -212,3 +212,15 @@ def _end(workers: Sequence[_Worker]) -> None:
         if worker.process.is_alive():
             worker.process.kill()
             worker.process.join()
+
+
+def _serve(connection: Connection) -> None:
+    """Work in a process of its own: take cells from a connection, and give records back."""
+    # The terminal's Ctrl-C goes to us, too; it is for the process that gave us work.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        while True:
+            connection.send(attempt(connection.recv()))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return

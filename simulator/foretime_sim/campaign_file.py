@@ -17,8 +17,6 @@ from pydantic import BaseModel
 
 from foretime_sim.advance_reservations import AdvanceReservation, read_reservations
 from foretime_sim.campaign import (
-    ACCURACY_KEYS,
-    BUILT_IN_ACCURACY,
     CONDITION_AXES,
     NONE,
     Campaign,
@@ -29,8 +27,12 @@ from foretime_sim.campaign import (
     Report,
     Rule,
     Scoring,
-    accuracy_settings,
     expanded,
+)
+from foretime_sim.campaign_accuracy import (
+    ACCURACY_KEYS,
+    BUILT_IN_ACCURACY,
+    accuracy_settings,
 )
 
 _TABLES: dict[str, type[BaseModel]] = {

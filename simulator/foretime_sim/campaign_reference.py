@@ -13,7 +13,6 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from foretime_sim.campaign import (
-    BUILT_IN_ACCURACY,
     Declaration,
     Grid,
     JobQueue,
@@ -21,6 +20,7 @@ from foretime_sim.campaign import (
     Report,
     Scoring,
 )
+from foretime_sim.campaign_accuracy import BUILT_IN_ACCURACY
 
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("Top of the file", Declaration),

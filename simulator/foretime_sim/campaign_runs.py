@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import signal
 import socket
 import time
 import traceback
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
@@ -247,15 +245,3 @@ def _record(cell: Cell, status: Literal["done", "failed"], began: float | None) 
         "finished_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "wall_clock_s": None if began is None else time.perf_counter() - began,
     }
-
-
-def serve(connection: Connection) -> None:
-    """Work in a process of its own: take cells from a connection, and give records back."""
-    # The terminal's Ctrl-C goes to us, too; it is for the process that gave us work.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    try:
-        while True:
-            connection.send(attempt(connection.recv()))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return

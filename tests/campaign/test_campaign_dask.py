@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,35 @@ def test_batch_jobs_ask_for_what_the_file_says(batch: Any, lines: list[str]) -> 
         assert "--nworkers 4 " in script[-1]
         assert "--nthreads 1 " in script[-1]
         assert cluster.plan == set()
+
+
+@pytest.fixture
+def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put an ``sbatch`` on the path that runs a job at once, here; give the list of its jobs."""
+    programs, jobs = tmp_path / "bin", tmp_path / "jobs"
+    programs.mkdir()
+    for name, text in (
+        (
+            "sbatch",
+            f'sh "$1" >/dev/null 2>&1 &\necho $! >> {jobs}\necho "Submitted batch job $!"\n',
+        ),
+        ("scancel", 'kill "$@" 2>/dev/null\nexit 0\n'),
+    ):
+        (programs / name).write_text(f"#!/bin/sh\n{text}")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    return jobs
+
+
+def test_workers_that_a_batch_system_starts(
+    campaign_of: Make, tmp_path: Path, sbatch: Path
+) -> None:
+    planned = plan(campaign_of(GRID))
+    settings = JobQueue(interface="lo", memory="1 GB", local_directory=str(tmp_path))
+    with DaskWorkers(submitted_cluster("slurm", settings, workers=1)) as dask:
+        outcome = execute(planned, CampaignStore(tmp_path / "out"), dask)
+    assert [r["status"] for r in outcome.records.values()] == ["done"] * 8
+    assert len(sbatch.read_text().split()) == 1
 
 
 def test_settings_that_make_no_job() -> None:

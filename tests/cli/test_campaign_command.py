@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import pytest
+from distributed import LocalCluster
 from foretime_sim.campaign_cells import plan
 from foretime_sim.campaign_execution import execute, to_do
 from foretime_sim.campaign_file import read_campaign
@@ -123,6 +124,14 @@ def test_a_failing_cell_is_told_by_the_exit_code(run: Run, small: Path, tmp_path
     code, out, _ = run("status", small)
     assert code == 0
     assert "failed:" not in out
+
+
+def test_on_dask(run: Run, small: Path) -> None:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        code, out, err = run("run", small, "--dask", cluster.scheduler_address, "--json")
+    told = json.loads(out)
+    assert (code, told["done"], told["executed"]) == (0, 6, 6)
+    assert err.startswith("Dask's dashboard: ")
 
 
 @pytest.mark.parametrize(
