@@ -240,7 +240,11 @@ def _ratio_scale(axes: Axes, ratios: Sequence[tuple[float, Interval | None]]) ->
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     fine = [round(1 + step / 20, 2) for step in range(-10, 11)]
-    steps = fine if high / low < 1.7 else [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4]
+    steps = (
+        fine
+        if high / low < 1.7
+        else [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 2, 3, 4]
+    )
     ticks = [tick for tick in steps if low <= tick <= high * 1.001]
     while len(ticks) > 8:
         ticks = [tick for place, tick in enumerate(ticks) if (place - ticks.index(1)) % 2 == 0]

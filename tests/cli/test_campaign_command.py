@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -84,6 +85,19 @@ def test_from_check_to_report(run: Run, small: Path) -> None:
 
     code, out, _ = run("check", small)
     assert "all of them have been run" in out
+
+
+def test_every_key_of_the_json_is_told(run: Run, small: Path, repository: Path) -> None:
+    page = (repository / "docs" / "campaigns.md").read_text()
+    words = set(re.findall(r"`([a-z_]+)`", page))
+    assert run("run", small, "--workers", "1")[0] == 0
+    for command in ("run", "status", "report", "check"):
+        code, out, _ = run(command, small, "--json")
+        told = json.loads(out)
+        assert code == 0
+        assert told["cells"] == 6
+        keys = {*told, *(told["logs"]["made"] if command == "check" else ())}
+        assert keys <= words
 
 
 def test_one_log_at_a_time(run: Run, small: Path) -> None:
