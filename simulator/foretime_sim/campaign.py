@@ -282,8 +282,8 @@ class Scoring(_Table):
 
     warm_up_s: Annotated[int, Field(ge=0)] | None = Field(
         default=None,
-        description="Jobs submitted in this first time are not scored; a week (604800) unless "
-        "`warm_up_share` is given. Counted before `interarrival_factor` shrinks it.",
+        description="Jobs submitted in this first time are not scored; counted before "
+        "`interarrival_factor` shrinks it.",
     )
     warm_up_share: Share | None = Field(
         default=None, description="The same as a share of the jobs."

@@ -21,7 +21,7 @@ from foretime_sim.campaign_cells import FORMAT, Cell
 from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.filters import Filters, MissingRequest, workload_of_log
 from foretime_sim.log_files import read_log
-from foretime_sim.metrics import WEEK_S, ScoredSpan, score, scored_span
+from foretime_sim.metrics import ScoredSpan, score, scored_span
 from foretime_sim.policy import Compression, Correction, EventOrder, Policy, Roles
 from foretime_sim.repeats import Repeats
 from foretime_sim.workload import Workload
@@ -74,12 +74,9 @@ def _read(source: LogSource, scoring: Scoring) -> _Read:
         history, workload = workload.split(_split_time(source, workload))
     if source.head is not None:
         workload = workload.head(source.head)
-    warm_up_s = scoring.warm_up_s
-    if warm_up_s is None and scoring.warm_up_share is None:
-        warm_up_s = WEEK_S
     span = scored_span(
         workload,
-        warm_up_s=warm_up_s,
+        warm_up_s=scoring.warm_up_s,
         warm_up_share=scoring.warm_up_share,
         cool_down_s=scoring.cool_down_s,
         cool_down_share=scoring.cool_down_share,

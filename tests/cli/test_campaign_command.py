@@ -41,7 +41,7 @@ warm_up_s = 0
 
 
 @pytest.fixture
-def run(run: Run) -> Run:
+def campaign(run: Run) -> Run:
     """Call ``foretime campaign`` with arguments."""
     return lambda *arguments: run("campaign", *arguments)
 
@@ -53,18 +53,18 @@ def small(tmp_path: Path) -> Path:
     return path
 
 
-def test_from_check_to_report(run: Run, small: Path) -> None:
+def test_from_check_to_report(campaign: Run, small: Path) -> None:
     folder = small.parent / "small-results"
-    code, out, err = run("check", small)
+    code, out, err = campaign("check", small)
     assert (code, err) == (0, "")
     assert "6 cells, 2 policies" in out
     assert "6 cells to run, 0 done; roughly 1 s on" in out
     assert not folder.exists()
 
-    code, out, _ = run("report", small)
+    code, out, _ = campaign("report", small)
     assert code == 2
 
-    code, out, err = run("run", small, "--workers", "1")
+    code, out, err = campaign("run", small, "--workers", "1")
     assert (code, err) == (0, "")
     assert "6 of 6 cells done, 6 of them now" in out
     written = {path.name for path in folder.iterdir()}
@@ -72,27 +72,46 @@ def test_from_check_to_report(run: Run, small: Path) -> None:
     assert written == {CELLS, "report.html", "plots"} | tables
     assert len(pd.read_parquet(folder / "results.parquet")) == 6
 
-    code, out, _ = run("status", small, "--json")
+    code, out, _ = campaign("status", small, "--json")
     told = json.loads(out)
     assert code == 0
     assert told["cells"] == told["done"] == 6
     assert (told["failed"], told["to_run"], told["failures"]) == (0, 0, [])
 
     (folder / "report.html").unlink()
-    code, out, _ = run("report", small)
+    code, out, _ = campaign("report", small)
     assert (code, out.strip()) == (0, str(folder / "report.html"))
     assert (folder / "report.html").exists()
 
-    code, out, _ = run("check", small)
+    code, out, _ = campaign("check", small)
     assert "all of them have been run" in out
 
 
-def test_every_key_of_the_json_is_told(run: Run, small: Path, repository: Path) -> None:
+def test_the_same_figures_as_simulate(campaign: Run, run: Run, log: Path, tmp_path: Path) -> None:
+    options = ("--order", "sjf,wfp", "--backfill", "easy,planning", "--repeat", "3", "--json")
+    code, out, _ = run("simulate", log, *options)
+    assert code == 0
+    direct = json.loads(out)["policies"]
+    path = tmp_path / "both.toml"
+    path.write_text(
+        f'[[logs]]\npath = "{log}"\n[grid]\norder = ["sjf", "wfp"]\n'
+        'backfill = ["easy", "planning"]\nseeds = 3\n'
+    )
+    assert campaign("run", path, "--workers", "1")[0] == 0
+    results = pd.read_csv(tmp_path / "both-results" / "results.csv")
+    for policy in direct:
+        order, backfill = policy["name"].split()
+        own = results[(results["order"] == order) & (results["backfill"] == backfill)]
+        for metric, told in policy["metrics"].items():
+            assert own.sort_values("seed")[metric].tolist() == told["runs"]
+
+
+def test_every_key_of_the_json_is_told(campaign: Run, small: Path, repository: Path) -> None:
     page = (repository / "docs" / "campaigns.md").read_text()
     words = set(re.findall(r"`([a-z_]+)`", page))
-    assert run("run", small, "--workers", "1")[0] == 0
+    assert campaign("run", small, "--workers", "1")[0] == 0
     for command in ("run", "status", "report", "check"):
-        code, out, _ = run(command, small, "--json")
+        code, out, _ = campaign(command, small, "--json")
         told = json.loads(out)
         assert code == 0
         assert told["cells"] == 6
@@ -100,25 +119,27 @@ def test_every_key_of_the_json_is_told(run: Run, small: Path, repository: Path) 
         assert keys <= words
 
 
-def test_one_log_at_a_time(run: Run, small: Path) -> None:
+def test_one_log_at_a_time(campaign: Run, small: Path) -> None:
     small.write_text(SMALL + '[[logs]]\ngenerate = "lublin2003"\nname = "other"\njobs = 100\n')
-    code, out, _ = run("run", small, "--only", "other", "--workers", "1", "--json")
+    code, out, _ = campaign("run", small, "--only", "other", "--workers", "1", "--json")
     told = json.loads(out)
     assert (code, told["cells"], told["executed"]) == (0, 6, 6)
-    code, out, _ = run("status", small, "--json")
+    code, out, _ = campaign("status", small, "--json")
     assert json.loads(out)["to_run"] == 6
-    code, out, _ = run("run", small, "--workers", "1", "--json")
+    code, out, _ = campaign("run", small, "--workers", "1", "--json")
     told = json.loads(out)
     assert (code, told["cells"], told["executed"]) == (0, 12, 6)
-    code, _, err = run("run", small, "--only", "elsewhere")
+    code, _, err = campaign("run", small, "--only", "elsewhere")
     assert code == 2
     assert "no log 'elsewhere'; it has made, other" in err
 
 
-def test_a_failing_cell_is_told_by_the_exit_code(run: Run, small: Path, tmp_path: Path) -> None:
+def test_a_failing_cell_is_told_by_the_exit_code(
+    campaign: Run, small: Path, tmp_path: Path
+) -> None:
     (tmp_path / "broken.swf").write_text("; MaxProcs: 8\n1 2 3\n")
     small.write_text(SMALL + '[[logs]]\npath = "broken.swf"\n')
-    code, out, err = run("run", small, "--workers", "1", "--json")
+    code, out, err = campaign("run", small, "--workers", "1", "--json")
     told = json.loads(out)
     assert code == 1
     assert (told["done"], told["failed"]) == (6, 6)
@@ -126,23 +147,23 @@ def test_a_failing_cell_is_told_by_the_exit_code(run: Run, small: Path, tmp_path
     assert "6 cells failed" in err
     assert "broken.swf:2" in (tmp_path / "small-results" / "report.html").read_text()
     assert len(pd.read_csv(tmp_path / "small-results" / "failures.csv")) == 6
-    code, out, _ = run("run", small, "--workers", "1", "--json")
+    code, out, _ = campaign("run", small, "--workers", "1", "--json")
     assert (code, json.loads(out)["executed"]) == (1, 0)
     # The log is mended: that makes other cells of it.
     (tmp_path / "broken.swf").write_text(
         "; MaxProcs: 8\n1 0 0 60 2 -1 -1 2 60 -1 1 1 1 -1 1 -1 -1 -1\n"
     )
-    code, out, _ = run("run", small, "--workers", "1", "--json")
+    code, out, _ = campaign("run", small, "--workers", "1", "--json")
     told = json.loads(out)
     assert (code, told["executed"], told["failed"]) == (0, 6, 0)
-    code, out, _ = run("status", small)
+    code, out, _ = campaign("status", small)
     assert code == 0
     assert "failed:" not in out
 
 
-def test_on_dask(run: Run, small: Path) -> None:
+def test_on_dask(campaign: Run, small: Path) -> None:
     with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
-        code, out, err = run("run", small, "--dask", cluster.scheduler_address, "--json")
+        code, out, err = campaign("run", small, "--dask", cluster.scheduler_address, "--json")
     told = json.loads(out)
     assert (code, told["done"], told["executed"]) == (0, 6, 6)
     assert err.startswith("Dask's dashboard: ")
@@ -158,9 +179,9 @@ def test_on_dask(run: Run, small: Path) -> None:
     ],
 )
 def test_options_that_do_not_go_together(
-    run: Run, small: Path, arguments: list[str], told: str
+    campaign: Run, small: Path, arguments: list[str], told: str
 ) -> None:
-    code, out, err = run("run", small, *arguments)
+    code, out, err = campaign("run", small, *arguments)
     assert (code, out) == (2, "")
     assert told in err
     assert err.count("\n") == 1
@@ -175,7 +196,7 @@ def test_options_that_do_not_go_together(
     ],
 )
 def test_what_is_not_installed_is_said_before_anything_runs(
-    run: Run,
+    campaign: Run,
     small: Path,
     monkeypatch: pytest.MonkeyPatch,
     missing: str,
@@ -188,7 +209,7 @@ def test_what_is_not_installed_is_said_before_anything_runs(
         return None if name == missing else find_spec(name)
 
     monkeypatch.setattr("foretime_sidecar.cli.campaign.find_spec", without)
-    code, _, err = run("run", small, *arguments)
+    code, _, err = campaign("run", small, *arguments)
     assert (code, err) == (1, f"foretime: this needs {missing}: pip install '{extra}'\n")
     assert not (small.parent / "small-results" / CELLS).exists()
 
@@ -268,10 +289,10 @@ def test_a_run_that_is_ended_loses_nothing_and_goes_on(
     assert 0 < new < 8
 
 
-def test_the_example_runs(run: Run, tmp_path: Path, repository: Path) -> None:
+def test_the_example_runs(campaign: Run, tmp_path: Path, repository: Path) -> None:
     example = tmp_path / "generated.toml"
     shutil.copy(repository / "contrib" / "campaigns" / "generated.toml", example)
-    code, out, err = run("run", example, "--workers", "1", "--json")
+    code, out, err = campaign("run", example, "--workers", "1", "--json")
     told = json.loads(out)
     assert (code, err, told["failed"]) == (0, "", 0)
     assert told["cells"] == told["done"] == 2 * 3 * 3 * 8
