@@ -33,6 +33,12 @@ FORMAT = 1
 """Version of a cell's identity and record; grows when either changes its meaning."""
 
 
+@cache
+def foretime_version() -> str:
+    """Give the version of Foretime that runs here."""
+    return version("foretime")
+
+
 @dataclass(frozen=True)
 class Cell:
     """One simulation, with all that it takes; picklable, and independent of this machine's clock.
@@ -293,7 +299,7 @@ class _Identity:
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
-        self._version = version("foretime")
+        self._version = foretime_version()
         self._logs: dict[str, object] = {}
 
     def cell(self, values: Mapping[str, Any]) -> Cell:

@@ -10,14 +10,13 @@ import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 
 from foretime_estimators.errors import InputError
 from foretime_estimators.registry import ESTIMATORS
 from matplotlib.figure import Figure
 
-from foretime_sim.campaign_cells import Plan
+from foretime_sim.campaign_cells import Plan, foretime_version
 from foretime_sim.campaign_plots import (
     plot_gains,
     plot_load,
@@ -138,7 +137,7 @@ class _Report:
         if missing:
             told += f", {missing:,} still to run (<code>foretime campaign run</code> goes on)"
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return f"{told}. Written {now} by Foretime {version('foretime')}."
+        return f"{told}. Written {now} by Foretime {foretime_version()}."
 
     def _failures(self) -> Iterator[str]:
         if not self.failed:

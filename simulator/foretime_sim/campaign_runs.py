@@ -8,7 +8,6 @@ import time
 import traceback
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
@@ -17,7 +16,7 @@ from foretime_estimators.errors import ForetimeError, StateError
 
 from foretime_sim import lublin2003
 from foretime_sim.campaign import OFF, LogSource, Scoring, backfill_named, order_named
-from foretime_sim.campaign_cells import FORMAT, Cell
+from foretime_sim.campaign_cells import FORMAT, Cell, foretime_version
 from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.filters import Filters, MissingRequest, workload_of_log
 from foretime_sim.log_files import read_log
@@ -175,9 +174,9 @@ def run_cell(cell: Cell) -> Record:
     """Simulate and score one cell; what goes wrong is raised."""
     began = time.perf_counter()
     axes = cell.axes
-    if cell.foretime != version("foretime"):
+    if cell.foretime != foretime_version():
         raise StateError(
-            f"{socket.gethostname()} has foretime {version('foretime')}, the campaign is planned "
+            f"{socket.gethostname()} has foretime {foretime_version()}, the campaign is planned "
             f"with {cell.foretime}: install that on every worker"
         )
     workload, history, span = _varied(
@@ -238,7 +237,7 @@ def _record(cell: Cell, status: Literal["done", "failed"], began: float | None) 
         "status": status,
         "axes": dict(cell.axes),
         "host": socket.gethostname(),
-        "foretime": version("foretime"),
+        "foretime": foretime_version(),
         "finished_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "wall_clock_s": None if began is None else time.perf_counter() - began,
     }

@@ -272,7 +272,7 @@ def test_another_version_is_another_cell(
     campaign_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def of_version(number: str) -> Cell:
-        monkeypatch.setattr("foretime_sim.campaign_cells.version", lambda _: number)
+        monkeypatch.setattr("foretime_sim.campaign_cells.foretime_version", lambda: number)
         return plan(campaign_of("")).cells[0]
 
     assert of_version("1.0").id != of_version("1.1").id

@@ -271,7 +271,7 @@ def test_an_older_foretime_on_a_worker_is_told(
     campaign_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (cell,) = plan(campaign_of("")).cells
-    monkeypatch.setattr("foretime_sim.campaign_runs.version", lambda _: "0.0.1")
+    monkeypatch.setattr("foretime_sim.campaign_runs.foretime_version", lambda: "0.0.1")
     record = attempt(cell)
     assert record["status"] == "failed"
     assert "has foretime 0.0.1" in record["error"]
