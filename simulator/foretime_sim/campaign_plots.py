@@ -57,6 +57,12 @@ def written(value: float | None, unit: str) -> str:
     return f"{value:,.{digits}f}{suffix}"
 
 
+def _tick(value: float, unit: str) -> str:
+    """Write a value of an axis: as short as it can be."""
+    text = re.sub(r"(\.\d*?)0+(?=\D|$)", r"\1", written(value, unit))
+    return re.sub(r"\.(?=\D|$)", "", text)
+
+
 def ratio_to_baseline(summary: Summary) -> tuple[float, Interval | None] | None:
     """Give new / base as the gain tells it, with its interval; ``None`` where there is no gain."""
     if summary.gain is None:
@@ -240,11 +246,7 @@ def _ratio_scale(axes: Axes, ratios: Sequence[tuple[float, Interval | None]]) ->
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     fine = [round(1 + step / 20, 2) for step in range(-10, 11)]
-    steps = (
-        fine
-        if high / low < 1.7
-        else [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 2, 3, 4]
-    )
+    steps = fine if high / low < 1.7 else [0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4]
     ticks = [tick for tick in steps if low <= tick <= high * 1.001]
     while len(ticks) > 8:
         ticks = [tick for place, tick in enumerate(ticks) if (place - ticks.index(1)) % 2 == 0]
@@ -260,9 +262,7 @@ def _value_scale(axis: Axis, values: Sequence[float], unit: str, *, far: float =
     if logarithmic:
         set_scale = axis.axes.set_xscale if isinstance(axis, XAxis) else axis.axes.set_yscale
         set_scale("log")
-    axis.set_major_formatter(
-        FuncFormatter(lambda value, _: re.sub(r"\.0*(?=\D|$)", "", written(value, unit)))
-    )
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value, unit)))
     if not logarithmic:
         if unit == "s":
             # Round times: the smallest step of those that people count in.
