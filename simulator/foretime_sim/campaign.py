@@ -250,8 +250,8 @@ class Grid(_Table):
     )
     guard_s: Axis[Annotated[int | str, BeforeValidator(_guard)]] = Field(
         default=(OFF,),
-        description='Starvation guard of easy and easy-sjbf with a depth of 1, seconds; "off" for '
-        "none.",
+        description="Starvation guard of easy and easy-sjbf with a depth of 1, and of your own "
+        'backfilling, seconds; "off" for none.',
     )
     event_order: Axis[Annotated[str, AfterValidator(lambda v: _choice(EventOrder, v))]] = Field(
         default=("per-timestep",),

@@ -160,7 +160,7 @@ _NO_EFFECT = (
     ),
     _NoEffect(
         ("guard_s",),
-        lambda v: v["backfill"] not in _EASY or v["depth"] != 1,
+        lambda v: ":" not in v["backfill"] and (v["backfill"] not in _EASY or v["depth"] != 1),
         "more jobs than the head are planned, or none",
     ),
     _NoEffect(

@@ -126,6 +126,26 @@ def test_every_family_and_reservations_reach_the_engine(
     assert run_cell(cell)["metrics"] == score(workload, schedule).to_dict()
 
 
+def test_policies_of_the_users_own_from_the_campaigns_folder(
+    campaign_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "campaign_policies_here.py").write_text(
+        "def shortest(queue, now):\n    return -queue.scheduled_time\n"
+        "def broken(queue, now):\n    return queue.nothing\n"
+    )
+    monkeypatch.chdir("/")
+    planned = plan(
+        campaign_of(
+            '[grid]\norder = ["sjf", "campaign_policies_here:shortest",'
+            ' "campaign_policies_here:broken"]\nestimator = "last-two"'
+        )
+    )
+    built_in, own, broken = (attempt(cell) for cell in planned.cells)
+    assert built_in["metrics"] == own["metrics"]
+    assert broken["status"] == "failed"
+    assert "campaign_policies_here" in broken["error"]
+
+
 @pytest.mark.parametrize("correction", list(Correction))
 def test_what_is_said_to_have_no_effect_has_none(correction: Correction) -> None:
     workload = lublin2003.generate(400, processors=32, seed=5, load=0.9)
