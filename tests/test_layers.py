@@ -13,7 +13,7 @@ LAYERS = {
     "foretime_sidecar": "sidecar",
 }
 # Needed for simulation only; a service node's daemon must run without them.
-SIMULATION_ONLY = {"pandas", "matplotlib", "lupa", "dask"}
+SIMULATION_ONLY = {"pandas", "matplotlib", "lupa", "pyarrow", "distributed", "dask_jobqueue"}
 SIMULATION_COMMANDS = {"replay.py", "report.py", "workload.py", "replay_options.py"}
 
 

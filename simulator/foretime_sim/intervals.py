@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -50,6 +51,7 @@ def gains(
         return {key: 1 - adjusted[key] / baseline[key] for key in baseline}
 
 
+@lru_cache(maxsize=1024)
 def student_t_quantile(probability: float, degrees: int) -> float:
     """Quantile of Student's t for a probability above a half, by bisection of the exact CDF.
 

@@ -234,3 +234,28 @@ class Workload:
     def shuffled_ties(self, rng: np.random.Generator) -> Workload:
         """Give the workload with jobs submitted in the same second in a random order."""
         return self.take(np.lexsort((rng.random(len(self)), self.submit_time)).astype(np.int64))
+
+    def with_interarrival_factor(self, factor: float) -> Workload:
+        """Give the workload with the times between submissions multiplied by a factor.
+
+        The shrinking factor of Streit 2002 (section 5): below 1 the same jobs come in a shorter
+        time, and the load grows. The first submission stays, any other comes at
+        first + (submission - first) * factor, rounded to the second (halves to even), so that no
+        error adds up. Days and weeks shrink with the rest.
+
+        Raises
+        ------
+        InputError
+            Unless the factor is above 0 and at most 1,000.
+        """
+        if not 0 < factor <= 1_000:
+            raise InputError(f"interarrival factor {factor:g}: give more than 0 and at most 1,000")
+        return replace(self, submit_time=self.shrunk_time(self.submit_time, factor))
+
+    def shrunk_time(self, time: Int64Array, factor: float) -> Int64Array:
+        """Say where moments of this workload's clock lie after `with_interarrival_factor`."""
+        if not len(self):
+            return time
+        first = int(self.submit_time[0])
+        shrunk: Int64Array = np.rint((time - first) * factor).astype(np.int64)
+        return shrunk + first

@@ -22,6 +22,11 @@ COMMANDS = {
         "simulate",
         "Schedule a log under one or several policies, and compare them.",
     ),
+    "campaign": CommandModule(
+        "foretime_sidecar.cli.campaign",
+        "app",
+        "Run many simulations from one TOML file, and report them.",
+    ),
     "serve": CommandModule(
         "foretime_sidecar.cli.serve",
         "serve",

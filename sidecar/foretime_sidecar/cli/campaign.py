@@ -1,0 +1,441 @@
+"""``foretime campaign``: many simulations from one TOML file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, Literal
+
+import typer
+from foretime_estimators.errors import ForetimeError, InputError
+from foretime_sim.campaign_cells import Cell, Plan, plan
+from foretime_sim.campaign_execution import Executor, LocalProcesses, Outcome, execute, to_do
+from foretime_sim.campaign_file import read_campaign
+from foretime_sim.campaign_runs import LogFacts, Record, log_facts
+from foretime_sim.campaign_store import CampaignStore
+from foretime_sim.campaign_timing import TimeEstimate, told
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+_NEEDED = ("pandas", "matplotlib", "pyarrow")
+_LINE_EVERY_S = 30.0
+INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Run many simulations from one TOML file, and report them.",
+    no_args_is_help=True,
+)
+
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The campaign: a TOML file (docs/campaigns.md).")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of the results; what the file says if not given."),
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LOG", help="Take the cells of this log only; may be given repeatedly."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("run")
+def run_command(
+    file: FileArgument,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Processes, or Dask workers to submit; one for each physical core."
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on the Dask cluster with this scheduler."),
+    ] = None,
+    dask_jobqueue: Annotated[
+        Literal["slurm", "pbs"] | None,
+        typer.Option(
+            help="Submit --workers Dask workers to this batch system; the file's jobqueue table "
+            "says how."
+        ),
+    ] = None,
+    output: OutputOption = None,
+    only: OnlyOption = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run cells again that failed before.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run what a campaign still lacks, and write its tables and its report.
+
+    A run that was interrupted goes on where it was. Exit codes: 0, 1 if a cell failed, 2 for wrong
+    input, 130 if interrupted.
+
+    Example: [bold]foretime campaign run contrib/campaigns/generated.toml --workers 2[/bold]
+    """
+    _check_packages()
+    if dask is not None and dask_jobqueue is not None:
+        raise InputError("give --dask or --dask-jobqueue, not both")
+    if dask is not None and workers is not None:
+        raise InputError("--workers is for local processes and --dask-jobqueue; Dask has its own")
+    if dask_jobqueue is not None and workers is None:
+        raise InputError("--dask-jobqueue needs --workers: how many to submit")
+    whole = plan(read_campaign(file))
+    planned = whole.of_logs(only or ())
+    store = CampaignStore(_folder(planned, output))
+    began = time.perf_counter()
+    with ExitStack() as stack:
+        stack.enter_context(_terminable())
+        try:
+            executor, count = _executor(planned, workers, dask, dask_jobqueue, stack)
+            outcome = _executed(planned, store, executor, count, retry_failed)
+        except KeyboardInterrupt:
+            kept = len(planned.cells) - len(to_do(planned, store.records()))
+            typer.echo(
+                f"foretime: interrupted with {kept:,} of {len(planned.cells):,} cells kept in "
+                f"{store.folder}; run it again to go on",
+                err=True,
+            )
+            raise typer.Exit(INTERRUPTED) from None
+    # pandas and matplotlib are slow to load.
+    from foretime_sim.campaign_report import write_report
+    from foretime_sim.campaign_results import write_tables
+
+    records = store.records()
+    write_tables(whole, records, store.folder)
+    report = write_report(whole, records, store.folder)
+    wall_clock_s = time.perf_counter() - began
+    if as_json:
+        document = {
+            **_counts(planned, outcome.records),
+            "executed": outcome.executed,
+            "output": str(store.folder),
+            "report": str(report),
+            "wall_clock_s": wall_clock_s,
+            "failures": [_failure(record) for record in outcome.failed],
+        }
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        done = len(outcome.records) - len(outcome.failed)
+        typer.echo(
+            f"{done:,} of {len(planned.cells):,} cells done, {outcome.executed:,} of them now, in "
+            f"{told(wall_clock_s)}; report: {report}"
+        )
+    for error, cells in Counter(record["error"] for record in outcome.failed).items():
+        some = f"{cells:,} cell{'' if cells == 1 else 's'}"
+        typer.echo(f"foretime: {some} failed: {error}", err=True)
+    if outcome.failed:
+        raise typer.Exit(1)
+
+
+@app.command("status")
+def status_command(
+    file: FileArgument,
+    output: OutputOption = None,
+    only: OnlyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how far a campaign is, and what failed; it may be running.
+
+    Example: [bold]foretime campaign status contrib/campaigns/generated.toml[/bold]
+    """
+    planned = plan(read_campaign(file)).of_logs(only or ())
+    store = CampaignStore(_folder(planned, output))
+    records = store.records()
+    estimate = TimeEstimate()
+    failures = []
+    for cell in planned.cells:
+        if (record := records.get(cell.id)) is not None:
+            estimate.learn(cell, record)
+            if record["status"] == "failed":
+                failures.append(record)
+    remaining_s = estimate.remaining(to_do(planned, records), 1)
+    if as_json:
+        document = {
+            **_counts(planned, records),
+            "output": str(store.folder),
+            "remaining_worker_s": remaining_s,
+            "failures": [_failure(record) for record in failures],
+        }
+        typer.echo(json.dumps(document, indent=2))
+        return
+    table = Table(title=planned.campaign.name, title_justify="left")
+    for heading in ("log", "cells", "done", "failed", "to run"):
+        table.add_column(heading, justify="left" if heading == "log" else "right")
+    for log in dict.fromkeys(cell.axes["log"] for cell in planned.cells):
+        own = [records.get(cell.id) for cell in planned.cells if cell.axes["log"] == log]
+        done = sum(record is not None and record["status"] == "done" for record in own)
+        missing = sum(record is None for record in own)
+        table.add_row(
+            log, *(f"{n:,}" for n in (len(own), done, len(own) - done - missing, missing))
+        )
+    Console().print(table)
+    if any(cell.id not in records for cell in planned.cells):
+        typer.echo(f"about {told(remaining_s)} of one worker's time to go")
+    for record in failures:
+        typer.echo(f"failed: {_title(record['axes'])}: {record['error']}")
+
+
+@app.command("report")
+def report_command(
+    file: FileArgument,
+    output: OutputOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the tables and the report anew from what has been run, finished or not.
+
+    Example: [bold]foretime campaign report contrib/campaigns/generated.toml[/bold]
+    """
+    _check_packages()
+    from foretime_sim.campaign_report import write_report
+    from foretime_sim.campaign_results import write_tables
+
+    planned = plan(read_campaign(file))
+    store = CampaignStore(_folder(planned, output))
+    records = store.records()
+    if all(cell.id not in records for cell in planned.cells):
+        raise InputError(
+            f"{store.folder}: none of the campaign's {len(planned.cells):,} cells has been run; "
+            "foretime campaign run runs them"
+        )
+    tables = write_tables(planned, records, store.folder)
+    report = write_report(planned, records, store.folder)
+    if as_json:
+        files = {"tables": [str(path) for path in tables], "report": str(report)}
+        typer.echo(json.dumps({**_counts(planned, records), **files}, indent=2))
+    else:
+        typer.echo(str(report))
+
+
+@app.command("check")
+def check_command(
+    file: FileArgument,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Estimate the time for so many; one for each physical core."),
+    ] = None,
+    output: OutputOption = None,
+    only: OnlyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a campaign, read its logs, and list its cells, without running them.
+
+    Example: [bold]foretime campaign check contrib/campaigns/generated.toml[/bold]
+    """
+    planned = plan(read_campaign(file)).of_logs(only or ())
+    campaign = planned.campaign
+    store = CampaignStore(_folder(planned, output))
+    records = store.records()
+    names = list(dict.fromkeys(cell.axes["log"] for cell in planned.cells))
+    logs = {name: log_facts(campaign.logs[name], campaign.scoring) for name in names}
+    estimate = TimeEstimate({name: facts.simulated_jobs for name, facts in logs.items()})
+    for cell in planned.cells:
+        if cell.id in records:
+            estimate.learn(cell, records[cell.id])
+    waiting = to_do(planned, records)
+    count = workers or LocalProcesses().workers
+    remaining_s = estimate.remaining(waiting, count)
+    if as_json:
+        document = {
+            **_counts(planned, records),
+            "output": str(store.folder),
+            "logs": {name: facts._asdict() for name, facts in logs.items()},
+            "notes": list(planned.notes),
+            "baseline": planned.baseline,
+            "workers": count,
+            "remaining_s": remaining_s,
+            "list": [{"id": cell.id, **cell.axes} for cell in planned.cells],
+        }
+        typer.echo(json.dumps(document, indent=2))
+        return
+    policies = len({tuple(cell.policy.values()) for cell in planned.cells})
+    typer.echo(f"{campaign.name}: {len(planned.cells):,} cells, {policies:,} policies")
+    console = Console()
+    console.print(_cells_table(planned))
+    console.print(_logs_table(logs))
+    for note in planned.notes:
+        typer.echo(note)
+    if not waiting:
+        typer.echo(f"all of them have been run, into {store.folder}")
+        return
+    typer.echo(
+        f"{len(waiting):,} cells to run, {len(planned.cells) - len(waiting):,} done; roughly "
+        f"{told(remaining_s)} on {count} worker{'' if count == 1 else 's'}"
+    )
+
+
+def _cells_table(planned: Plan) -> Table:
+    """List the cells: a row for each policy, with how often it runs."""
+    counts: dict[tuple[Any, ...], Counter[str]] = {}
+    for cell in planned.cells:
+        counts.setdefault(tuple(cell.policy.values()), Counter())[cell.axes["log"]] += 1
+    axes = list(planned.cells[0].policy)
+    shown = [axis for axis in axes if axis in planned.varying] or ["order", "backfill"]
+    conditions = {a: {cell.axes[a] for cell in planned.cells} for a in planned.campaign.axes}
+    factors, seeds = sorted(conditions["interarrival_factor"]), sorted(conditions["seed"])
+    table = Table(
+        caption=f"interarrival factors {_listed(factors)}; seeds {_listed(seeds)}",
+        caption_justify="left",
+    )
+    for axis in shown:
+        table.add_column(axis)
+    logs = list(dict.fromkeys(cell.axes["log"] for cell in planned.cells))
+    for log in logs:
+        table.add_column(f"cells on {log}", justify="right")
+    for policy, by_log in counts.items():
+        named = dict(zip(axes, policy, strict=True))
+        table.add_row(
+            *("–" if named[axis] is None else str(named[axis]) for axis in shown),
+            *(f"{by_log[log]:,}" for log in logs),
+        )
+    return table
+
+
+def _listed(values: Sequence[float]) -> str:
+    some = [f"{value:g}" for value in values]
+    return ", ".join(some if len(some) <= 8 else [*some[:3], "...", some[-1]])
+
+
+def _logs_table(logs: dict[str, LogFacts]) -> Table:
+    table = Table()
+    headings = ("log", "jobs", "scored", "processors", "offered load")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "log" else "right")
+    for name, facts in logs.items():
+        load = "–" if facts.offered_load is None else f"{facts.offered_load:.1%}"
+        counts = (facts.simulated_jobs, facts.scored_jobs, facts.machine_processors)
+        table.add_row(name, *(f"{count:,}" for count in counts), load)
+    return table
+
+
+def _check_packages() -> None:
+    """Refuse at once what could only be refused after all simulations otherwise."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise ForetimeError(f"this needs {', '.join(missing)}: pip install 'foretime[campaign]'")
+
+
+def _folder(planned: Plan, output: Path | None) -> Path:
+    return planned.campaign.output if output is None else output
+
+
+def _executor(
+    planned: Plan,
+    workers: int | None,
+    address: str | None,
+    batch: Literal["slurm", "pbs"] | None,
+    stack: ExitStack,
+) -> tuple[Executor, int | None]:
+    """Give what runs the cells, and how many at once where that is known."""
+    if address is None and batch is None:
+        local = LocalProcesses(workers)
+        return local, local.workers
+    missing = [name for name in ("distributed", "dask_jobqueue") if find_spec(name) is None]
+    if batch is None:
+        missing = [name for name in missing if name != "dask_jobqueue"]
+    if missing:
+        raise ForetimeError(f"this needs {', '.join(missing)}: pip install 'foretime[dask]'")
+    from foretime_sim.campaign_dask import DaskWorkers, submitted_cluster
+
+    cluster: Any = address
+    if batch is not None:
+        cluster = submitted_cluster(batch, planned.campaign.jobqueue, workers or 1)
+    dask = stack.enter_context(DaskWorkers(cluster))
+    typer.echo(f"Dask's dashboard: {dask.dashboard}", err=True)
+    return dask, workers
+
+
+def _executed(
+    planned: Plan,
+    store: CampaignStore,
+    executor: Executor,
+    workers: int | None,
+    retry_failed: bool,
+) -> Outcome:
+    """Run the cells under a progress bar; without a terminal, with a line now and then."""
+    console = Console(stderr=True)
+    records = store.records()
+    waiting = {cell.id: cell for cell in to_do(planned, records, retry_failed=retry_failed)}
+    total = len(waiting)
+    estimate = TimeEstimate()
+    for cell in planned.cells:
+        if cell.id in records:
+            estimate.learn(cell, records[cell.id])
+    began = time.monotonic()
+    spent_s = 0.0
+    failed = 0
+    next_line = began + _LINE_EVERY_S
+    with Progress(
+        TextColumn("running"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        bar = progress.add_task("run", total=total, left="")
+
+        def ended(cell: Cell, record: Record) -> None:
+            nonlocal spent_s, failed, next_line
+            waiting.pop(cell.id, None)
+            estimate.learn(cell, record)
+            spent_s += record["wall_clock_s"] or 0.0
+            failed += record["status"] == "failed"
+            now = time.monotonic()
+            # How many work at once: as told, or on Dask as measured.
+            at_once = workers or max(1.0, spent_s / max(now - began, 1e-9))
+            left = f"about {told(estimate.remaining(waiting.values(), 1) / at_once)} left"
+            if failed:
+                left += f", {failed:,} failed"
+            progress.update(bar, advance=1, left=left if waiting else "")
+            if not console.is_terminal and now >= next_line and waiting:
+                next_line = now + _LINE_EVERY_S
+                typer.echo(f"{total - len(waiting):,} of {total:,} cells, {left}", err=True)
+
+        return execute(planned, store, executor, retry_failed=retry_failed, progress=ended)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM (a batch system's, say) stop a run as cleanly as Ctrl-C."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _counts(planned: Plan, records: dict[str, Record]) -> dict[str, int]:
+    states = Counter(
+        "missing" if (record := records.get(cell.id)) is None else record["status"]
+        for cell in planned.cells
+    )
+    return {
+        "cells": len(planned.cells),
+        "done": states["done"],
+        "failed": states["failed"],
+        "to_run": states["missing"],
+    }
+
+
+def _failure(record: Record) -> dict[str, Any]:
+    return {"id": record["id"], **record["axes"], "error": record["error"]}
+
+
+def _title(axes: dict[str, Any]) -> str:
+    return ", ".join(f"{axis} {value}" for axis, value in axes.items() if value is not None)

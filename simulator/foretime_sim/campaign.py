@@ -1,0 +1,475 @@
+"""What a campaign declares: one TOML file of logs and of what is tried on them.
+
+docs/campaigns.md has every key; `foretime_sim.campaign_reference` writes that part of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+from foretime_estimators.accuracy_settings import AccuracySettings
+from foretime_estimators.errors import InputError
+from foretime_estimators.registry import ESTIMATORS, parse_estimator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+
+from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.log_files import LogFormat
+from foretime_sim.metrics import METRICS, WEEK_S, ScoreSettings
+from foretime_sim.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Order,
+    Roles,
+    parse_backfill,
+    parse_order,
+)
+from foretime_sim.python_policy import PythonBackfill, PythonOrder
+
+_T = TypeVar("_T")
+
+CONDITION_AXES = ("log", "interarrival_factor", "seed")
+"""Axes that say what a policy is tried on; the others together are the policy."""
+NONE = "none"
+"""What the axis ``reservations`` calls no reservations."""
+OFF = "off"
+"""What the axis ``guard_s`` calls no guard."""
+
+
+def order_named(text: str, folder: Path) -> Order | PythonOrder:
+    """Read a queue order; the user's own, ``module:attribute``, from the campaign's folder."""
+    order = PythonOrder.load(text, folder) if ":" in text else parse_order(text)
+    if order is Order.PRIORITY:
+        raise InputError("a log has no priorities; take another order, or one of your own")
+    return order
+
+
+def backfill_named(text: str, folder: Path) -> Backfill | PythonBackfill:
+    """Read a backfilling policy; the user's own, ``module:attribute``, from its folder."""
+    return PythonBackfill.load(text, folder) if ":" in text else parse_backfill(text)
+
+
+def _order(value: str, info: ValidationInfo) -> str:
+    return str(_asked(lambda: order_named(value, _folder(info))))
+
+
+def _backfill(value: str, info: ValidationInfo) -> str:
+    return str(_asked(lambda: backfill_named(value, _folder(info))))
+
+
+def _estimator(value: str) -> str:
+    _asked(lambda: parse_estimator(value, actual_runtimes={}))
+    name, colon, number = value.strip().partition(":")
+    return f"{name}:{float(number):g}" if colon else name
+
+
+def _metric(value: str) -> str:
+    if value not in METRICS:
+        near = difflib.get_close_matches(value, METRICS, n=3, cutoff=0.0)
+        raise ValueError(
+            f"there is no such metric; nearest are {', '.join(near)}; docs/outputs.md lists all"
+        )
+    return value
+
+
+def _folder(info: ValidationInfo) -> Path:
+    """Give the campaign's folder, with which everything is validated."""
+    folder: Path = (info.context or {})["folder"]
+    return folder
+
+
+def _asked(parse: Callable[[], object]) -> object:
+    """Call a parser of ours; what it refuses is told by pydantic, with its place."""
+    try:
+        return parse()
+    except InputError as error:
+        raise ValueError(str(error)) from error
+
+
+def _listed(value: object) -> object:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _distinct(values: tuple[_T, ...]) -> tuple[_T, ...]:
+    if not values:
+        raise ValueError("the list is empty; give at least one value, or leave the key out")
+    for place, value in enumerate(values):
+        if value in values[:place]:
+            raise ValueError(f"{value!r} stands in the list twice")
+    return values
+
+
+def _seeds(value: object) -> object:
+    """Take a number of seeds, or a list of seeds, as the tuple of seeds."""
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 0 <= value <= 100_000:
+            raise ValueError("give a number of seeds from 0 (the log as it is) to 100,000")
+        return tuple(range(1, value + 1)) if value else (0,)
+    raise ValueError("give a number of seeds, or a list of seeds")
+
+
+def _number(value: object) -> object:
+    """Take whole numbers as numbers: in TOML 1 is one, too."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _missing_request(value: object) -> object:
+    if isinstance(value, bool) or not (
+        value in ("drop", "runtime") or (isinstance(value, int) and value >= 1)
+    ):
+        raise ValueError('give "drop", "runtime", or a limit in seconds')
+    return value
+
+
+def _guard(value: object) -> object:
+    if isinstance(value, bool) or not (value == OFF or (isinstance(value, int) and value >= 0)):
+        raise ValueError('give whole seconds of 0 or more, or "off"')
+    return value
+
+
+Axis: TypeAlias = Annotated[tuple[_T, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
+Number: TypeAlias = Annotated[float, BeforeValidator(_number)]
+Share: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class LogSource(_Table):
+    """A job log, or a generated workload; one [[logs]] for each."""
+
+    path: str | None = Field(
+        default=None,
+        description="SWF, sacct or CSV file, plain, gz or xz; from the campaign file's folder on. "
+        "`${NAME}` stands for an environment variable.",
+    )
+    generate: Literal["lublin2003"] | None = Field(
+        default=None, description="Model that generates the workload, in place of `path`."
+    )
+    name: Name | None = Field(
+        default=None, description="What tables and rules call it; the log's own name if not given."
+    )
+    processors: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Size of the machine; the log's own, or 256 if generated."
+    )
+    jobs: Annotated[int, Field(ge=1)] = Field(
+        default=5_000, description="How many jobs to generate."
+    )
+    load: Annotated[Number, Field(gt=0, le=10)] = Field(
+        default=0.7, description="Offered load of what is generated."
+    )
+    seed: Annotated[int, Field(ge=0)] = Field(
+        default=1, description="Seed of what is generated (`grid.seeds` vary it as they vary logs)."
+    )
+    format: LogFormat | None = Field(
+        default=None, description="Kind of log; told by its content if not given."
+    )
+    columns: str | None = Field(
+        default=None, description="Mapping or preset for sacct and CSV, as for `foretime replay`."
+    )
+    time_zone: str | None = Field(
+        default=None, description="Site's time zone, for sacct and CSV; UTC if not given."
+    )
+    lenient: bool = Field(default=False, description="Leave malformed lines out.")
+    overruns: Literal["cut", "keep"] = Field(
+        default="cut", description="What becomes of runtimes beyond the requested time."
+    )
+    missing_request: Annotated[int | str, BeforeValidator(_missing_request)] = Field(
+        default="drop",
+        description='What jobs without requested time get: "drop", "runtime", or seconds.',
+    )
+    occupied: Literal["requested", "allocated"] = Field(
+        default="requested", description="Which processors a job occupies."
+    )
+    split: Number | datetime.date | datetime.datetime | None = Field(
+        default=None,
+        description="Date, or days since the log's start: jobs before are history for the "
+        "estimators, the rest is simulated.",
+    )
+    head: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Simulate the first jobs only."
+    )
+
+
+class Grid(_Table):
+    """What is crossed with every log: each key is one value or a list of values."""
+
+    order: Axis[Annotated[str, AfterValidator(_order)]] = Field(
+        default=("fcfs",),
+        description=f"Queue order: {', '.join(o.value for o in Order if o is not Order.PRIORITY)}, "
+        "or `module:attribute` of your own, from the campaign file's folder.",
+    )
+    backfill: Axis[Annotated[str, AfterValidator(_backfill)]] = Field(
+        default=("easy",),
+        description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
+    )
+    depth: Axis[Annotated[int, Field(ge=1)]] = Field(
+        default=(1,), description="Reservations held at once by easy and easy-sjbf."
+    )
+    compression: Axis[Annotated[str, AfterValidator(lambda v: _choice(Compression, v))]] = Field(
+        default=(str(Compression.RESERVATION_ORDER),),
+        description="How conservative backfilling moves reservations forward: "
+        f"{', '.join(c.value for c in Compression)}.",
+    )
+    reservations: Axis[Name] = Field(
+        default=(NONE,),
+        description='Advance reservations: "none", or a CSV file with start (seconds since the '
+        "log's start), duration (seconds) and processors, from the campaign file's folder on.",
+    )
+    estimator: Axis[Annotated[str, AfterValidator(_estimator)]] = Field(
+        default=("requested",),
+        description=f"What t_sched comes from: {', '.join(e.spelling for e in ESTIMATORS)}.",
+    )
+    accuracy_rule: Axis[Name] = Field(
+        default=("production",),
+        description="How past accuracy becomes t_sched, for the estimators user, project and "
+        "combined: production, tang2010, or an [accuracy.NAME] of the file.",
+    )
+    learn: Axis[bool] = Field(
+        default=(True,), description="Whether jobs are learned as they finish."
+    )
+    correction: Axis[Annotated[str, AfterValidator(lambda v: _choice(Correction, v))]] = Field(
+        default=("requested",),
+        description="What a job that outlives t_sched is planned with: "
+        f"{', '.join(c.value for c in Correction)}.",
+    )
+    roles: Axis[Annotated[str, AfterValidator(lambda v: _choice(Roles, v))]] = Field(
+        default=("111",), description="Where t_sched is used: queue, backfill, drain."
+    )
+    guard_s: Axis[Annotated[int | str, BeforeValidator(_guard)]] = Field(
+        default=(OFF,),
+        description="Starvation guard of easy and easy-sjbf with a depth of 1, and of your own "
+        'backfilling, seconds; "off" for none.',
+    )
+    event_order: Axis[Annotated[str, AfterValidator(lambda v: _choice(EventOrder, v))]] = Field(
+        default=("per-timestep",),
+        description=f"What comes first in a second: {', '.join(e.value for e in EventOrder)}.",
+    )
+    interarrival_factor: Axis[Annotated[Number, Field(gt=0, le=1000)]] = Field(
+        default=(1.0,),
+        description="Factor on the times between submissions (the shrinking factor of Streit "
+        "2002); below 1 the load grows.",
+    )
+    seeds: Annotated[
+        tuple[Annotated[int, Field(ge=0)], ...],
+        BeforeValidator(_seeds),
+        AfterValidator(_distinct),
+    ] = Field(
+        default=(0,),
+        description="Number of runs with jittered submissions and shuffled ties, or a list of "
+        "seeds. 0 is the log as it is.",
+    )
+
+
+def _choice(kind: type[Compression | Correction | Roles | EventOrder], value: str) -> str:
+    return str(_asked(lambda: kind.parse(value)))
+
+
+class Scoring(_Table):
+    """Which jobs are scored, and by which bounds (docs/outputs.md)."""
+
+    warm_up_s: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="Jobs submitted in this first time are not scored; counted before "
+        "`interarrival_factor` shrinks it.",
+    )
+    warm_up_share: Share | None = Field(
+        default=None, description="The same as a share of the jobs."
+    )
+    cool_down_s: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="Jobs submitted in this last time are not scored."
+    )
+    cool_down_share: Share | None = Field(
+        default=None, description="The same as a share of the jobs."
+    )
+    jitter_s: Annotated[int, Field(ge=0)] = Field(
+        default=60, description="How far a seed moves submissions, seconds, either way."
+    )
+    tau_s: Annotated[int, Field(ge=1)] = Field(
+        default=10, description="Bound of the bounded slowdown, seconds."
+    )
+    starved_wait_s: Annotated[int, Field(ge=0)] = Field(
+        default=WEEK_S, description="A job starved when it waited longer than this, and"
+    )
+    starved_wait_over_requested: Annotated[Number, Field(ge=0)] = Field(
+        default=10.0, description="longer than this many times its requested time."
+    )
+    top_share: Annotated[Number, Field(gt=0, le=1)] = Field(
+        default=0.001, description="Largest jobs whose part of a mean is told, as a share of all."
+    )
+    check: bool = Field(
+        default=False, description="Check the laws of conservation on every schedule."
+    )
+
+    @property
+    def settings(self) -> ScoreSettings:
+        """Give the bounds in the metrics' own type."""
+        return ScoreSettings(
+            self.tau_s, self.starved_wait_s, self.starved_wait_over_requested, self.top_share
+        )
+
+
+class Report(_Table):
+    """What the report shows."""
+
+    baseline: dict[str, Any] = Field(
+        default={},
+        description="Policy that gains are counted against, as a table of axes and values; the "
+        "first value of each axis that it leaves out.",
+    )
+    metrics: Axis[Annotated[str, AfterValidator(_metric)]] = Field(
+        default=("wait_mean_s", "bounded_slowdown_mean", "wait_p99_s", "utilization_makespan"),
+        description="Metrics in tables; the first two are drawn. The data files have all.",
+    )
+    level: Annotated[Number, Field(gt=0, lt=1)] = Field(
+        default=0.95, description="Level of the intervals."
+    )
+
+
+class JobQueue(_Table):
+    """How Dask's workers are submitted to Slurm or PBS (`--dask-jobqueue`)."""
+
+    queue: Name | None = Field(default=None, description="slurm_partition or PBS queue.")
+    account: Name | None = Field(default=None, description="Account to charge.")
+    cores: Annotated[int, Field(ge=1)] = Field(default=1, description="Cores of a worker's job.")
+    memory: Name = Field(default="4 GB", description="Memory of a worker's job.")
+    walltime: Name = Field(default="04:00:00", description="Time limit of a worker's job.")
+    processes: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Worker processes in a job; one for each core if not given."
+    )
+    interface: Name | None = Field(
+        default=None, description="Network interface that workers and scheduler talk over (ib0)."
+    )
+    local_directory: Name | None = Field(
+        default=None, description="Folder for the workers' own files."
+    )
+    log_directory: Name | None = Field(
+        default=None, description="Folder for the jobs' output; must exist."
+    )
+    prologue: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
+        default=(), description="Lines of shell before a worker starts (module load ...)."
+    )
+    directives: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
+        default=(), description='Further options for the job, such as "--qos=long".'
+    )
+
+
+class Declaration(_Table):
+    """The file as it is written."""
+
+    name: Name | None = Field(
+        default=None, description="Title of the report; the file's name if not given."
+    )
+    description: str = Field(default="", description="Told in the report.")
+    output: str | None = Field(
+        default=None,
+        description="Folder for the results, from the campaign file's folder on; "
+        "<file name>-results if not given.",
+    )
+    logs: Annotated[list[LogSource], Field(min_length=1)] = Field(description="See [[logs]].")
+    grid: Grid = Field(default_factory=Grid, description="See [grid].")
+    exclude: list[dict[str, Any]] = Field(
+        default=[],
+        description="Combinations of the grid to leave out: axes (and `log`), each with a value "
+        "or a list; those that fit all of it are left out.",
+    )
+    include: list[dict[str, Any]] = Field(
+        default=[],
+        description="Further combinations: a grid of its own, whose other axes (and `log`) have "
+        "the values of [grid].",
+    )
+    accuracy: dict[str, dict[str, Any]] = Field(
+        default={}, description="Accuracy rules by name, see [accuracy.NAME]."
+    )
+    scoring: Scoring = Field(default_factory=Scoring, description="See [scoring].")
+    report: Report = Field(default_factory=Report, description="See [report].")
+    jobqueue: JobQueue = Field(default_factory=JobQueue, description="See [jobqueue].")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An [[exclude]] or [[include]]: values of axes (and of ``log``), as the file gives them."""
+
+    number: int
+    line: int
+    values: Mapping[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign, checked.
+
+    Attributes
+    ----------
+    path
+        The file.
+    name, output
+        As declared, or by the file's name.
+    logs
+        By name.
+    grid, scoring, report, jobqueue
+        As declared.
+    exclude, include
+        Rules in the order of the file.
+    accuracy
+        Accuracy rules by name, production and tang2010 among them.
+    reservations
+        Advance reservations by their name on the axis.
+    """
+
+    path: Path
+    name: str
+    description: str
+    output: Path
+    logs: Mapping[str, LogSource]
+    grid: Grid
+    exclude: tuple[Rule, ...]
+    include: tuple[Rule, ...]
+    accuracy: Mapping[str, AccuracySettings]
+    reservations: Mapping[str, tuple[AdvanceReservation, ...]]
+    scoring: Scoring
+    report: Report
+    jobqueue: JobQueue
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths, and modules of the user's own, are looked for."""
+        return self.path.parent
+
+    @property
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """Values of every axis, the logs first and the seeds last."""
+        crossed = {name: getattr(self.grid, name) for name in Grid.model_fields if name != "seeds"}
+        return {"log": tuple(self.logs), **crossed, "seed": self.grid.seeds}
+
+
+def expanded(text: str) -> str:
+    """Put environment variables, ``${NAME}``, and the home folder, ``~``, into a path.
+
+    Raises
+    ------
+    InputError
+        If a variable is not set.
+    """
+
+    def value_of(match: re.Match[str]) -> str:
+        value = os.environ.get(match[1])
+        if not value:
+            raise InputError(
+                f"the environment variable {match[1]} is not set: export {match[1]}=..."
+            )
+        return value
+
+    return str(Path(re.sub(r"\$\{(\w+)\}", value_of, text)).expanduser())

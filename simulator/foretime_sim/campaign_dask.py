@@ -1,0 +1,156 @@
+"""Executing a campaign's cells on Dask: a cluster that runs, or one submitted to Slurm or PBS.
+
+Workers need this version of Foretime, and the logs (and modules of the user's own) under the same
+paths: on a cluster, in a shared file system.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Generator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
+
+from distributed import Client, as_completed
+from foretime_estimators.errors import ForetimeError, InputError
+
+from foretime_sim.campaign import JobQueue
+from foretime_sim.campaign_cells import Cell
+from foretime_sim.campaign_runs import Record, attempt, failure
+
+if TYPE_CHECKING:
+    from dask_jobqueue import JobQueueCluster
+
+Batch: TypeAlias = Literal["slurm", "pbs"]
+
+CONNECT_S = 30
+
+
+class DaskCluster(Protocol):
+    """A cluster object of Dask's, such as ``LocalCluster``."""
+
+    def close(self) -> object:
+        """End its scheduler and its workers."""
+        ...
+
+
+class DaskWorkers:
+    """Runs cells on the workers of a Dask cluster; see `campaign_execution.Executor`.
+
+    A worker that is lost while it runs a cell is no loss: Dask gives the cell to another, and only
+    a cell that loses several workers fails.
+
+    Parameters
+    ----------
+    cluster
+        Address of a Dask scheduler (``tcp://host:8786``), or a cluster object, which is closed at
+        the end.
+    connect_s
+        How long to wait for its answer.
+
+    Raises
+    ------
+    ForetimeError
+        If the scheduler does not answer.
+    """
+
+    def __init__(self, cluster: str | DaskCluster, connect_s: float = CONNECT_S) -> None:
+        self._cluster = None if isinstance(cluster, str) else cluster
+        try:
+            self._client = Client(cluster, timeout=connect_s, set_as_default=False)
+        except (OSError, ValueError) as error:
+            self._close_cluster()
+            raise ForetimeError(
+                f"no Dask scheduler answers at {cluster}: {error}; give its address as "
+                "tcp://host:8786"
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.close()
+        self._close_cluster()
+
+    def _close_cluster(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+
+    @property
+    def dashboard(self) -> str:
+        """Address of Dask's own page about its work."""
+        return str(self._client.dashboard_link)
+
+    def __call__(self, cells: Sequence[Cell]) -> Generator[Record]:
+        """Run the cells; see `campaign_execution.Executor`."""
+        # Not what an earlier, interrupted run has left on the scheduler.
+        run = uuid.uuid4().hex[:8]
+        keys = [f"foretime-cell-{cell.id}-{run}" for cell in cells]
+        futures = self._client.map(attempt, list(cells), key=keys, pure=False)
+        by_key = dict(zip(keys, cells, strict=True))
+        try:
+            for future in as_completed(futures, loop=self._client.loop, raise_errors=False):
+                cell = by_key[future.key]
+                if future.status == "finished":
+                    record: Record = future.result()
+                elif future.status == "error":
+                    error = future.exception()
+                    record = failure(cell, f"{type(error).__name__}: {error}")
+                else:
+                    raise ForetimeError(
+                        f"Dask {future.status} a cell ({cell.title}): its scheduler has gone or "
+                        "was restarted; start it and run the campaign again to go on"
+                    )
+                future.release()
+                yield record
+        finally:
+            self._client.cancel(futures)
+
+
+def submitted_cluster(batch: Batch, settings: JobQueue, workers: int) -> JobQueueCluster:
+    """Make a Dask cluster whose workers are jobs of a batch system.
+
+    Parameters
+    ----------
+    batch
+        ``slurm`` or ``pbs``; ``sbatch`` or ``qsub`` must be on the path.
+    settings
+        What the jobs ask for.
+    workers
+        How many workers; a job holds ``settings.processes`` of them. Jobs are submitted at once.
+
+    Raises
+    ------
+    InputError
+        If the settings don't make a job.
+    """
+    import dask_jobqueue
+
+    kinds = {"slurm": dask_jobqueue.SLURMCluster, "pbs": dask_jobqueue.PBSCluster}
+    given: dict[str, Any] = {
+        "queue": settings.queue,
+        "account": settings.account,
+        "cores": settings.cores,
+        "memory": settings.memory,
+        "walltime": settings.walltime,
+        "processes": settings.processes or settings.cores,
+        "interface": settings.interface,
+        "local_directory": settings.local_directory,
+        "log_directory": settings.log_directory,
+        "job_script_prologue": list(settings.prologue),
+        "job_extra_directives": list(settings.directives),
+        "job_name": "foretime-campaign",
+        # Any free port: on a login node others have dashboards, too.
+        "scheduler_options": {"dashboard_address": ":0"},
+    }
+    try:
+        cluster = kinds[batch](**{k: v for k, v in given.items() if v is not None})
+    except (ValueError, RuntimeError, OSError) as error:
+        raise InputError(f"[jobqueue]: {error}") from error
+    cluster.scale(workers)
+    return cluster

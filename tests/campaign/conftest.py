@@ -1,0 +1,33 @@
+"""Campaigns that run in a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from foretime_sim.campaign import Campaign
+from foretime_sim.campaign_file import read_campaign
+
+SMALL = """
+[[logs]]
+generate = "lublin2003"
+name = "made"
+jobs = 150
+processors = 32
+
+[scoring]
+warm_up_s = 0
+"""
+
+
+@pytest.fixture
+def campaign_of(tmp_path: Path) -> Callable[[str], Campaign]:
+    """Give a campaign of 150 generated jobs with more TOML below it."""
+
+    def make(text: str) -> Campaign:
+        path = tmp_path / "small.toml"
+        path.write_text(SMALL + text)
+        return read_campaign(path)
+
+    return make

@@ -1,0 +1,297 @@
+"""What a cell gives is what a direct simulation gives; runs stop, go on and survive failures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from foretime_estimators.errors import InputError
+from foretime_sim import lublin2003
+from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.campaign import Campaign
+from foretime_sim.campaign_cells import Cell, plan
+from foretime_sim.campaign_execution import LocalProcesses, execute, to_do
+from foretime_sim.campaign_file import read_campaign
+from foretime_sim.campaign_runs import Record, attempt, run_cell
+from foretime_sim.campaign_store import CampaignStore
+from foretime_sim.engine import simulate
+from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.metrics import ScoredSpan, score, scored_span
+from foretime_sim.policy import Backfill, Compression, Correction, Order, Policy, Roles
+
+Make = Callable[[str], Campaign]
+
+GRID = """
+[grid]
+order = ["fcfs", "sjf"]
+backfill = ["none", "easy"]
+seeds = 3
+"""
+
+
+class InProcess:
+    """Runs cells here, and counts them."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def __call__(self, cells: Sequence[Cell]) -> Generator[Record]:
+        for cell in cells:
+            self.ran.append(cell.id)
+            yield attempt(cell)
+
+
+def figures(record: Record) -> object:
+    """Give what must be the same wherever and whenever a cell is run."""
+    run = {key: value for key, value in record["run"].items() if key != "simulation_s"}
+    return record["metrics"], run
+
+
+def test_the_log_as_it_is_gives_what_simulate_gives(campaign_of: Make) -> None:
+    campaign = campaign_of('[grid]\norder = "sjf"\nbackfill = "easy-sjbf"')
+    (cell,) = plan(campaign).cells
+    workload = lublin2003.generate(150, processors=32, seed=1, load=0.7)
+    policy = Policy(order=Order.SJF, backfill=Backfill.EASY_SJBF)
+    schedule = simulate_with_estimator(workload, policy, estimator_of("requested", workload))
+    np.testing.assert_array_equal(schedule.start_time, simulate(workload, policy).start_time)
+    expected = score(workload, schedule)
+    assert run_cell(cell)["metrics"] == expected.to_dict()
+
+
+def test_every_axis_reaches_the_simulation(campaign_of: Make) -> None:
+    campaign = campaign_of("""
+tau_s = 60
+cool_down_share = 0.2
+jitter_s = 30
+[grid]
+order = "wfp"
+backfill = "easy"
+estimator = "last-two"
+correction = "doubling"
+roles = "110"
+guard_s = 600
+interarrival_factor = 0.5
+seeds = [3]
+""")
+    (cell,) = plan(campaign).cells
+    workload = lublin2003.generate(150, processors=32, seed=1, load=0.7)
+    span = scored_span(workload, cool_down_share=0.2)
+    first = int(workload.submit_time[0])
+    assert span.end_time is not None
+    end = first + round((span.end_time - first) * 0.5)
+    workload = workload.with_interarrival_factor(0.5)
+    rng = np.random.default_rng([1, 2])
+    workload = workload.jittered(rng, 30).shuffled_ties(rng)
+    policy = Policy(Order.WFP, Backfill.EASY, Correction.DOUBLING, 600, Roles(True, True, False))
+    schedule = simulate_with_estimator(workload, policy, estimator_of("last-two", workload))
+    expected = score(workload, schedule, campaign.scoring.settings, ScoredSpan(None, end))
+    record = run_cell(cell)
+    assert record["metrics"] == expected.to_dict()
+    assert record["run"]["guard_activations"] == schedule.guard_activations
+
+
+@pytest.mark.parametrize(
+    ("grid", "policy", "reservations"),
+    [
+        ("depth = 3", Policy(depth=3), ()),
+        ('backfill = "planning"\norder = "sjf"', Policy(Order.SJF, Backfill.PLANNING), ()),
+        (
+            'backfill = "conservative"\ncompression = "one-by-one"',
+            Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.ONE_BY_ONE),
+            (),
+        ),
+        (
+            'backfill = "first-fit"\nreservations = "closed.csv"',
+            Policy(backfill=Backfill.FIRST_FIT),
+            (AdvanceReservation(86_400, 36_000, 32),),
+        ),
+    ],
+)
+def test_every_family_and_reservations_reach_the_engine(
+    campaign_of: Make,
+    tmp_path: Path,
+    grid: str,
+    policy: Policy,
+    reservations: tuple[AdvanceReservation, ...],
+) -> None:
+    (tmp_path / "closed.csv").write_text("start,duration,processors\n86400,36000,32\n")
+    (cell,) = plan(campaign_of(f"check = true\n[grid]\n{grid}")).cells
+    workload = lublin2003.generate(150, processors=32, seed=1, load=0.7)
+    estimator = estimator_of("requested", workload)
+    schedule = simulate_with_estimator(workload, policy, estimator, reservations=reservations)
+    assert run_cell(cell)["metrics"] == score(workload, schedule).to_dict()
+
+
+def test_policies_of_the_users_own_from_the_campaigns_folder(
+    campaign_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "campaign_policies_here.py").write_text(
+        "def shortest(queue, now):\n    return -queue.scheduled_time\n"
+        "def broken(queue, now):\n    return queue.nothing\n"
+    )
+    monkeypatch.chdir("/")
+    planned = plan(
+        campaign_of(
+            '[grid]\norder = ["sjf", "campaign_policies_here:shortest",'
+            ' "campaign_policies_here:broken"]\nestimator = "last-two"'
+        )
+    )
+    built_in, own, broken = (attempt(cell) for cell in planned.cells)
+    assert built_in["metrics"] == own["metrics"]
+    assert broken["status"] == "failed"
+    assert "campaign_policies_here" in broken["error"]
+
+
+@pytest.mark.parametrize("correction", list(Correction))
+def test_what_is_said_to_have_no_effect_has_none(correction: Correction) -> None:
+    workload = lublin2003.generate(400, processors=32, seed=5, load=0.9)
+    plain = simulate(workload, Policy())
+    for estimator in ("requested", "actual"):
+        base = simulate_with_estimator(workload, Policy(), estimator_of(estimator, workload))
+        policies = [Policy(correction=correction)]
+        if estimator == "requested":
+            policies.append(Policy(correction=correction, roles=Roles(False, True, False)))
+            policies.append(Policy(correction=correction, guard_s=0))
+        for policy in policies:
+            other = simulate_with_estimator(workload, policy, estimator_of(estimator, workload))
+            np.testing.assert_array_equal(other.start_time, base.start_time)
+            np.testing.assert_array_equal(other.end_time, base.end_time)
+    assert (plain.start_time > workload.submit_time).any()
+
+
+def test_a_split_gives_the_estimator_a_history(campaign_of: Make, tmp_path: Path) -> None:
+    text = (
+        "[grid]\nestimator = 'last-two'\nlearn = [true, false]\n"
+        "[report]\nbaseline = {learn = true}\n"
+    )
+    campaign = campaign_of(text)
+    path = tmp_path / "small.toml"
+    path.write_text(path.read_text().replace("jobs = 150", "jobs = 150\nsplit = 1"))
+    before = [run_cell(cell) for cell in plan(campaign).cells]
+    after = [run_cell(cell) for cell in plan(read_campaign(path)).cells]
+    history, rest = lublin2003.generate(150, processors=32).split(86_400)
+    assert before[0]["run"]["simulated_jobs"] == 150
+    assert after[0]["run"]["simulated_jobs"] == len(rest) < 150
+    for record, learn in zip(after, (True, False), strict=True):
+        schedule = simulate_with_estimator(
+            rest, Policy(), estimator_of("last-two", rest), learn=learn, history=history
+        )
+        assert record["metrics"] == score(rest, schedule).to_dict()
+
+
+def test_what_was_interrupted_goes_on_without_repeating(campaign_of: Make, tmp_path: Path) -> None:
+    planned, store = plan(campaign_of(GRID)), CampaignStore(tmp_path / "out")
+    first, second, third = InProcess(), InProcess(), InProcess()
+
+    def stop(_: Cell, __: Record) -> None:
+        if len(first.ran) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(planned, store, first, progress=stop)
+    assert len(store.records()) == 5
+    outcome = execute(planned, store, second)
+    assert outcome.executed == 7
+    assert first.ran + second.ran == [cell.id for cell in planned.cells]
+    assert execute(planned, store, third).executed == 0
+    assert not third.ran
+    whole = execute(planned, CampaignStore(tmp_path / "other"), InProcess())
+    for cell in planned.cells:
+        assert figures(outcome.records[cell.id]) == figures(whole.records[cell.id])
+
+
+def test_only_what_is_new_is_run_when_a_campaign_grows(campaign_of: Make, tmp_path: Path) -> None:
+    store = CampaignStore(tmp_path / "out")
+    execute(plan(campaign_of(GRID)), store, InProcess())
+    grown = InProcess()
+    outcome = execute(plan(campaign_of(GRID.replace("3", "4"))), store, grown)
+    assert len(grown.ran) == 4
+    assert len(outcome.records) == 16
+
+
+def test_processes_give_what_one_process_gives(campaign_of: Make, tmp_path: Path) -> None:
+    planned = plan(campaign_of(GRID))
+    here = execute(planned, CampaignStore(tmp_path / "here"), InProcess()).records
+    there = execute(planned, CampaignStore(tmp_path / "there"), LocalProcesses(2)).records
+    assert here.keys() == there.keys() == {cell.id for cell in planned.cells}
+    for identity, record in here.items():
+        assert figures(record) == figures(there[identity])
+    left = [" ".join(child.cmdline()) for child in psutil.Process().children()]
+    assert not [line for line in left if "spawn_main" in line]
+
+
+def test_a_cell_that_fails_is_told_and_the_others_go_on(campaign_of: Make, tmp_path: Path) -> None:
+    (tmp_path / "broken.swf").write_text("; MaxProcs: 8\n1 2 3\n")
+    planned = plan(campaign_of('[[logs]]\npath = "broken.swf"\n' + GRID))
+    store, count = CampaignStore(tmp_path / "out"), InProcess()
+    outcome = execute(planned, store, count)
+    assert len(outcome.failed) == 12
+    assert sum(record["status"] == "done" for record in outcome.records.values()) == 12
+    for record in outcome.failed:
+        assert record["axes"]["log"] == "broken"
+        assert "broken.swf:2" in record["error"]
+        assert record["traceback"] is None
+    # Failed cells are done with, unless they are asked for.
+    assert execute(planned, store, count).executed == 0
+    assert len(to_do(planned, store.records(), retry_failed=True)) == 12
+    assert execute(planned, store, count, retry_failed=True).executed == 12
+    assert len(store.records()) == 24
+
+
+def test_a_worker_that_dies_fails_one_cell_only(campaign_of: Make, tmp_path: Path) -> None:
+    (tmp_path / "deadly_order_here.py").write_text(
+        "import multiprocessing, os, signal\n"
+        "if multiprocessing.parent_process() is not None:\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "def order(queue, now):\n    return queue.submit_time\n"
+    )
+    text = GRID.replace('"sjf"', '"deadly_order_here:order"').replace("3", "1")
+    planned = plan(campaign_of(text))
+    outcome = execute(planned, CampaignStore(tmp_path / "out"), LocalProcesses(2))
+    assert len(outcome.records) == 4
+    assert [record["axes"]["order"] for record in outcome.failed] == ["deadly_order_here:order"] * 2
+    for record in outcome.failed:
+        assert "killed by SIGKILL" in record["error"]
+        assert "memory" in record["error"]
+
+
+def test_two_runs_do_not_write_into_one_folder(campaign_of: Make, tmp_path: Path) -> None:
+    planned, store = plan(campaign_of("")), CampaignStore(tmp_path / "out")
+    with store.writing(), pytest.raises(InputError, match="a campaign is running into this folder"):
+        execute(planned, store, InProcess())
+    assert execute(planned, store, InProcess()).executed == 1
+
+
+def test_a_line_that_was_cut_short_is_run_again(campaign_of: Make, tmp_path: Path) -> None:
+    planned, store = plan(campaign_of(GRID)), CampaignStore(tmp_path / "out")
+    execute(planned, store, InProcess())
+    whole = store.path.read_bytes()
+    for cut in (2, 40, len(whole) // 2):
+        store.path.write_bytes(whole[:-cut])
+        kept = whole[:-cut].count(b"\n")
+        again = InProcess()
+        outcome = execute(planned, store, again)
+        assert len(again.ran) == 12 - kept
+        assert len(outcome.records) == 12
+    for line in store.path.read_text().splitlines()[-2:]:
+        json.loads(line)
+
+
+def test_a_folder_that_can_not_be_written(campaign_of: Make, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"file.*: can't write the results: (File|Not)"):
+        execute(plan(campaign_of("")), CampaignStore(tmp_path / "file"), InProcess())
+
+
+def test_an_older_foretime_on_a_worker_is_told(
+    campaign_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = plan(campaign_of("")).cells
+    monkeypatch.setattr("foretime_sim.campaign_runs.foretime_version", lambda: "0.0.1")
+    record = attempt(cell)
+    assert record["status"] == "failed"
+    assert "has foretime 0.0.1" in record["error"]
