@@ -1,7 +1,7 @@
 """When a job would start: the queue of now, run forward in the engine with t_sched as runtimes.
 
-What the engine plans with is what the scheduler plans with (time_min under a soft limit, the time
-limit otherwise); how long the jobs really take is taken to be t_sched.
+What the engine plans with is what the scheduler plans with (time_min or soft_walltime under a soft
+limit, the time limit otherwise); how long the jobs really take is taken to be t_sched.
 """
 
 from __future__ import annotations
@@ -36,11 +36,14 @@ class Snapshot:
         What ran and what waited.
     soft_limit
         Whether the scheduler took time_min as a soft limit.
+    correction
+        What it plans a job with that outlives its soft limit.
     """
 
     taken_at: int
     queue: Queue
     soft_limit: bool = False
+    correction: Correction = Correction.SLURM
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,8 @@ def expected_start(
     """Say when a job submitted now would start.
 
     A running job that has outlived its t_sched is taken to run on as the scheduler corrects it:
-    half of what is left to its limit under a soft limit, up to the limit otherwise.
+    half of what is left to its limit under Slurm's soft limit, to the next multiple of its t_sched
+    on PBS, up to the limit otherwise.
 
     Parameters
     ----------
@@ -149,7 +153,7 @@ def expected_start(
             f"{settings.most_jobs:,} (forecast.most_jobs)"
         )
         return replace(answer, assumptions=(too_long,))
-    correction = Correction.SLURM if snapshot.soft_limit else Correction.REQUESTED
+    correction = snapshot.correction if snapshot.soft_limit else Correction.REQUESTED
     policy = Policy(Order(settings.order), Backfill(settings.backfill), correction)
     engine = Engine(processors, policy, taken_at)
     for each in running:
@@ -227,13 +231,20 @@ def _add_running(
     engine: Engine, job: QueuedJob, now: int, scheduled_time: Callable[[JobRequest], int]
 ) -> None:
     request = _as_submitted(job)
-    soft_limit = engine.policy.correction is Correction.SLURM
+    correction = engine.policy.correction
+    soft_limit = correction is not Correction.REQUESTED
     start_time = now if job.start_time is None else job.start_time + job.suspended_time
     start_time = min(start_time, now)
     elapsed, limit = now - start_time, request.requested_time
     runtime = scheduled_time(request)
     if runtime <= elapsed:
-        runtime = elapsed + max((limit - elapsed) // 2, 1) if soft_limit else limit
+        match correction:
+            case Correction.SLURM:
+                runtime = elapsed + max((limit - elapsed) // 2, 1)
+            case Correction.PBS:
+                runtime *= 1 + elapsed // runtime
+            case _:
+                runtime = limit
     engine.add_running(
         start_time,
         request.processors,
@@ -248,7 +259,7 @@ def _add_pending(
     engine: Engine, job: QueuedJob, now: int, scheduled_time: Callable[[JobRequest], int]
 ) -> None:
     request = _as_submitted(job)
-    soft_limit = engine.policy.correction is Correction.SLURM
+    soft_limit = engine.policy.correction is not Correction.REQUESTED
     submit_time = min(request.submit_time, now)
     add = engine.add_pending
     if job.eligible_time is not None and job.eligible_time > now:

@@ -258,9 +258,9 @@ def test_limits_are_kept_to_the_second_and_told_in_minutes() -> None:
 def test_configuration_and_unknown_commands() -> None:
     slurm = slurm_of()
     client = SlurmCommands(slurm.run)
-    assert client.configuration().time_min_as_soft_limit
+    assert client.configuration().soft_limit
     without = SlurmCommands(slurm_of(soft_limit_parameter=False).run)
-    assert not without.configuration().time_min_as_soft_limit
+    assert not without.configuration().soft_limit
     assert client.reservations() == []
     for argv in (["sdiag"], ["squeue"], ["scontrol", "show", "nodes"]):
         with pytest.raises(SchedulerError, match="does not know"):
