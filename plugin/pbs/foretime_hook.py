@@ -186,6 +186,11 @@ def positive(text):
     return value if value is not None and value >= 1 else None
 
 
+def percent(text):
+    value = number(text)
+    return value if value is not None and value <= 100 else None
+
+
 def bounds(text):
     if text == b"-":
         return []
@@ -195,6 +200,7 @@ def bounds(text):
 
 SETTINGS = {
     b"mode": lower_case,
+    b"enforce_share_percent": percent,
     b"scheme": one_of(b"user", b"project", b"combined"),
     # These two are about Slurm: understood, and of no meaning here.
     b"mechanism": one_of(b"time-min", b"rewrite-limit"),
@@ -294,6 +300,15 @@ class Table:
         if value is None or not newline or (limit is None and largest != b"-"):
             raise LeftAlone("table", "damaged: row %r" % key)
         return None if limit is not None and processor_seconds > limit else value
+
+
+    def mode_for(self, user):
+        """The mode that counts for this user: enforce may be for a share of them."""
+        share = self.settings[b"enforce_share_percent"]
+        if self.mode == b"enforce" and share < 100:
+            if not user or check_sum(encode(user), self.deadline) % 100 >= share:
+                return b"observe"
+        return self.mode
 
 
 def read_table(config, deadline):
@@ -623,7 +638,7 @@ class Run:
 
     def table(self, config):
         table = usable_table(config, self.now, self.deadline)
-        self.mode, self.generation = table.mode, table.generation
+        self.mode, self.generation = table.mode_for(self.job.user), table.generation
         return table
 
     def plan(self, config, table):
@@ -675,7 +690,7 @@ class Run:
         except LeftAlone as left:
             self.log("left", reason=left.reason, detail=left.detail)
             return
-        if table.mode == b"observe":
+        if self.mode == b"observe":
             self.log("observed", planned)
         else:
             job.set_soft_walltime(planned)
@@ -745,11 +760,11 @@ class Run:
         except LeftAlone as left:
             if left.reason in ("table", "disabled", "off", "deadline") or before is None:
                 return
-            if table.mode == b"enforce" and walltime is not None and not job.shrinks_to_fit():
+            if self.mode == b"enforce" and walltime is not None and not job.shrinks_to_fit():
                 job.set_soft_walltime(walltime)  # the whole of it: valid whatever the server does
                 self.log("cleared", walltime, reason=left.reason, detail=left.detail)
             return
-        if table.mode == b"observe":
+        if self.mode == b"observe":
             self.log("observed", planned, reason="aged")
         elif planned != before:
             job.set_soft_walltime(planned)
@@ -770,7 +785,7 @@ class Run:
         except LeftAlone as left:
             self.log("left", reason=left.reason, detail=left.detail)
             return
-        self.log("observed" if table.mode == b"observe" else "unplanned", planned)
+        self.log("observed" if self.mode == b"observe" else "unplanned", planned)
 
 
 def write_log(level, text):
