@@ -301,7 +301,6 @@ class Table:
             raise LeftAlone("table", "damaged: row %r" % key)
         return None if limit is not None and processor_seconds > limit else value
 
-
     def mode_for(self, user):
         """The mode that counts for this user: enforce may be for a share of them."""
         share = self.settings[b"enforce_share_percent"]

@@ -18,7 +18,8 @@ from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob
 from foretime_sim.comparison import PairedRun
 from foretime_sim.engine import simulate
-from foretime_sim.mock_slurm import Mechanism, MockSlurm, SlurmSetup, Submission
+from foretime_sim.mechanism import Mechanism
+from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Correction, Policy, Roles
 from foretime_sim.replay_result import HookStatistics
 from foretime_sim.schedule import Schedule

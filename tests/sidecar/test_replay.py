@@ -48,7 +48,8 @@ from foretime_sim.comparison import compare
 from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
-from foretime_sim.mock_slurm import Mechanism, SlurmSetup
+from foretime_sim.mechanism import Mechanism
+from foretime_sim.mock_slurm import SlurmSetup
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.replay_result import ReplayResult
 from foretime_sim.schedule import check as check_schedule

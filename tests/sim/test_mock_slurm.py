@@ -16,7 +16,8 @@ from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
-from foretime_sim.mock_slurm import NO_VAL, Mechanism, MockSlurm, SlurmSetup, Submission
+from foretime_sim.mechanism import Mechanism
+from foretime_sim.mock_slurm import NO_VAL, MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
 from foretime_sim.schedule import Schedule
 from foretime_sim.slurm_hook import Fields, LuaHook

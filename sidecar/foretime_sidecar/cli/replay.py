@@ -24,8 +24,8 @@ from foretime_sim.filters import Filters, workload_of_log
 from foretime_sim.job_classes import CLASS_METRICS
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.log_files import read_log
+from foretime_sim.mechanism import Mechanism
 from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
-from foretime_sim.mock_slurm import Mechanism
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
 from foretime_sim.replay_result import ReplayResult
 from foretime_sim.swf import write_swf
