@@ -1,34 +1,26 @@
-"""PBS accounting logs as job logs: ``server_priv/accounting``, its files, and writing the like."""
+"""PBS accounting logs as job logs: ``server_priv/accounting``, and its files."""
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import re
-import zoneinfo
-from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.accounting import Clock
 from foretime_sim.accounting_log import ExportColumn, ExportRows, job_log_of_rows
-from foretime_sim.compressed_files import read_text, write_text
+from foretime_sim.compressed_files import read_text
 from foretime_sim.job_log import JobLog, count_jobs
 from foretime_sim.pbs_records import (
-    EXIT_OF_ENDING,
     STAMP,
     EndedJob,
     JobFollower,
     NotAJobError,
-    format_pbs_duration,
     parse_line,
 )
-from foretime_sim.workload import Int64Array, Workload
 
 FILE_NAME = re.compile(r"(\d{8})(?:\.gz|\.xz)?", re.ASCII)
 """What PBS calls its accounting files, a day each."""
@@ -210,154 +202,3 @@ def _row(job: EndedJob) -> tuple[Any, ...]:
         job.allocated_processors,
         _STATE_OF_ENDING[job.ending],
     )
-
-
-# Writing ----------------------------------------------------------------------------------------
-
-_Event: TypeAlias = tuple[int, str, str]  # epoch seconds, kind, what follows
-_SERVER = "pbs"
-_FIRST_CLOCK = 1_000_000_000  # of a workload that does not say when it began
-
-
-def write_pbs_accounting(
-    workload: Workload,
-    folder: Path | str,
-    *,
-    wait: Int64Array | None = None,
-    time_zone: str | None = None,
-) -> None:
-    """Write a workload as PBS would have accounted for it: a file for each day, Q, S and E records.
-
-    Reading them gives the same jobs: names, times, processors and endings; tasks of an array get
-    the array's number.
-
-    Parameters
-    ----------
-    workload
-        The jobs.
-    folder
-        Where the files go; made if absent.
-    wait
-        Shape (jobs,), seconds; the logged waits if not given, 0 where there are none.
-    time_zone
-        Name of the time zone of stamps and days; UTC if not given.
-
-    Raises
-    ------
-    InputError
-        If a file can't be written, a name has a character that PBS can't have in it, or the time
-        zone is unknown.
-    """
-    folder = Path(folder)
-    clock = workload.unix_start_time or _FIRST_CLOCK
-    if wait is None:
-        logged = workload.logged_wait
-        wait = np.zeros(len(workload), dtype=np.int64) if logged is None else logged.filled(0)
-    stamps = _Stamps(time_zone)
-    events: list[_Event] = []
-    for line in _job_lines(workload, clock, wait):
-        events.extend(line)
-    events.sort(key=lambda event: event[0])
-    days: dict[str, list[str]] = defaultdict(list)
-    for time, kind, rest in events:
-        day, stamp = stamps.of(time)
-        days[day].append(f"{stamp};{kind};{rest}\n")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: can't be made: {error.strerror}") from None
-    for day, lines in days.items():
-        write_text(folder / day, "".join(lines))
-
-
-def _job_lines(workload: Workload, clock: int, wait: Int64Array) -> Iterator[tuple[_Event, ...]]:
-    """Give each job's records."""
-    names = _job_names(workload)
-    columns = [
-        _field_words("user", workload, "users"),
-        _field_words("account", workload, "projects"),
-        _field_words("jobname", workload, "executables"),
-        _field_words("queue", workload, "queues"),
-    ]
-    submits = (workload.submit_time + clock).tolist()
-    starts = (workload.submit_time + clock + wait).tolist()
-    runtimes, requests = workload.actual_runtime.tolist(), workload.requested_time.tolist()
-    processors = workload.processors.tolist()
-    for job, name in enumerate(names):
-        submit, start, runtime, count = submits[job], starts[job], runtimes[job], processors[job]
-        said = "".join(column[job] for column in columns)
-        resources = (
-            f"Resource_List.ncpus={count} Resource_List.nodect=1 Resource_List.place=free "
-            f"Resource_List.select=1:ncpus={count} "
-            f"Resource_List.walltime={format_pbs_duration(requests[job])}"
-        )
-        times = f"{said}ctime={submit} qtime={submit} etime={submit}"
-        ending = workload.ending(job) or Ending.COMPLETED
-        began = f"{name};{times} start={start} {resources}"
-        ended = (
-            f"{began} session=1 end={start + runtime} Exit_status={EXIT_OF_ENDING[ending]} "
-            f"resources_used.ncpus={count} "
-            f"resources_used.walltime={format_pbs_duration(runtime)} run_count=1"
-        )
-        submitted = f"{name};{times} {resources}"
-        yield (submit, "Q", submitted), (start, "S", began), (start + runtime, "E", ended)
-
-
-def _job_names(workload: Workload) -> list[str]:
-    """Give each job's identifier; tasks of an array are numbered within it."""
-    ids = workload.job_id.tolist()
-    if len(set(ids)) < len(ids):
-        ids = list(range(1, len(ids) + 1))
-    arrays = workload.array_ids
-    if arrays is None:
-        return [f"{job_id}.{_SERVER}" for job_id in ids]
-    numbers = [int(match[0]) if (match := re.match(r"\d+", name)) else None
-               for name in arrays.names]  # fmt: skip
-    if None in numbers or len(set(numbers)) < len(numbers):
-        numbers = list(range(1, len(numbers) + 1))
-    tasks: dict[int, int] = defaultdict(int)
-    names = []
-    for job_id, code in zip(ids, arrays.codes.tolist(), strict=True):
-        if code < 0:
-            names.append(f"{job_id}.{_SERVER}")
-        else:
-            names.append(f"{numbers[code]}[{tasks[code]}].{_SERVER}")
-            tasks[code] += 1
-    return names
-
-
-def _field_words(field: str, workload: Workload, column: str) -> list[str]:
-    """Give ``field=name`` and a blank for each job; nothing where it has no name."""
-    labels = getattr(workload, column)
-    if labels is None:
-        return [""] * len(workload)
-    words = []
-    for name in labels.names:
-        if any(sign in name for sign in '"\n\r') or not name:
-            raise InputError(
-                f"{workload.name}: {field} {name!r} can't stand in a PBS accounting log; rename it"
-            )
-        words.append(f'{field}="{name}" ' if " " in name else f"{field}={name} ")
-    words.append("")
-    return [words[code] for code in labels.codes.tolist()]
-
-
-class _Stamps:
-    """Days and stamps of epoch seconds; each minute's is worked out once."""
-
-    def __init__(self, time_zone: str | None) -> None:
-        self._zone: datetime.tzinfo = datetime.UTC
-        if time_zone is not None:
-            Clock(time_zone)  # a clear error for an unknown one
-            self._zone = zoneinfo.ZoneInfo(time_zone)
-        self._minutes: dict[int, tuple[str, str]] = {}
-
-    def of(self, time: int) -> tuple[str, str]:
-        minute, second = divmod(time, 60)
-        known = self._minutes.get(minute)
-        if known is None:
-            moment = datetime.datetime.fromtimestamp(minute * 60, self._zone)
-            known = moment.strftime("%Y%m%d"), moment.strftime("%m/%d/%Y %H:%M:")
-            self._minutes[minute] = known
-        day, stamp = known
-        return day, f"{stamp}{second:02d}"
