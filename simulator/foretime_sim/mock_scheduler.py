@@ -108,6 +108,10 @@ class MockScheduler(Generic[JobT]):
         """t_sched that each job was submitted with, seconds, in order of submission."""
         return np.array(self._planned, dtype=np.int64)
 
+    def running_times(self) -> Int64Array:
+        """t_sched that each job ran with, seconds, in order of submission."""
+        return self.scheduled_times()
+
     # For the schedulers ---------------------------------------------------------------------
 
     def _take(self, moves: Moves) -> None:

@@ -96,13 +96,13 @@ def _end_time(job: EndedJob) -> int:
 
 
 _DECISION = re.compile(rb"foretime: (event=\w+ job=(\d\S*) .*)")
-_LOOK_BACK_S = 7 * _DAY_S
+_LOOK_BACK_S, _KEPT_S = 7 * _DAY_S, 90 * _DAY_S
 
 
 class DecisionTail:
     """What the hook decided, from its lines in ``server_logs``, by job.
 
-    It keeps each job's latest line until that is taken. At its start it looks back a week.
+    It keeps each job's latest line for three months. At its start it looks back a week.
 
     Parameters
     ----------
@@ -114,6 +114,7 @@ class DecisionTail:
         self._files = DayFiles(folder, "scheduler.pbs_server_logs_dir")
         self._latest: dict[str, tuple[int, str]] = {}
         self._first_day: str | None = None
+        self._next_cleaning = 0
 
     def follow(self, now: int) -> None:
         """Read what is new; forget what was logged for jobs that nobody asked for in a long time.
@@ -127,9 +128,11 @@ class DecisionTail:
             self._first_day = day_of(max(now - _LOOK_BACK_S, 0))
         for job_id, line in self._lines(self._first_day):
             self._latest[job_id] = now, line
-        oldest = now - _KEPT_S
-        for job_id in [key for key, (at, _) in self._latest.items() if at < oldest]:
-            del self._latest[job_id]
+        if now >= self._next_cleaning:
+            oldest = now - _KEPT_S
+            for job_id in [key for key, (at, _) in self._latest.items() if at < oldest]:
+                del self._latest[job_id]
+            self._next_cleaning = now + _DAY_S
 
     def _lines(self, first_day: str) -> Iterator[tuple[str, str]]:
         for _, line in self._files.lines(first_day, "99999999"):
@@ -140,6 +143,3 @@ class DecisionTail:
         """Give the latest decision about a job, "" if there is none."""
         array = re.sub(r"\[\d+\]", "[]", job_id)
         return (self._latest.get(job_id) or self._latest.get(array) or (0, ""))[1]
-
-
-_KEPT_S = 90 * _DAY_S

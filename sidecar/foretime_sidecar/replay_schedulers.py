@@ -1,0 +1,200 @@
+"""The mock schedulers of a replay, each with its hook and the client that the sidecar asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from foretime_estimators.jobs import Ending
+from foretime_estimators.registry import parse_estimator
+from foretime_sim.estimator_hook import EstimatorHook
+from foretime_sim.mechanism import Mechanism
+from foretime_sim.mock_pbs import MockPbs, PbsServerHook, PbsSetup, PbsSubmission
+from foretime_sim.mock_scheduler import MockScheduler
+from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.pbs_hook import PbsHook
+from foretime_sim.policy import Policy
+from foretime_sim.slurm_hook import LuaHook
+from foretime_sim.workload import Workload
+
+from foretime_sidecar.clients.client import SchedulerClient
+from foretime_sidecar.clients.pbs_commands import PbsCommands
+from foretime_sidecar.clients.slurm_commands import SlurmCommands
+
+
+@dataclass(frozen=True, slots=True)
+class MockedScheduler:
+    """A mock, and what a replay does with it.
+
+    Attributes
+    ----------
+    mock
+        The scheduler.
+    client
+        What the sidecar asks.
+    submit
+        Submits the job at a position of the workload.
+    progress_step
+        Jobs after which progress is told.
+    """
+
+    mock: MockScheduler[Any]
+    client: SchedulerClient
+    submit: Callable[[int], object]
+    progress_step: int
+
+
+def mocked_slurm(
+    workload: Workload,
+    policy: Policy,
+    mechanism: Mechanism,
+    begin: int,
+    table: Path,
+    *,
+    lua_version: str,
+    setup: SlurmSetup | None = None,
+) -> MockedScheduler:
+    """Give a mock Slurm with the shipped hook.
+
+    Parameters
+    ----------
+    workload
+        What will be submitted.
+    policy, mechanism
+        How it schedules, and how t_sched reaches it.
+    begin
+        Epoch seconds that its clock starts with.
+    table
+        The file that the hook reads.
+    lua_version
+        Which Lua runs the hook.
+    setup
+        Its slurm.conf; processors and mechanism are set here.
+    """
+    hook = LuaHook(lua_version=lua_version, table=table)
+    setup = replace(
+        setup or SlurmSetup(workload.machine_processors),
+        processors=workload.machine_processors,
+        mechanism=mechanism,
+    )
+    mock = MockSlurm(setup, policy, hook, begin)
+    columns = _Columns(workload)
+
+    def submit(job: int) -> int:
+        return mock.submit(
+            Submission(
+                user=columns.users[job],
+                account=columns.projects[job],
+                slurm_partition=columns.queues[job],
+                processors=columns.processors[job],
+                requested_time=columns.requested[job],
+                actual_runtime=columns.runtimes[job],
+                ending=workload.ending(job) or Ending.COMPLETED,
+                array_id=columns.arrays[job],
+            )
+        )
+
+    client = SlurmCommands(mock.run, overlap_s=0)
+    return MockedScheduler(mock, client, submit, _progress_step(workload))
+
+
+def mocked_pbs(
+    workload: Workload,
+    policy: Policy,
+    begin: int,
+    folder: Path | None,
+    *,
+    table: Path | None = None,
+    estimator: str | None = None,
+    readjust_after_s: int = 3600,
+) -> MockedScheduler:
+    """Give a mock PBS with the shipped hook, or with an estimator in its place.
+
+    Parameters
+    ----------
+    workload, policy, begin
+        As in `mocked_slurm`.
+    folder
+        Where its accounting and server logs, and the hook's configuration, are written; ``None``
+        for an estimator, which needs none of them.
+    table
+        The file that the hook reads.
+    estimator
+        Name of an estimator that takes the hook's place; then there is no table.
+    readjust_after_s
+        The hook's setting: a job that has waited so long is judged anew as it starts.
+    """
+    hook: PbsServerHook
+    setup, told = PbsSetup(workload.machine_processors), None
+    if estimator is not None or folder is None:
+        judge = EstimatorHook(parse_estimator(estimator or "requested"), readjust_after_s)
+        hook, told = judge, judge.learn
+    else:
+        config = folder / "foretime_hook.CF"
+        words = {
+            "table": str(table),
+            "disable_file": None,
+            "readjust_after_s": readjust_after_s,
+            # A replay's machine may be busy; a job left alone for that would be chance.
+            "deadline_s": 60,
+        }
+        config.write_text(json.dumps(words), encoding="utf-8")
+        hook = PbsHook(config=config)
+        setup = replace(
+            setup, accounting_dir=folder / "accounting", server_logs_dir=folder / "server_logs"
+        )
+    mock = MockPbs(setup, policy, hook, begin, told)
+    columns = _Columns(workload)
+
+    def submit(job: int) -> str:
+        return mock.submit(
+            PbsSubmission(
+                user=columns.users[job],
+                account=columns.projects[job],
+                queue=columns.queues[job],
+                processors=columns.processors[job],
+                requested_time=columns.requested[job],
+                actual_runtime=columns.runtimes[job],
+                ending=workload.ending(job) or Ending.COMPLETED,
+                array_id=columns.arrays[job],
+            )
+        )
+
+    client = PbsCommands(
+        mock.run,
+        setup.accounting_dir,
+        setup.server_logs_dir,
+        overlap_s=0,
+        clock=lambda: mock.now,
+    )
+    return MockedScheduler(mock, client, submit, _progress_step(workload))
+
+
+def _progress_step(workload: Workload) -> int:
+    return max(len(workload) // 100, 1)
+
+
+class _Columns:
+    """A workload's columns as lists of Python values."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.users = _names(workload, "users")
+        self.projects = _names(workload, "projects")
+        self.queues = _names(workload, "queues")
+        self.runtimes: list[int] = workload.actual_runtime.tolist()
+        self.requested: list[int] = workload.requested_time.tolist()
+        self.processors: list[int] = workload.processors.tolist()
+        arrays = workload.array_ids
+        codes = [-1] * len(workload) if arrays is None else arrays.codes.tolist()
+        self.arrays = [None if code < 0 else code + 1 for code in codes]
+
+
+def _names(workload: Workload, column: str) -> list[str | None]:
+    labels = getattr(workload, column)
+    if labels is None:
+        return [None] * len(workload)
+    names = (*labels.names, None)
+    return [names[code] for code in labels.codes.tolist()]
