@@ -281,6 +281,7 @@ class Replay:
                 folder,
                 table=table,
                 readjust_after_s=self.readjust_after_s,
+                keep_decisions=self.state_dir is not None,
             )
         else:
             scheduler = mocked_slurm(

@@ -110,6 +110,7 @@ def mocked_pbs(
     table: Path | None = None,
     estimator: str | None = None,
     readjust_after_s: int = 3600,
+    keep_decisions: bool = False,
 ) -> MockedScheduler:
     """Give a mock PBS with the shipped hook, or with an estimator in its place.
 
@@ -126,6 +127,9 @@ def mocked_pbs(
         Name of an estimator that takes the hook's place; then there is no table.
     readjust_after_s
         The hook's setting: a job that has waited so long is judged anew as it starts.
+    keep_decisions
+        Whether the server log is written, and the hook called after a job was queued as well, so
+        that the store gets its decisions.
     """
     hook: PbsServerHook
     setup, told = PbsSetup(workload.machine_processors), None
@@ -144,7 +148,10 @@ def mocked_pbs(
         config.write_text(json.dumps(words), encoding="utf-8")
         hook = PbsHook(config=config)
         setup = replace(
-            setup, accounting_dir=folder / "accounting", server_logs_dir=folder / "server_logs"
+            setup,
+            accounting_dir=folder / "accounting",
+            server_logs_dir=folder / "server_logs" if keep_decisions else None,
+            postqueuejob=keep_decisions,
         )
     mock = MockPbs(setup, policy, hook, begin, told)
     columns = _Columns(workload)

@@ -110,12 +110,15 @@ class PbsSetup:
         ``resources_default.walltime`` by queue; under "" the server's.
     accounting_dir, server_logs_dir
         Where the logs are written; ``None``: nowhere.
+    postqueuejob
+        Whether the hook is also called after a job was queued, which only adds a line to the log.
     """
 
     processors: int
     default_walltime_s: Mapping[str, int] = field(default_factory=dict)
     accounting_dir: Path | None = None
     server_logs_dir: Path | None = None
+    postqueuejob: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -297,7 +300,7 @@ class MockPbs(MockScheduler[PbsJob]):
         )
         self._by_name[job.name] = index
         self._account(self.now, "Q", job, self._queued(job))
-        if self._hook is not None:
+        if self._hook is not None and self._setup.postqueuejob:
             reply = self._hook.postqueuejob(self.attributes(index), requestor, self.now)
             self._log(reply, self.now)
         return job.name
