@@ -18,8 +18,10 @@ from typing import Literal
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob
+from foretime_estimators.registry import parse_estimator
 from foretime_sim.comparison import PairedRun
 from foretime_sim.engine import simulate
+from foretime_sim.estimator_hook import EstimatorHook
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_slurm import SlurmSetup
 from foretime_sim.policy import Correction, Policy, Roles
@@ -28,7 +30,12 @@ from foretime_sim.schedule import Schedule
 from foretime_sim.workload import Int64Array, Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.replay_schedulers import MockedScheduler, mocked_pbs, mocked_slurm
+from foretime_sidecar.replay_schedulers import (
+    MockedScheduler,
+    mocked_pbs,
+    mocked_slurm,
+    pbs_by_estimator,
+)
 from foretime_sidecar.settings import (
     AccuracySection,
     HookSettings,
@@ -218,14 +225,11 @@ class Replay:
                 f"the mechanism must be {Mechanism.PBS_SOFT_WALLTIME.value}"
             )
         clock, begin = _clock_and_begin(workload)
-        scheduler = mocked_pbs(
-            workload,
-            self.policy,
-            begin,
-            None,
-            estimator=estimator,
-            readjust_after_s=self.readjust_after_s,
-        )
+        hook = EstimatorHook(parse_estimator(estimator), self.readjust_after_s)
+        if self.history is not None:
+            for record in _history_records(self.history, clock, begin):
+                hook.estimator.learn_one(record.job)
+        scheduler = pbs_by_estimator(workload, self.policy, begin, hook, learn=self.learn)
         for job, submit_time in enumerate((workload.submit_time + clock).tolist()):
             self._submit(scheduler, job, submit_time)
         scheduler.mock.finish()

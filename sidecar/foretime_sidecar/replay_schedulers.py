@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from foretime_estimators.jobs import Ending
-from foretime_estimators.registry import parse_estimator
 from foretime_sim.estimator_hook import EstimatorHook
 from foretime_sim.mechanism import Mechanism
-from foretime_sim.mock_pbs import MockPbs, PbsServerHook, PbsSetup, PbsSubmission
+from foretime_sim.mock_pbs import MockPbs, PbsSetup, PbsSubmission
 from foretime_sim.mock_scheduler import MockScheduler
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.pbs_hook import PbsHook
@@ -105,55 +104,66 @@ def mocked_pbs(
     workload: Workload,
     policy: Policy,
     begin: int,
-    folder: Path | None,
+    folder: Path,
     *,
-    table: Path | None = None,
-    estimator: str | None = None,
+    table: Path,
     readjust_after_s: int = 3600,
     keep_decisions: bool = False,
 ) -> MockedScheduler:
-    """Give a mock PBS with the shipped hook, or with an estimator in its place.
+    """Give a mock PBS with the shipped hook.
 
     Parameters
     ----------
     workload, policy, begin
         As in `mocked_slurm`.
     folder
-        Where its accounting and server logs, and the hook's configuration, are written; ``None``
-        for an estimator, which needs none of them.
+        Where its accounting and server logs, and the hook's configuration, are written.
     table
         The file that the hook reads.
-    estimator
-        Name of an estimator that takes the hook's place; then there is no table.
     readjust_after_s
         The hook's setting: a job that has waited so long is judged anew as it starts.
     keep_decisions
         Whether the server log is written, and the hook called after a job was queued as well, so
         that the store gets its decisions.
     """
-    hook: PbsServerHook
-    setup, told = PbsSetup(workload.machine_processors), None
-    if estimator is not None or folder is None:
-        judge = EstimatorHook(parse_estimator(estimator or "requested"), readjust_after_s)
-        hook, told = judge, judge.learn
-    else:
-        config = folder / "foretime_hook.CF"
-        words = {
-            "table": str(table),
-            "disable_file": None,
-            "readjust_after_s": readjust_after_s,
-            # A replay's machine may be busy; a job left alone for that would be chance.
-            "deadline_s": 60,
-        }
-        config.write_text(json.dumps(words), encoding="utf-8")
-        hook = PbsHook(config=config)
-        setup = replace(
-            setup,
-            accounting_dir=folder / "accounting",
-            server_logs_dir=folder / "server_logs" if keep_decisions else None,
-            postqueuejob=keep_decisions,
-        )
-    mock = MockPbs(setup, policy, hook, begin, told)
+    config = folder / "foretime_hook.CF"
+    words = {
+        "table": str(table),
+        "disable_file": None,
+        "readjust_after_s": readjust_after_s,
+        # A replay's machine may be busy; a job left alone for that would be chance.
+        "deadline_s": 60,
+    }
+    config.write_text(json.dumps(words), encoding="utf-8")
+    setup = PbsSetup(
+        workload.machine_processors,
+        accounting_dir=folder / "accounting",
+        server_logs_dir=folder / "server_logs" if keep_decisions else None,
+        postqueuejob=keep_decisions,
+    )
+    return _pbs_with(workload, MockPbs(setup, policy, PbsHook(config=config), begin), setup)
+
+
+def pbs_by_estimator(
+    workload: Workload, policy: Policy, begin: int, hook: EstimatorHook, *, learn: bool = True
+) -> MockedScheduler:
+    """Give a mock PBS with an estimator in the place of the hook.
+
+    Parameters
+    ----------
+    workload, policy, begin
+        As in `mocked_slurm`.
+    hook
+        The estimator.
+    learn
+        Whether it learns the jobs as they end.
+    """
+    setup = PbsSetup(workload.machine_processors)
+    mock = MockPbs(setup, policy, hook, begin, hook.learn if learn else None)
+    return _pbs_with(workload, mock, setup)
+
+
+def _pbs_with(workload: Workload, mock: MockPbs, setup: PbsSetup) -> MockedScheduler:
     columns = _Columns(workload)
 
     def submit(job: int) -> str:

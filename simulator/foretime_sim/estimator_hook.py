@@ -29,12 +29,17 @@ class EstimatorHook:
         Predicts and learns.
     repredicted_after_s
         Seconds since its submission after which a job is predicted anew when it starts.
+
+    Attributes
+    ----------
+    estimator
+        The estimator.
     """
 
     def __init__(
         self, estimator: RuntimeEstimator, repredicted_after_s: int = REPREDICTED_AFTER_S
     ) -> None:
-        self._estimator = estimator
+        self.estimator = estimator
         self._repredicted_after_s = repredicted_after_s
 
     def learn(self, job: PbsJob) -> None:
@@ -45,7 +50,7 @@ class EstimatorHook:
             job.submit_time,
         )  # fmt: skip
         runtime = job.end_time - job.start_time
-        self._estimator.learn_one(
+        self.estimator.learn_one(
             FinishedJob(
                 request, job.start_time, job.end_time, runtime, job.ending or Ending.COMPLETED
             )
@@ -81,7 +86,7 @@ class EstimatorHook:
             str(job.get("id", "")), user, job.get("Account_Name"), processors, int(walltime),
             submit_time,
         )  # fmt: skip
-        predicted = self._estimator.predict_one(request, now)
+        predicted = self.estimator.predict_one(request, now)
         changes: dict[str, int | str | None] = {"Resource_List.soft_walltime": predicted}
         return PbsReply(accepted=True, message="", changes=changes, log=[])
 

@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 import typer
 from foretime_estimators.accuracy import AccuracySettings
 from foretime_estimators.errors import InputError
+from foretime_estimators.registry import parse_estimator
 from foretime_sim import lublin2003
 from foretime_sim.comparison import Comparison, compare
 from foretime_sim.filters import Filters, workload_of_log
@@ -73,7 +74,7 @@ class Learn(enum.Enum):
 def replay(
     log: Annotated[
         Path | None,
-        typer.Argument(metavar="[LOG]", help="SWF, sacct or CSV file; plain, gz or xz."),
+        typer.Argument(metavar="[LOG]", help="SWF, sacct, CSV or PBS accounting log (folder)."),
     ] = None,
     generate: Annotated[
         Literal["lublin2003"] | None,
@@ -145,6 +146,13 @@ def replay(
         Mechanism,
         typer.Option(help="How t_sched reaches the scheduler; sets correction and roles."),
     ] = Mechanism.SLURM_SOFT_LIMIT,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ESTIMATOR",
+            help="Score an estimator in the place of PBS's hook, too: recent-maximum is CESNET's.",
+        ),
+    ] = None,
     correction: Annotated[
         Correction | None, typer.Option(help="What a job that outlives t_sched is planned with.")
     ] = None,
@@ -176,7 +184,7 @@ def replay(
     seed: Annotated[int, typer.Option(help="Seed of the generated workload and the repeats.")] = 1,
     lua: Annotated[
         Literal["5.1", "5.2", "5.3", "5.4", "luajit"],
-        typer.Option(help="Which Lua runs the hook; Debian's Slurm has 5.1."),
+        typer.Option(help="Which Lua runs Slurm's hook; Debian's has 5.1."),
     ] = "5.1",
     state_dir: Annotated[
         Path | None, typer.Option(help="Keep the sidecar's store and table here, in new folders.")
@@ -207,6 +215,13 @@ def replay(
         oracle_share(scheme)
     if order is Order.PRIORITY:
         raise InputError("--order priority: a log has no priorities; take another order")
+    if beside is not None:
+        if mechanism is not Mechanism.PBS_SOFT_WALLTIME:
+            raise InputError(
+                f"--beside {beside}: estimators run in the place of PBS's hook; give "
+                f"--mechanism {Mechanism.PBS_SOFT_WALLTIME.value}, too"
+            )
+        parse_estimator(beside)
     if classes is not None and classes not in CLASS_METRICS:
         raise InputError(f"--classes {classes}: take one of {', '.join(CLASS_METRICS)}")
     _check_outputs(
@@ -303,7 +318,12 @@ def replay(
         "warm-up": warm_up,
     }
     span = scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up", zero=True))
-    comparison = _compared(workload, task, repeat, workers, seed, span, ScoreSettings(tau_s=tau))
+    scoring = ScoreSettings(tau_s=tau)
+    comparison = _compared(workload, task, repeat, workers, seed, span, scoring)
+    others = {}
+    if beside is not None:
+        rival = replace(task, estimator=beside)
+        others[beside] = _compared(workload, rival, repeat, workers, seed, span, scoring)
     statistics = comparison.repeats[0].statistics
     if not isinstance(
         statistics, AdjustedStatistics
@@ -320,6 +340,7 @@ def replay(
         guard_activations=statistics.guard_activations,
         wall_clock_s=time.perf_counter() - began,
         peak_memory_bytes=_peak_memory_bytes(),
+        beside=others,
     )
     if csv_out is not None:
         _write_csv(result, csv_out)

@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 
 LogArgument = Annotated[
-    Path, typer.Argument(metavar="LOG", help="SWF, sacct or CSV file; plain, gz or xz.")
+    Path, typer.Argument(metavar="LOG", help="SWF, sacct, CSV or PBS accounting log (folder).")
 ]
 LenientOption = Annotated[
     bool, typer.Option("--lenient", help="Leave malformed lines out and count them.")
@@ -43,7 +43,9 @@ ColumnsOption = Annotated[
 ]
 TimeZoneOption = Annotated[
     str | None,
-    typer.Option(help="Site's time zone (Europe/Stockholm), for sacct and CSV; UTC if not given."),
+    typer.Option(
+        help="Site's time zone (Europe/Stockholm), for sacct, CSV and PBS; UTC if not given."
+    ),
 ]
 ProcessorsOption = Annotated[
     int | None, typer.Option(help="Size of the machine; the log's own if not given.")
