@@ -88,6 +88,7 @@ class PbsCommands:
         self._decisions = None if server_logs_dir is None else DecisionTail(server_logs_dir)
         self._overlap_s = overlap_s
         self._clock = clock
+        self._history: tuple[int, list[FinishedRecord]] = (0, [])  # and when it was asked for
 
     def configuration(self) -> SchedulerConfiguration:
         """Read how PBS is set up."""
@@ -101,7 +102,7 @@ class PbsCommands:
         if self._accounting is None:
             records = [
                 record
-                for record in parse_history(self._run(["qstat", "-x", "-t", "-f", "-F", "json"]))
+                for record in self._remembered(until)
                 if since <= record.job.end_time and (until is None or record.job.end_time <= until)
             ]
         else:
@@ -116,6 +117,15 @@ class PbsCommands:
             ]
         latest = records[-1].job.end_time if records else 0
         return records, Cursor(max(cursor.end_time, latest, until or 0))
+
+    def _remembered(self, until: int | None) -> list[FinishedRecord]:
+        """Give what the server remembers; once for a long absence made good in slices."""
+        asked_at, records = self._history
+        if until is None or until >= asked_at:
+            asked_at = int(self._clock())
+            records = parse_history(self._run(["qstat", "-x", "-t", "-f", "-F", "json"]))
+            self._history = asked_at, records
+        return records
 
     def queue(self) -> Queue:
         """Read what runs and what waits."""
