@@ -58,7 +58,7 @@ def read_pbs_accounting(
         files = sorted(found, key=lambda file: file.name[:8])
         if not files:
             raise InputError(
-                f"{path}: no PBS accounting files (called YYYYMMDD) in this folder; name "
+                f"{path}: is a folder without PBS accounting files (called YYYYMMDD); name "
                 "PBS_HOME/server_priv/accounting, or a log file"
             )
         for before, after in itertools.pairwise(files):

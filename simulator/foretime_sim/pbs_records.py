@@ -343,7 +343,8 @@ def ended_job(
         return None
     if end_time < start_time:
         raise ValueError(f"end={end_time} lies before start={start_time}")
-    submit_time = _epoch(fields, "ctime", 0) or _epoch(fields, "qtime")
+    # Another server's clock, where the job was moved here, may be ahead of ours.
+    submit_time = min(_epoch(fields, "ctime", 0) or _epoch(fields, "qtime"), start_time)
     occupied = end_time - start_time
     used = _optional(fields, "resources_used.walltime", parse_pbs_duration)
     # A walltime of 0 is one that the execution host never told.
@@ -478,7 +479,8 @@ class JobFollower:
             self.deleted.add(job_id)
         elif kind == "R":
             ended = fields_of(record.message).get("end", "")
-            self._requeued[job_id] = int(ended) if ended.isdigit() else self._moment(record.stamp)
+            known = ended.isascii() and ended.isdigit()
+            self._requeued[job_id] = int(ended) if known else self._moment(record.stamp)
             self.deleted.discard(job_id)
         elif kind == "Q":
             # Numbers are used again after a while.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -355,4 +354,14 @@ def test_an_unreadable_accounting_folder_says_what_to_do(tmp_path: Path) -> None
     client = PbsCommands(lambda argv: "", tmp_path / "none")
     with pytest.raises(SchedulerError, match=r"none: can't be read.*scheduler.pbs_accounting_dir"):
         client.finished_since(Cursor())
-    assert shutil.which("sh")
+
+
+def test_unreadable_server_logs_keep_no_job_from_being_learned(
+    assets: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = PbsCommands(lambda argv: "", assets / "accounting", tmp_path / "none", 0)
+    with caplog.at_level(logging.WARNING, "foretime"):
+        assert len(client.finished_since(Cursor())[0]) == 9
+        client.finished_since(Cursor())
+    assert caplog.text.count("stored without the hook's decisions") == 1
+    assert "scheduler.pbs_server_logs_dir" in caplog.text

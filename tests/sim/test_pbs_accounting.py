@@ -103,7 +103,7 @@ def test_files_and_folders_in_every_form(kind: str, assets: Path, tmp_path: Path
 def test_faults_are_named(assets: Path, tmp_path: Path) -> None:
     folder = tmp_path / "accounting"
     folder.mkdir()
-    with pytest.raises(InputError, match="no PBS accounting files"):
+    with pytest.raises(InputError, match="a folder without PBS accounting files"):
         read_log(folder)
     good = (assets / "openpbs/accounting/20261119").read_text()
     day = folder / "20261119"

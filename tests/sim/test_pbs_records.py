@@ -154,6 +154,7 @@ def _ended(**changed: str | None) -> Record:
         ({"eligible_time": "00:05:00"}, 1700),  # the server accrues it: the rest was a limit
         ({"eligible_time": "10:00:00"}, 1000),
         ({"etime": "5000"}, 2000),
+        ({"ctime": "5000", "etime": "5001"}, 2000),  # another server's clock
     ],
 )
 def test_eligible_time(changed: dict[str, str | None], eligible: int) -> None:
@@ -277,3 +278,32 @@ def test_deletions() -> None:
 
 def test_an_array_as_a_whole_is_no_job() -> None:
     assert _follow(f"{STAMP};E;1[].pbs;{_END}") == [None]
+
+
+_WORDS = st.sampled_from(
+    ["start", "end", "ctime", "etime", "eligible_time", "Exit_status", "Resource_List.walltime",
+     "Resource_List.select", "Resource_List.nodes", "Resource_List.ncpus", "account",
+     "resources_used.walltime"]
+)  # fmt: skip
+_VALUES = st.one_of(
+    st.integers(-5, 1 << 70).map(str), st.text(max_size=8), st.sampled_from(["1:2", "2:ppn=x", '"'])
+)
+
+
+@given(
+    kind=st.sampled_from("EQSRDAz"),
+    odd=st.lists(st.tuples(_WORDS, _VALUES), max_size=4),
+    stamp=st.one_of(st.just(STAMP), st.text(max_size=19)),
+)
+def test_odd_records_are_read_or_refused(kind: str, odd: list[tuple[str, str]], stamp: str) -> None:
+    message = f"{_END} " + " ".join(f"{name}={value}" for name, value in odd)
+    follower = JobFollower(lambda stamp: 0)
+    try:
+        job = follower.take(parse_line(f"{stamp};{kind};1.pbs;{message}"))
+    except ValueError:
+        return
+    if job is not None:
+        assert 0 <= job.runtime <= job.end_time - job.start_time
+        assert job.submit_time <= job.eligible_time <= job.start_time
+        assert job.processors is None or job.processors >= 1
+        assert job.requested_time is None or job.requested_time >= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import defaultdict
@@ -29,6 +30,8 @@ from foretime_sidecar.clients.pbs_json import (
     parse_reservations,
 )
 from foretime_sidecar.clients.pbs_logs import AccountingTail, DecisionTail
+
+logger = logging.getLogger("foretime")
 
 _MOST_JOBS = 200  # in one qalter, so that no command line is too long
 _ADVICE = Advice(
@@ -88,6 +91,7 @@ class PbsCommands:
         self._decisions = None if server_logs_dir is None else DecisionTail(server_logs_dir)
         self._overlap_s = overlap_s
         self._clock = clock
+        self._told = ""  # of the server logs
         self._history: tuple[int, list[FinishedRecord]] = (0, [])  # and when it was asked for
 
     def configuration(self) -> SchedulerConfiguration:
@@ -106,10 +110,8 @@ class PbsCommands:
                 if since <= record.job.end_time and (until is None or record.job.end_time <= until)
             ]
         else:
-            decided = self._decisions
-            if decided is not None:
-                decided.follow(int(self._clock()))
             ended = self._accounting.ended_since(since, until)
+            decided = self._follow_decisions()
             records = [
                 record
                 for job in ended
@@ -117,6 +119,23 @@ class PbsCommands:
             ]
         latest = records[-1].job.end_time if records else 0
         return records, Cursor(max(cursor.end_time, latest, until or 0))
+
+    def _follow_decisions(self) -> DecisionTail | None:
+        """Read the server logs on; ``None`` if there are none, or they can't be read.
+
+        Jobs are learned without the decisions, too, so the log says so and it goes on.
+        """
+        if self._decisions is None:
+            return None
+        try:
+            self._decisions.follow(int(self._clock()))
+        except SchedulerError as error:
+            if str(error) != self._told:
+                logger.warning("finished jobs are stored without the hook's decisions: %s", error)
+                self._told = str(error)
+            return None
+        self._told = ""
+        return self._decisions
 
     def _remembered(self, until: int | None) -> list[FinishedRecord]:
         """Give what the server remembers; once for a long absence made good in slices."""

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_sim.job_log import MAX_SECONDS
 from foretime_sim.pbs_records import (
     EndedJob,
     array_of,
@@ -88,6 +89,8 @@ def _moment(value: object) -> int | None:
         return None
     word = str(value)
     if word.isascii() and word.isdigit():
+        if int(word) > MAX_SECONDS:
+            raise ValueError(f"{word} is no time in epoch seconds")
         return int(word) or None
     match = _CTIME.fullmatch(word)
     if match is None or match[1] not in _MONTHS:
