@@ -22,6 +22,7 @@ LONGEST_REQUEST_S = 4000000000
 CLOCK_TOLERANCE_S = 3600
 NO_PROJECT = "_pbs_project_default"
 CHUNK_BYTES = 1 << 20
+MOST_DIGITS = 1000
 DIGITS = frozenset(b"0123456789")
 PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 SPACES = frozenset(b" \t\n\v\f\r")
@@ -152,8 +153,8 @@ def encode(name):
 
 
 def number(text):
-    """A whole number in ASCII digits, or None."""
-    return int(text) if text and DIGITS.issuperset(text) else None
+    """A whole number in ASCII digits, or None; not one so long that to read it takes time."""
+    return int(text) if text and len(text) <= MOST_DIGITS and DIGITS.issuperset(text) else None
 
 
 def ten_digits(text):
@@ -231,7 +232,7 @@ class Table:
         names = [b"generation", b"length", b"head", b"written", b"valid", b"buckets"]
         pairs = [part.partition(b"=") for part in words[2:]]
         values = [number(value) for _, _, value in pairs]
-        if [name for name, _, _ in pairs] != names or None in values:
+        if [name for name, _, _ in pairs] != names or None in values or values[5] < 1:
             raise LeftAlone("table", "its first line can't be read")
         self.generation, length = pairs[0][2], pairs[1][2]
         _, size, head, self.written, self.valid, self.buckets = values
@@ -304,10 +305,10 @@ class Table:
     def mode_for(self, user):
         """The mode that counts for this user: enforce may be for a share of them."""
         share = self.settings[b"enforce_share_percent"]
-        if self.mode == b"enforce" and share < 100:
-            if not user or check_sum(encode(user), self.deadline) % 100 >= share:
-                return b"observe"
-        return self.mode
+        if share == 100:
+            return self.mode
+        inside = user and check_sum(encode(user), self.deadline) % 100 < share
+        return self.mode if inside else b"observe"
 
 
 def read_table(config, deadline):
@@ -376,7 +377,7 @@ def seconds(value):
 
 def count(value):
     try:
-        return max(int(value), 0)
+        return max(int(value), 0) if len(str(value)) <= MOST_DIGITS else 0
     except (TypeError, ValueError):
         return 0
 
@@ -470,12 +471,12 @@ class Job:
                 parts = chunk.split(":")
                 copies = 1
                 if parts[0].isdigit():
-                    copies = int(parts[0])
+                    copies = count(parts[0])
                 each = default
                 for part in parts:
                     key, _, value = part.partition("=")
                     if key in (per_chunk, "ncpus") and value.isdigit():
-                        each = int(value)
+                        each = count(value)
                 total += copies * each
             most = max(most, total)
         return most
@@ -517,6 +518,15 @@ class Job:
         """Seconds, or None to take it away."""
         self.asked.Resource_List["soft_walltime"] = None if value is None else pbs.duration(value)
         self.soft_walltime_s = value
+
+    def set_plain(self):
+        """Have it planned with all of its walltime.
+
+        Equal to walltime is valid whatever the server does. Only where it can't be that, it is
+        unset: a resource set again after that has crashed servers (OpenPBS before 22).
+        """
+        own = seconds(self.resource("walltime"))
+        self.set_soft_walltime(None if self.shrinks_to_fit() else own)
 
 
 # The decision ----------------------------------------------------------------------------------
@@ -678,10 +688,12 @@ class Run:
 
     def queuejob(self):
         job = self.job
+        foreign = False
         if job.soft_walltime_s is not None and job.arrived():
-            job.set_soft_walltime(None)  # another server's word
+            job.set_plain()  # another server's word
+            foreign = True
         try:
-            if job.soft_walltime_s is not None:
+            if not foreign and job.soft_walltime_s is not None:
                 raise LeftAlone("site")  # a hook before this one has set it
             config = self.config()
             table = self.table(config)
@@ -706,7 +718,7 @@ class Run:
         walltime = seconds(resource(asked, "walltime"))
         # First what must not fail for want of a table: or the server refuses the user's request.
         if job.shrinks_to_fit():
-            job.set_soft_walltime(None)
+            job.set_plain()
             self.log("cleared", reason="shrink-to-fit")
             return
         if walltime is not None and walltime < before:
@@ -734,8 +746,8 @@ class Run:
             check_excluded(table, job, self.requested_time, self.now)
         except LeftAlone as left:
             if left.reason != "deadline":
-                job.set_soft_walltime(None)
-                self.log("cleared", reason=left.reason, detail=left.detail)
+                job.set_plain()
+                self.log("cleared", job.soft_walltime_s, left.reason, left.detail)
 
     def runjob(self):
         job = self.job
@@ -759,9 +771,9 @@ class Run:
         except LeftAlone as left:
             if left.reason in ("table", "disabled", "off", "deadline") or before is None:
                 return
-            if self.mode == b"enforce" and walltime is not None and not job.shrinks_to_fit():
-                job.set_soft_walltime(walltime)  # the whole of it: valid whatever the server does
-                self.log("cleared", walltime, reason=left.reason, detail=left.detail)
+            if self.mode == b"enforce" and before != walltime:
+                job.set_plain()
+                self.log("cleared", job.soft_walltime_s, left.reason, left.detail)
             return
         if self.mode == b"observe":
             self.log("observed", planned, reason="aged")

@@ -37,18 +37,21 @@ class PbsSite:
         ``resources_max``, ``default_chunk``.
     server
         The same of the server, and ``default_queue``.
+    jobs
+        Attributes by job id: what ``pbs.server().job(id)`` shows.
     resources
         Types of the resources that the site added, by name.
     home
         ``PBS_HOME``; ``None``: this PBS does not tell it.
     without
-        Names that its ``pbs`` module does not have, e.g. ``POSTQUEUEJOB`` before 2023.
+        Names that its ``pbs`` module does not have; older ones have no ``POSTQUEUEJOB``.
     """
 
     queues: Mapping[str, Fields] = field(
         default_factory=lambda: {"workq": {"queue_type": "Execution"}}
     )
     server: Fields = field(default_factory=lambda: {"name": "pbs", "default_queue": "workq"})
+    jobs: Mapping[str, Fields] = field(default_factory=dict)
     resources: Mapping[str, Converter] = field(default_factory=dict)
     home: str | None = None
     without: frozenset[str] = frozenset()
@@ -172,13 +175,19 @@ class PbsHook:
         log: list[LogLine] = []
         module = make_module(
             event,
-            ServerFace(self._server, self._queues, lambda name: None),
+            ServerFace(self._server, self._queues, self._job),
             log,
             hook_config_filename=None if self.config is None else str(self.config),
             pbs_home=self.site.home,
             without=self.site.without,
         )
         return self._outcome(event, module, log, now)
+
+    def _job(self, name: str) -> Entity | None:
+        fields = self.site.jobs.get(name)
+        if fields is None:
+            return None
+        return Entity("job", self._with_queue({"id": name, **fields}), self._resources)
 
     def _with_queue(self, job: Fields) -> Fields:
         queue = job.get("queue")

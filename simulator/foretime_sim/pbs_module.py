@@ -11,9 +11,10 @@ resource's type; ``None`` unsets; ``accept`` and ``reject`` raise ``SystemExit``
 to change anything; an event's parameters can't be replaced, one that the event has not raises
 ``EventIncompatibleError``; an existing job, a queue and the server are read-only.
 
-Assumed, for want of a running server: which constants a log line's class has besides those in the
-guide; that ``postqueuejob`` may change nothing; that ``runjob`` may set resources (a production
-site does so with ``soft_walltime``); the exact class of the error for a value that can't be read.
+Assumed, for want of a running server: the number of ``POSTQUEUEJOB``, an event that older releases
+don't have; that ``postqueuejob`` may change nothing; that ``runjob`` may set resources (a
+production site does so with ``soft_walltime``); the exact class of the error for a value that can't
+be read.
 """
 
 from __future__ import annotations

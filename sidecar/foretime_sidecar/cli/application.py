@@ -9,6 +9,8 @@ import typer
 from foretime_estimators.errors import ForetimeError
 
 from foretime_sidecar.cli.config import config_app
+from foretime_sidecar.cli.doctor import doctor
+from foretime_sidecar.cli.install import install_app, uninstall_app
 from foretime_sidecar.cli.serve import serve
 from foretime_sidecar.cli.wait import wait
 
@@ -19,8 +21,8 @@ _ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
     name="foretime",
-    help="Makes Slurm plan with how long jobs really take, and tells people how long they "
-    "will wait.",
+    help="Makes Slurm and PBS plan with how long jobs really take, and tells people how long "
+    "they will wait.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -67,3 +69,6 @@ else:
 app.command("serve")(serve)
 app.command("wait")(wait)
 app.add_typer(config_app, name="config")
+app.add_typer(install_app, name="install")
+app.add_typer(uninstall_app, name="uninstall")
+app.command("doctor")(doctor)
