@@ -6,6 +6,7 @@ among the values are epoch seconds, durations ``HH:MM:SS`` or seconds.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -97,6 +98,7 @@ def fields_of(message: str) -> dict[str, str]:
     return fields
 
 
+@functools.lru_cache(maxsize=65_536)
 def parse_pbs_duration(word: str) -> int:
     """Give the seconds of ``[[D:]HH:]MM:SS`` or ``SS``, with or without a fraction.
 
