@@ -24,13 +24,13 @@ from foretime_sim.mock_pbs_replies import PbsReplies
 from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
 from foretime_sim.pbs_accounting_writer import (
     SERVER,
-    Stamps,
     ended_message,
     name_words,
     queued_message,
     resource_words,
     started_message,
 )
+from foretime_sim.pbs_day_log import DayLog, Stamps
 from foretime_sim.pbs_hook import PbsReply, refusal
 from foretime_sim.pbs_records import parse_pbs_duration
 from foretime_sim.policy import Policy
@@ -182,8 +182,8 @@ class MockPbs(MockScheduler[PbsJob]):
         self._tasks: dict[int, int] = {}
         self._by_name: dict[str, int] = {}
         stamps = Stamps()
-        self._accounting = _DayLog(setup.accounting_dir, stamps)
-        self._server_log = _DayLog(setup.server_logs_dir, stamps)
+        self._accounting = DayLog(setup.accounting_dir, stamps)
+        self._server_log = DayLog(setup.server_logs_dir, stamps)
         self._replies = PbsReplies(self)
 
     # The clock ------------------------------------------------------------------------------
@@ -490,26 +490,3 @@ class MockPbs(MockScheduler[PbsJob]):
     def _flush(self) -> None:
         self._accounting.flush()
         self._server_log.flush()
-
-
-class _DayLog:
-    """A log in a file for each day, YYYYMMDD in UTC; lines are kept until `flush`."""
-
-    def __init__(self, folder: Path | None, stamps: Stamps) -> None:
-        self._folder = folder
-        self._stamps = stamps
-        self._lines: dict[str, list[str]] = {}
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-
-    def write(self, time: int, what: str) -> None:
-        day, stamp = self._stamps.of(time)
-        self._lines.setdefault(day, []).append(f"{stamp}{what}\n")
-
-    def flush(self) -> None:
-        if not self._lines or self._folder is None:
-            return
-        for day, lines in self._lines.items():
-            with (self._folder / day).open("a", encoding="utf-8") as file:
-                file.write("".join(lines))
-        self._lines.clear()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import re
-import zoneinfo
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +12,8 @@ import numpy as np
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
-from foretime_sim.accounting import Clock
 from foretime_sim.compressed_files import write_text
+from foretime_sim.pbs_day_log import Stamps
 from foretime_sim.pbs_records import EXIT_OF_ENDING, format_pbs_duration
 from foretime_sim.workload import Int64Array, Workload
 
@@ -182,31 +180,3 @@ def _field_words(field: str, workload: Workload, column: str) -> list[str]:
         return [""] * len(workload)
     words = [*(name_words(field, name) for name in labels.names), ""]
     return [words[code] for code in labels.codes.tolist()]
-
-
-class Stamps:
-    """Days and stamps of epoch seconds; each minute's is worked out once.
-
-    Parameters
-    ----------
-    time_zone
-        Name of the time zone; UTC if not given.
-    """
-
-    def __init__(self, time_zone: str | None = None) -> None:
-        self._zone: datetime.tzinfo = datetime.UTC
-        if time_zone is not None:
-            Clock(time_zone)  # a clear error for an unknown one
-            self._zone = zoneinfo.ZoneInfo(time_zone)
-        self._minutes: dict[int, tuple[str, str]] = {}
-
-    def of(self, time: int) -> tuple[str, str]:
-        """Give the day (YYYYMMDD) and the stamp of a time."""
-        minute, second = divmod(time, 60)
-        known = self._minutes.get(minute)
-        if known is None:
-            moment = datetime.datetime.fromtimestamp(minute * 60, self._zone)
-            known = moment.strftime("%Y%m%d"), moment.strftime("%m/%d/%Y %H:%M:")
-            self._minutes[minute] = known
-        day, stamp = known
-        return day, f"{stamp}{second:02d}"
