@@ -34,9 +34,7 @@ from foretime_sidecar.clients.pbs_logs import AccountingTail, DecisionTail
 logger = logging.getLogger("foretime")
 
 _MOST_JOBS = 200  # in one qalter, so that no command line is too long
-_ADVICE = Advice(
-    "install PBS's client commands (openpbs-client), or source /etc/pbs.conf", "check pbs_server"
-)
+_ADVICE = Advice("install PBS's client commands (often in /opt/pbs/bin)", "check pbs_server")
 
 
 class PbsRunner(Protocol):

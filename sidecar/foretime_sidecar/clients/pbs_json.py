@@ -70,7 +70,9 @@ def _text(job: Json, name: str) -> str | None:
     value = job.get(name)
     if value is None or isinstance(value, Mapping | list):
         return None
-    return str(value) or None
+    text = str(value)
+    text.encode()  # JSON can spell half of a surrogate pair, which no file or database takes
+    return text or None
 
 
 def _resource(job: Json, name: str, of: str = "Resource_List") -> object:
