@@ -58,6 +58,7 @@ _UNUSABLE = frozenset(
      "wait-provisioning", "provisioning"}
 )  # fmt: skip
 _MONTHS = {name: number for number, name in enumerate(calendar.month_abbr) if name}
+_WAITS_FOR = re.compile(r"(?:^|,)(?:after|on:|syncwith)", re.ASCII)
 _CTIME = re.compile(r"\w{3} (\w{3}) +(\d+) (\d\d):(\d\d):(\d\d) (\d{4})", re.ASCII)
 _ARRAY_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
 
@@ -207,7 +208,7 @@ def _queued(job_id: str, job: Json, now: int | None) -> QueuedJob | None:
             walltime = _duration(_resource(job, name))
     soft = _duration(_resource(job, "soft_walltime"))
     holds = (_text(job, "Hold_Types") or "n").replace("n", "")
-    depends = "after" in (_text(job, "depend") or "") or "on:" in (_text(job, "depend") or "")
+    depends = _WAITS_FOR.search(_text(job, "depend") or "") is not None
     dependent = pending and depends and letter == "H"
     started = _moment(job.get("stime"))
     return QueuedJob(
