@@ -17,16 +17,19 @@ from typing import Literal
 
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob
 from foretime_estimators.registry import parse_estimator
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.comparison import PairedRun
 from foretime_sim.engine import simulate
+from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.estimator_hook import EstimatorHook
+from foretime_sim.finished_history import finished_before
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_slurm import SlurmSetup
 from foretime_sim.policy import Correction, Policy, Roles
 from foretime_sim.replay_result import HookStatistics
 from foretime_sim.schedule import Schedule
+from foretime_sim.schedule import check as check_schedule
 from foretime_sim.workload import Int64Array, Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
@@ -173,6 +176,10 @@ class Replay:
         is removed afterwards.
     setup
         Faults to inject: the mock Slurm's slurm.conf; processors are the workload's.
+    reservations
+        Advance reservations of both runs, on the workload's clock.
+    check
+        Whether the conservation laws are checked on both schedules.
     progress
         Called with the number of jobs submitted so far, about a hundred times.
     """
@@ -189,11 +196,13 @@ class Replay:
     readjust_after_s: int = 3600
     state_dir: Path | None = None
     setup: SlurmSetup | None = None
+    reservations: tuple[AdvanceReservation, ...] = ()
+    check: bool = False
     progress: Callable[[int], None] | None = None
 
     def __call__(self, workload: Workload, repeat: int) -> PairedRun:
         """Run a workload without and with Foretime."""
-        plain = simulate(workload, self.policy)
+        plain = simulate(workload, self.policy, reservations=self.reservations, check=self.check)
         baseline = ReplaySchedule.of(workload, plain, workload.requested_time)
         if self.estimator is not None:
             adjusted, statistics = self._by_estimator(workload, self.estimator)
@@ -204,16 +213,16 @@ class Replay:
         return PairedRun(baseline, adjusted, statistics)
 
     def _by_oracle(self, workload: Workload) -> tuple[ReplaySchedule, AdjustedStatistics]:
-        share = oracle_share(self.scheme)
-        requested = workload.requested_time
-        actual = np.minimum(workload.actual_runtime, requested)
-        scheduled = np.maximum(
-            np.ceil(share * actual + (1 - share) * requested).astype(np.int64), 1
+        estimated = simulate_with_estimator(
+            workload,
+            self.policy,
+            estimator_of(self.scheme, workload),
+            reservations=self.reservations,
+            check=self.check,
         )
-        schedule = simulate(workload, self.policy, scheduled)
-        judged = ReplaySchedule.of(workload, schedule, scheduled)
-        wait = schedule.start_time - workload.submit_time
-        return judged, AdjustedStatistics(None, wait, schedule.guard_activations)
+        judged = ReplaySchedule.of(workload, estimated.schedule, estimated.scheduled_time)
+        wait = estimated.start_time - workload.submit_time
+        return judged, AdjustedStatistics(None, wait, estimated.guard_activations)
 
     def _by_estimator(
         self, workload: Workload, estimator: str
@@ -227,9 +236,16 @@ class Replay:
         clock, begin = _clock_and_begin(workload)
         hook = EstimatorHook(parse_estimator(estimator), self.readjust_after_s)
         if self.history is not None:
-            for record in _history_records(self.history, clock, begin):
+            for record in _history_records(self.history, workload, clock):
                 hook.estimator.learn_one(record.job)
-        scheduler = pbs_by_estimator(workload, self.policy, begin, hook, learn=self.learn)
+        scheduler = pbs_by_estimator(
+            workload,
+            self.policy,
+            begin,
+            hook,
+            learn=self.learn,
+            reservations=self._reservations_at(clock),
+        )
         for job, submit_time in enumerate((workload.submit_time + clock).tolist()):
             self._submit(scheduler, job, submit_time)
         scheduler.mock.finish()
@@ -277,6 +293,7 @@ class Replay:
         clock, begin = _clock_and_begin(workload)
         settings = self._settings(folder)
         table = Path(settings.table.path)
+        at_clock = self._reservations_at(clock)
         if self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
             scheduler = mocked_pbs(
                 workload,
@@ -286,6 +303,7 @@ class Replay:
                 table=table,
                 readjust_after_s=self.readjust_after_s,
                 keep_decisions=self.state_dir is not None,
+                reservations=at_clock,
             )
         else:
             scheduler = mocked_slurm(
@@ -296,12 +314,13 @@ class Replay:
                 table,
                 lua_version=self.lua_version,
                 setup=self.setup,
+                reservations=at_clock,
             )
         store = Store(settings.store.path, settings.store.durability)
         try:
             sidecar = Sidecar(settings, scheduler.client, store)
             if self.history is not None:
-                records = _history_records(self.history, clock, begin)
+                records = _history_records(self.history, workload, clock)
                 store.add_finished(records, Cursor(begin - 1), settings.scheduler.kind)
             sidecar.start(begin)
             sidecar.poll(begin)
@@ -317,9 +336,16 @@ class Replay:
         )
         return self._judged(workload, clock, scheduler, hook)
 
-    @staticmethod
+    def _reservations_at(self, clock: int) -> tuple[AdvanceReservation, ...]:
+        """Give the advance reservations in epoch seconds."""
+        return tuple(replace(claim, start=claim.start + clock) for claim in self.reservations)
+
     def _judged(
-        workload: Workload, clock: int, scheduler: MockedScheduler, hook: HookStatistics | None
+        self,
+        workload: Workload,
+        clock: int,
+        scheduler: MockedScheduler,
+        hook: HookStatistics | None,
     ) -> tuple[ReplaySchedule, AdjustedStatistics]:
         """Judge what was scheduled, on the log's clock."""
         mock = scheduler.mock
@@ -327,6 +353,8 @@ class Replay:
         schedule = replace(
             schedule, start_time=schedule.start_time - clock, end_time=schedule.end_time - clock
         )
+        if self.check:
+            check_schedule(workload, schedule, workload.requested_time, self.reservations)
         judged = ReplaySchedule.of(workload, schedule, mock.scheduled_times(), mock.running_times())
         wait = schedule.start_time - workload.submit_time
         return judged, AdjustedStatistics(hook, wait, schedule.guard_activations)
@@ -395,46 +423,27 @@ def oracle_share(scheme: str) -> float:
     return share
 
 
-def _history_records(history: Workload, clock: int, begin: int) -> list[FinishedRecord]:
+def _history_records(history: Workload, workload: Workload, clock: int) -> list[FinishedRecord]:
     """Give a history's jobs as the accounting would have recorded them, by end.
-
-    Jobs that ended after ``begin`` are left out: nothing is learned from the future.
 
     Parameters
     ----------
     clock
-        Epoch seconds of the replayed log's time zero; the history's too if it does not say when
-        it was.
-    begin
-        Epoch seconds of the replayed log's first submission.
+        Epoch seconds of the workload's time zero.
 
     Raises
     ------
     InputError
-        If no job had ended by then.
+        If no job had ended when the workload begins.
     """
-    waits = history.logged_wait
-    wait = np.zeros(len(history), dtype=np.int64) if waits is None else waits.filled(0)
-    own_clock = history.unix_start_time or clock
-    start_time = history.submit_time + wait + own_clock
-    end_time = start_time + history.actual_runtime
-    past = np.flatnonzero(end_time <= begin)
-    if not len(past):
-        raise InputError(
-            f"history {history.name}: none of its jobs had ended when the replayed log begins; "
-            "give a log from before"
-        )
     records = []
-    for job in past[np.argsort(end_time[past], kind="stable")].tolist():
-        request = history.job_request(job)
-        submitted = own_clock + request.submit_time
-        ending = history.ending(job) or Ending.COMPLETED
-        finished = FinishedJob(
-            replace(request, job_id=f"history-{job}", submit_time=submitted),
-            int(start_time[job]),
-            int(end_time[job]),
-            int(history.actual_runtime[job]),
-            ending,
+    for job in finished_before(history, workload):
+        submitted = job.request.submit_time + clock
+        finished = replace(
+            job,
+            request=replace(job.request, submit_time=submitted),
+            start_time=None if job.start_time is None else job.start_time + clock,
+            end_time=job.end_time + clock,
         )
-        records.append(FinishedRecord(finished, submitted, ending.value))
+        records.append(FinishedRecord(finished, submitted, job.ending.value))
     return records

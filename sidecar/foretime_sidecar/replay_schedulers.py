@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from foretime_estimators.jobs import Ending
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.estimator_hook import EstimatorHook
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_pbs import MockPbs, PbsSetup, PbsSubmission
@@ -55,6 +56,7 @@ def mocked_slurm(
     *,
     lua_version: str,
     setup: SlurmSetup | None = None,
+    reservations: tuple[AdvanceReservation, ...] = (),
 ) -> MockedScheduler:
     """Give a mock Slurm with the shipped hook.
 
@@ -71,13 +73,16 @@ def mocked_slurm(
     lua_version
         Which Lua runs the hook.
     setup
-        Its slurm.conf; processors and mechanism are set here.
+        Its slurm.conf; processors, mechanism and reservations are set here.
+    reservations
+        Advance reservations, in epoch seconds.
     """
     hook = LuaHook(lua_version=lua_version, table=table)
     setup = replace(
         setup or SlurmSetup(workload.machine_processors),
         processors=workload.machine_processors,
         mechanism=mechanism,
+        reservations=reservations,
     )
     mock = MockSlurm(setup, policy, hook, begin)
     columns = _Columns(workload)
@@ -109,6 +114,7 @@ def mocked_pbs(
     table: Path,
     readjust_after_s: int = 3600,
     keep_decisions: bool = False,
+    reservations: tuple[AdvanceReservation, ...] = (),
 ) -> MockedScheduler:
     """Give a mock PBS with the shipped hook.
 
@@ -125,6 +131,8 @@ def mocked_pbs(
     keep_decisions
         Whether the server log is written, and the hook called after a job was queued as well, so
         that the store gets its decisions.
+    reservations
+        As in `mocked_slurm`.
     """
     config = folder / "foretime_hook.CF"
     words = {
@@ -140,12 +148,19 @@ def mocked_pbs(
         accounting_dir=folder / "accounting",
         server_logs_dir=folder / "server_logs" if keep_decisions else None,
         postqueuejob=keep_decisions,
+        reservations=reservations,
     )
     return _pbs_with(workload, MockPbs(setup, policy, PbsHook(config=config), begin), setup)
 
 
 def pbs_by_estimator(
-    workload: Workload, policy: Policy, begin: int, hook: EstimatorHook, *, learn: bool = True
+    workload: Workload,
+    policy: Policy,
+    begin: int,
+    hook: EstimatorHook,
+    *,
+    learn: bool = True,
+    reservations: tuple[AdvanceReservation, ...] = (),
 ) -> MockedScheduler:
     """Give a mock PBS with an estimator in the place of the hook.
 
@@ -157,8 +172,10 @@ def pbs_by_estimator(
         The estimator.
     learn
         Whether it learns the jobs as they end.
+    reservations
+        As in `mocked_slurm`.
     """
-    setup = PbsSetup(workload.machine_processors)
+    setup = PbsSetup(workload.machine_processors, reservations=reservations)
     mock = MockPbs(setup, policy, hook, begin, hook.learn if learn else None)
     return _pbs_with(workload, mock, setup)
 

@@ -227,17 +227,15 @@ class Sidecar:
 
     def _publish(self, now: int) -> int | None:
         configuration: SchedulerConfiguration = self.client.configuration()
-        mode, reason = effective_mode(self.settings, configuration)
-        limits = self._limits
-        if limits is None:
-            # PBS itself plans a job that could run into a reservation with its whole walltime.
-            return self._write(now, mode, reason, ())
-        # Before the table stands, so that it is never forgotten, whenever the sidecar dies.
-        limits.will_carry(mode)
         reservations = reservations_ahead(self.client.reservations(), now)
+        mode, reason = effective_mode(self.settings, configuration)
+        if self._limits is None:
+            return self._write(now, mode, reason, reservations)
+        # Before the table stands, so that it is never forgotten, whenever the sidecar dies.
+        self._limits.will_carry(mode)
         generation = self._write(now, mode, reason, reservations)
         # The table says so first, so that the hook gives no job another time_min.
-        limits.carries(mode)
+        self._limits.carries(mode)
         return generation
 
     def _write(

@@ -23,9 +23,15 @@ AvailabilityProfile::Block::Block(const Block& from, std::size_t first_step)
 }
 
 void AvailabilityProfile::Block::summarize() {
-  const auto [low, high] = std::minmax_element(free.begin(), free.end());
-  least = *low + added;
-  most = *high + added;
+  // Without branches: what is free goes up and down unpredictably.
+  Processors low = free.front();
+  Processors high = low;
+  for (const Processors step : free) {
+    low = std::min(low, step);
+    high = std::max(high, step);
+  }
+  least = low + added;
+  most = high + added;
 }
 
 // Leaves the summary to the caller.
@@ -61,6 +67,29 @@ Seconds AvailabilityProfile::earliest_fit(Seconds from, Seconds duration,
     if (!find_below(place, processors, end_of(start, duration))) return start;
   }
   return kNever;
+}
+
+Seconds AvailabilityProfile::earlier_fit(Seconds from, Seconds before, Seconds until,
+                                         Seconds duration, Processors processors) const {
+  from = std::max(from, now());
+  if (from >= before) return kNever;
+  Place place = step_at(from);
+  while (find_at_least(place, processors)) {
+    const Seconds start = std::max(from, blocks_[place.block].times[place.step]);
+    if (start >= before) break;
+    if (!find_below(place, processors, std::min(until, start + duration))) return start;
+  }
+  return kNever;
+}
+
+bool AvailabilityProfile::is_free(Seconds start, Seconds end, Processors processors) const {
+  Place place = step_at(std::max(start, now()));
+  return start >= end || !find_below(place, processors, end);
+}
+
+void AvailabilityProfile::shift(Seconds start, Seconds end, Processors change) {
+  start = std::max(start, now());
+  if (start < end) add(start, end, change);
 }
 
 Processors AvailabilityProfile::free_at(Seconds time) const {

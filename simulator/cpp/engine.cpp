@@ -4,8 +4,14 @@
 
 namespace foretime {
 
-Engine::Engine(Processors machine, const Policy& policy, Seconds now)
-    : policy_(policy), availability_(machine, policy, jobs_), queue_(policy.order), now_(now) {}
+Engine::Engine(Processors machine, const Policy& policy, Seconds now,
+               std::vector<AdvanceReservation> reservations)
+    : policy_(policy), availability_(machine, policy, jobs_), queue_(policy.order), now_(now) {
+  if (needs_planner(policy_, !reservations.empty())) {
+    planner_ = make_planner(std::make_unique<PoolProfile>(machine, now, jobs_), policy_, jobs_,
+                            availability_, std::move(reservations));
+  }
+}
 
 void Engine::reserve(std::size_t jobs) {
   jobs_.reserve(jobs);
@@ -31,6 +37,7 @@ JobIndex Engine::add_running(const Job& started) {
   added.state = State::kRunning;
   added.started_by = StartedBy::kHead;
   availability_.resume(index, now_);
+  if (planner_) planner_->changed_running(index, now_);
   set_end(index);
   changed();
   return index;
@@ -57,6 +64,7 @@ void Engine::update(JobIndex index, const Job& to) {
     queue_.erase(index, updated);
     take_over();
     queue_.insert(index, updated);
+    if (planner_) planner_->changed_waiting(index);
     changed();
   } else if (updated.state == State::kRunning && same_plan(updated, to)) {
     take_over();
@@ -64,6 +72,7 @@ void Engine::update(JobIndex index, const Job& to) {
     availability_.finish(index);
     take_over();
     availability_.resume(index, now_);
+    if (planner_) planner_->changed_running(index, now_);
     set_end(index);
     changed();
   } else {
@@ -77,6 +86,7 @@ void Engine::cancel(JobIndex index) {
     queue_.erase(index, cancelled);
     if (cancelled.guarded) --active_guards_;
     std::erase(arrived_, index);
+    if (planner_) planner_->cancelled(index);
     changed();
   }
   cancelled.state = State::kCancelled;
@@ -89,7 +99,8 @@ void Engine::advance(Seconds until) {
 
 Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change(); }
 
-std::vector<JobIndex> Engine::queue() const {
+// The queue in an order that only holds now.
+std::vector<Pending> Engine::sorted_by_score() const {
   std::vector<Candidate> ordered;
   for (const auto& block : queue_.blocks()) {
     for (const Pending& entry : block) {
@@ -100,8 +111,15 @@ std::vector<JobIndex> Engine::queue() const {
     }
   }
   std::sort(ordered.rbegin(), ordered.rend());
+  std::vector<Pending> entries;
+  entries.reserve(ordered.size());
+  for (const Candidate& candidate : ordered) entries.push_back(candidate.entry);
+  return entries;
+}
+
+std::vector<JobIndex> Engine::queue() const {
   std::vector<JobIndex> jobs;
-  for (const Candidate& candidate : ordered) jobs.push_back(candidate.entry.job);
+  for (const Pending& entry : sorted_by_score()) jobs.push_back(entry.job);
   return jobs;
 }
 
@@ -131,6 +149,7 @@ void Engine::run_timesteps(Seconds until, bool hold) {
     }
     if (next == kNever || next > until) return;
     now_ = next;
+    if (planner_) planner_->reached(now_);
     while (completes(now_)) complete_one();
     correct_expired();
     while (arrives(now_)) arrive_one();
@@ -149,7 +168,9 @@ void Engine::run_events(Seconds until, bool hold) {
       continue;
     }
     if (next == kNever || next > until || (hold && next == until)) return;
+    const bool is_planned = next_moment() == next;
     now_ = next;
+    if (planner_) planner_->reached(now_);
     if (complete_expected()) pass_pending_ = true;
     correct_expired();
     if (arrives(now_)) {
@@ -158,6 +179,8 @@ void Engine::run_events(Seconds until, bool hold) {
     } else if (completes(now_)) {
       complete_one();
       pass();
+    } else if (is_planned) {
+      pass_pending_ = true;
     }
   }
 }
@@ -181,9 +204,31 @@ bool Engine::complete_expected() {
 }
 
 void Engine::correct_expired() {
-  const std::int64_t expired = availability_.correct_all(now_);
-  if (expired > 0) full_pass_ = true;
-  counters_.expiries += expired;
+  const std::vector<JobIndex>& expired = availability_.correct_all(now_);
+  if (expired.empty()) return;
+  full_pass_ = true;
+  counters_.expiries += static_cast<std::int64_t>(expired.size());
+  if (planner_) {
+    for (const JobIndex index : expired) planner_->changed_running(index, now_);
+  }
+}
+
+// A moment for which something is planned only counts while somebody waits.
+Seconds Engine::next_moment() const {
+  return planner_ && !queue_.empty() ? planner_->next_moment() : kNever;
+}
+
+Seconds Engine::planned_start(JobIndex index) const {
+  if (job(index).state != State::kPending) return kNever;
+  if (planner_) return planner_->planned_start(index);
+  if (policy_.backfill != Backfill::kEasy && policy_.backfill != Backfill::kEasySjbf) return kNever;
+  const JobIndex head =
+      is_time_dependent(policy_.order) ? queue().front() : queue_.front().job;
+  if (index != head) return kNever;
+  const Processors needed = job(head).processors;
+  const Plan plan = active_guards_ > 0 ? availability_.plan_on_requested(needed, now_)
+                                       : availability_.plan(needed, now_);
+  return plan.shadow_time;
 }
 
 Seconds Engine::next_change() {
@@ -196,7 +241,7 @@ Seconds Engine::next_change() {
     if (job(next.job).state == State::kRunning && job(next.job).end == next.end) break;
     completions_.pop();
   }
-  Seconds next = availability_.next_expiry();
+  Seconds next = std::min(availability_.next_expiry(), next_moment());
   if (!completions_.empty()) next = std::min(next, completions_.top().end);
   if (next_submission_ < submissions_.size()) {
     // One that was pending before the clock began arrives now.
@@ -224,6 +269,7 @@ void Engine::complete_one() {
   completions_.pop();
   job(index).state = State::kFinished;
   availability_.finish(index);
+  if (planner_) planner_->finished(index, now_);
   finished_.push_back(index);
   full_pass_ = true;
   ++counters_.completions;
@@ -237,6 +283,7 @@ void Engine::arrive_one() {
   arriving.state = State::kPending;
   queue_.insert(index, arriving);
   arrived_.push_back(index);
+  if (planner_) planner_->arrived(index);
   if (queue_.front().job == index) full_pass_ = true;
   ++counters_.submissions;
   counters_.deepest_queue =
@@ -254,6 +301,7 @@ void Engine::start(JobIndex index, StartedBy how) {
   starting.state = State::kRunning;
   starting.started_by = how;
   availability_.start(index);
+  if (planner_) planner_->started(index, now_);
   set_end(index);
   started_.push_back(index);
 }

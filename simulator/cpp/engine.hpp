@@ -1,13 +1,16 @@
-// The event loop: when things happen. What a scheduling pass decides is in pass.cpp and easy.cpp,
-// and what it may know of the running jobs in availability.hpp.
+// The event loop: when things happen. What a scheduling pass decides is in pass.cpp, easy.cpp and
+// first_fit.cpp, or where more than the head job is planned in a planner (planner.hpp); what it may
+// know of the running jobs is in availability.hpp.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "availability.hpp"
+#include "planner.hpp"
 #include "queue.hpp"
 #include "types.hpp"
 
@@ -25,7 +28,8 @@ struct Counters {
 // Times and processors are checked by engine.py before they come here.
 class Engine {
  public:
-  Engine(Processors machine, const Policy& policy, Seconds now);
+  Engine(Processors machine, const Policy& policy, Seconds now,
+         std::vector<AdvanceReservation> reservations = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -51,6 +55,12 @@ class Engine {
   const std::vector<Job>& jobs() const { return jobs_; }
   const Counters& counters() const { return counters_; }
   Seconds expected_end(JobIndex index) const { return availability_.expected_end(index); }
+  // When a waiting job is planned to start, and what was first planned for any job; kNever if
+  // nothing is.
+  Seconds planned_start(JobIndex index) const;
+  Seconds first_planned_start(JobIndex index) const {
+    return planner_ ? planner_->first_planned_start(index) : kNever;
+  }
   std::vector<JobIndex> queue() const;
   std::vector<JobIndex> running() const;
   // What started and finished since the last call, in the order in which it happened.
@@ -84,6 +94,7 @@ class Engine {
   void run_timesteps(Seconds until, bool hold);
   void run_events(Seconds until, bool hold);
   Seconds next_change();
+  Seconds next_moment() const;
   bool completes(Seconds now);
   bool arrives(Seconds now) const;
   void complete_one();
@@ -98,6 +109,7 @@ class Engine {
   void pass();
   void pass_in_order(bool full);
   void pass_by_score();
+  void pass_by_plan();
   bool guard(JobIndex head);
 
   // easy.cpp: what may start before the head job
@@ -110,6 +122,11 @@ class Engine {
   void start_before_head(const Pending& entry, StartedBy how, bool on_requested);
   Seconds backfill_time(const Pending& entry, bool on_requested) const;
 
+  // first_fit.cpp
+  void first_fit_queue();
+  void first_fit_candidates();
+
+  std::vector<Pending> sorted_by_score() const;
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
   const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
 
@@ -117,6 +134,7 @@ class Engine {
   std::vector<Job> jobs_;
   Availability availability_;
   Queue queue_;
+  std::unique_ptr<Planner> planner_;  // where more than the head job is planned
   Seconds now_;
   Counters counters_;
 
@@ -139,6 +157,7 @@ class Engine {
   std::vector<Candidate> scored_;
   std::vector<Candidate> candidates_;
   std::vector<std::pair<Pending, StartedBy>> picked_;
+  Starts starts_planned_;
   std::vector<JobIndex> started_;
   std::vector<JobIndex> finished_;
 };

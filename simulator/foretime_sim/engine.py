@@ -6,12 +6,14 @@ Both run the same native core; `foretime_sim.reference` says in plain Python wha
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
+from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
 from foretime_sim.policy import Policy
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
@@ -30,6 +32,7 @@ def simulate(
     time_limit: Int64Array | None = None,
     priority: Int64Array | None = None,
     *,
+    reservations: Sequence[AdvanceReservation] = (),
     check: bool = False,
 ) -> Schedule:
     """Schedule a whole workload in one native call, without the interpreter's lock.
@@ -48,20 +51,24 @@ def simulate(
         requested times. A job ends at start + min(actual_runtime, time_limit).
     priority
         Shape (jobs,), for the queue order ``priority``; larger first.
+    reservations
+        Processors claimed from outside. Where there are any, jobs are planned around them on their
+        time limits, whatever their scheduled times are.
     check
         Check the conservation laws on the result (`foretime_sim.schedule.check`).
 
     Raises
     ------
     InputError
-        If a job is wider than the machine, or a column has missing, unsorted or impossible values.
+        If a job is wider than the machine, a column has missing, unsorted or impossible values, or
+        more than the machine is reserved.
     ScheduleError
         If a checked schedule breaks a law.
     """
     policy = policy or Policy()
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
-    core = _core.Engine(workload.machine_processors, _core_policy(policy), begin)
+    core = _core_engine(workload.machine_processors, policy, begin, reservations)
     actual_runtime = np.ascontiguousarray(workload.actual_runtime, dtype=np.int64)
     core.submit_all(
         np.ascontiguousarray(workload.submit_time, dtype=np.int64),
@@ -82,9 +89,10 @@ def simulate(
         corrections=core.corrections(),
         killed=actual_runtime > times.time_limit,
         counters=_counters(core),
+        first_planned_start=_first_planned_start(core, policy),
     )
     if check:
-        check_schedule(workload, schedule, times.time_limit)
+        check_schedule(workload, schedule, times.time_limit, reservations)
     return schedule
 
 
@@ -166,14 +174,22 @@ class Engine:
         What the scheduler does; ``None`` for FCFS with EASY.
     now
         The clock's first value, seconds.
+    reservations
+        Processors claimed from outside, see `simulate`.
     """
 
-    def __init__(self, machine_processors: int, policy: Policy | None = None, now: int = 0) -> None:
+    def __init__(
+        self,
+        machine_processors: int,
+        policy: Policy | None = None,
+        now: int = 0,
+        reservations: Sequence[AdvanceReservation] = (),
+    ) -> None:
         if machine_processors < 1:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
-        self._core = _core.Engine(machine_processors, _core_policy(self.policy), now)
+        self._core = _core_engine(machine_processors, self.policy, now, reservations)
 
     def submit(
         self,
@@ -415,6 +431,21 @@ class Engine:
         """Give the indices of the running jobs, in the order of their submission."""
         return self._core.running()
 
+    def planned_start(self, index: int) -> int | None:
+        """When a pending job is planned to start, seconds; ``None`` where it holds no plan.
+
+        The plan is that of the last pass, so after `submit` or `update` it is known once the clock
+        has moved on (or on `settle`). Every job holds one under conservative backfilling and
+        planning, the first ones of the queue under easy and easy-sjbf.
+
+        Raises
+        ------
+        InputError
+            If there is no such job.
+        """
+        self._job(index)
+        return self._core.planned_start(index)
+
     def job(self, index: int) -> JobView:
         """Look at one job.
 
@@ -446,6 +477,19 @@ class Engine:
             and job.end_time - job.start_time < job.actual_runtime,
         )
 
+    def ran(self, index: int) -> tuple[int, int]:
+        """Give when one job that has finished started and ended, seconds.
+
+        Raises
+        ------
+        InputError
+            If there is no such job, or it has not finished.
+        """
+        job = self._job(index)
+        if job.state != State.FINISHED:
+            raise InputError(f"job {index} is {job.state.name.lower()}: it has not finished")
+        return job.start_time, job.end_time
+
     def schedule(self) -> Schedule:
         """Give the schedule of all jobs, in the order of their indices.
 
@@ -467,6 +511,7 @@ class Engine:
             corrections=self._core.corrections(),
             killed=end - start < self._core.actual_runtimes(),
             counters=_counters(self._core),
+            first_planned_start=_first_planned_start(self._core, self.policy),
         )
 
     def __len__(self) -> int:
@@ -510,6 +555,18 @@ class Engine:
             raise InputError(f"time_limit is {time_limit} s: give 1 or more")
 
 
+def _core_engine(
+    machine_processors: int, policy: Policy, now: int, reservations: Sequence[AdvanceReservation]
+) -> _core.Engine:
+    check_reservations(reservations, machine_processors)
+    claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
+    return _core.Engine(machine_processors, _core_policy(policy), now, claims)
+
+
+def _first_planned_start(core: _core.Engine, policy: Policy) -> Int64Array | None:
+    return core.first_planned_starts() if policy.backfill.plans_every_job else None
+
+
 def _core_policy(policy: Policy) -> _core.Policy:
     return _core.Policy(
         _core.Order[policy.order.name],
@@ -517,6 +574,8 @@ def _core_policy(policy: Policy) -> _core.Policy:
         _core.Correction[policy.correction.name],
         policy.guard_s,
         _core.EventOrder[policy.event_order.name],
+        policy.depth,
+        _core.Compression[policy.compression.name],
     )
 
 

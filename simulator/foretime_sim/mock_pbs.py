@@ -3,8 +3,10 @@
 It answers the commands of the sidecar's client with what OpenPBS prints, and writes the accounting
 and server logs that the client reads, so that the sidecar can't tell it from a real one. It refuses
 what pbs_server refuses. What it leaves out of PBS: nodes (the machine is a flat pool of
-processors), the scheduler's formulas (the order is the engine's), preemption, routing queues and
-reservations. Each task of an array is submitted by itself, under the name of a sub-job.
+processors), the scheduler's formulas (the order is the engine's), preemption, routing queues, jobs
+in reservations, and that PBS plans a job by its walltime near one (the hook leaves such jobs alone,
+as the table names reservations). Each task of an array is submitted by itself, under the name of a
+sub-job.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import numpy as np
 from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import JobTimesUpdate
 from foretime_sim.mock_pbs_replies import PbsReplies
 from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
@@ -112,6 +115,8 @@ class PbsSetup:
         Where the logs are written; ``None``: nowhere.
     postqueuejob
         Whether the hook is also called after a job was queued, which only adds a line to the log.
+    reservations
+        Advance reservations, on the mock's clock.
     """
 
     processors: int
@@ -119,6 +124,7 @@ class PbsSetup:
     accounting_dir: Path | None = None
     server_logs_dir: Path | None = None
     postqueuejob: bool = True
+    reservations: tuple[AdvanceReservation, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,7 +181,7 @@ class MockPbs(MockScheduler[PbsJob]):
         start_time: int = 0,
         on_end: Callable[[PbsJob], None] | None = None,
     ) -> None:
-        super().__init__(setup.processors, policy, start_time)
+        super().__init__(setup.processors, policy, start_time, setup.reservations)
         self._tell_end = on_end
         self._setup = setup
         self._hook = hook
@@ -437,6 +443,11 @@ class MockPbs(MockScheduler[PbsJob]):
     def processors(self) -> int:
         """Size of the machine."""
         return self._setup.processors
+
+    @property
+    def reservations(self) -> list[AdvanceReservation]:
+        """Reservations that have not ended."""
+        return [claim for claim in self._setup.reservations if claim.end > self.now]
 
     @property
     def free_processors(self) -> int:

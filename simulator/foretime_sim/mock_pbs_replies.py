@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import Ending
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.mock_scheduler import Phase
 from foretime_sim.pbs_accounting_writer import SERVER
 from foretime_sim.pbs_records import (
@@ -53,7 +54,7 @@ class PbsReplies:
             case ["pbsnodes", "-a", "-F", "json"]:
                 return self._json("nodes", {"node1": self._node()})
             case ["pbs_rstat", "-f"]:
-                return ""
+                return "".join(map(_reservation, self._pbs.reservations))
             case ["qalter", "-l", resources, *names]:
                 self._alter(resources, names)
                 return ""
@@ -180,6 +181,15 @@ def _history(job: PbsJob) -> dict[str, Any]:
         "obittime": _ctime(job.end_time),
         "history_timestamp": job.end_time,
     }
+
+
+def _reservation(claim: AdvanceReservation) -> str:
+    name = f"R{claim.start}-{claim.processors}.{SERVER}"
+    return (
+        f"Resv ID: {name}\nreserve_state = RESV_CONFIRMED\n"
+        f"reserve_start = {_ctime(claim.start)}\nreserve_end = {_ctime(claim.end)}\n"
+        f"reserve_duration = {claim.duration}\nResource_List.ncpus = {claim.processors}\n\n"
+    )
 
 
 def _ctime(moment: int) -> str:

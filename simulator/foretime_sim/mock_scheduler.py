@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 from foretime_estimators.jobs import Ending
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, Moves
 from foretime_sim.policy import Policy
 from foretime_sim.schedule import Schedule
@@ -62,6 +64,8 @@ class MockScheduler(Generic[JobT]):
         How the engine schedules.
     start_time
         The clock's first reading, epoch seconds.
+    reservations
+        Advance reservations, on the mock's clock.
 
     Attributes
     ----------
@@ -73,9 +77,14 @@ class MockScheduler(Generic[JobT]):
         Error lines that the hook has written.
     """
 
-    def __init__(self, processors: int, policy: Policy, start_time: int = 0) -> None:
-        self._processors = processors
-        self._engine = Engine(processors, policy, start_time)
+    def __init__(
+        self,
+        processors: int,
+        policy: Policy,
+        start_time: int = 0,
+        reservations: Sequence[AdvanceReservation] = (),
+    ) -> None:
+        self._engine = Engine(processors, policy, start_time, reservations)
         self._jobs: list[JobT] = []
         self._planned: list[int] = []
         self._ended: list[int] = []

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
 from foretime_sim.policy import Policy
@@ -110,6 +111,8 @@ class SlurmSetup:
         limit that jobs are killed at, as on a real Slurm.
     prolog_works
         Whether PrologSlurmctld raises the limits that the hook lowered.
+    reservations
+        Advance reservations, on the mock's clock.
     """
 
     processors: int
@@ -117,6 +120,7 @@ class SlurmSetup:
     max_time_min: Mapping[str, int] = field(default_factory=dict)
     soft_limit_parameter: bool = True
     prolog_works: bool = True
+    reservations: tuple[AdvanceReservation, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,7 +179,7 @@ class MockSlurm(MockScheduler[_Job]):
     def __init__(
         self, setup: SlurmSetup, policy: Policy, hook: SubmitHook | None = None, start_time: int = 0
     ) -> None:
-        super().__init__(setup.processors, policy, start_time)
+        super().__init__(setup.processors, policy, start_time, setup.reservations)
         self._setup = setup
         self._hook = hook
         self._uids: dict[str, int] = {}
@@ -375,7 +379,7 @@ class MockSlurm(MockScheduler[_Job]):
             case ["scontrol", "show", "config"]:
                 return self._configuration()
             case ["scontrol", "show", "reservation", *_]:
-                return "No reservations in the system\n"
+                return self._reservations()
             case ["scontrol"] if stdin is not None:
                 # As scontrol does it: what is refused does not keep the rest from being done.
                 refused = []
@@ -389,6 +393,17 @@ class MockSlurm(MockScheduler[_Job]):
                 return ""
             case _:
                 raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
+
+    def _reservations(self) -> str:
+        """Give the reservations that have not ended, as ``--oneliner`` with epoch seconds does."""
+        lines = [
+            f"ReservationName=reserved{number} StartTime={claim.start} EndTime={claim.end}"
+            f" PartitionName=(null) Flags=MAINT TRES=cpu={claim.processors} State="
+            f"{'ACTIVE' if claim.start <= self.now else 'INACTIVE'}\n"
+            for number, claim in enumerate(self._setup.reservations)
+            if claim.end > self.now
+        ]
+        return "".join(lines) or "No reservations in the system\n"
 
     def _configuration(self) -> str:
         parameters = ["bf_continue"]

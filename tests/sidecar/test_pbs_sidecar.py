@@ -108,7 +108,9 @@ def test_the_daemon_learns_publishes_and_forecasts(assets: Path, tmp_path: Path)
         assert table.settings.mode is Mode.ENFORCE
         assert table.settings.mechanism is TableMechanism.TIME_MIN
         assert table.left_alone.queues == ("debug",)
-        assert table.reservations == (), "PBS itself keeps jobs out of reservations"
+        assert [(r.start_time, r.end_time) for r in table.reservations] == [
+            (NOW + 86_400, NOW + 93_600)
+        ]
         assert ("user", "alice") in {(row.scope, row.name) for row in table.rows}
         stored = {job.request.job_id: job for job in sidecar.store.finished_jobs()}
         assert stored["2.pbs01"].actual_runtime == 1800
