@@ -26,6 +26,7 @@ from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Mechanism as TableMechanism
 from foretime_sidecar.table import Mode, read_table
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_pbs import MockPbs, PbsSetup, PbsSubmission
 from foretime_sim.policy import Correction, Policy
@@ -321,3 +322,19 @@ def test_an_estimator_in_the_hooks_place() -> None:
         pbs_replay(estimator="actual")(workload, 0)
     with pytest.raises(InputError, match="mechanism must be pbs-soft-walltime"):
         replace(pbs_replay(estimator="last-two"), mechanism=Mechanism.SLURM_SOFT_LIMIT)(workload, 0)
+
+
+def test_reservations_of_the_mock_reach_the_table_and_no_job_enters_one(tmp_path: Path) -> None:
+    workload = made_workload()
+    begin = int(workload.submit_time[0])
+    claims = tuple(AdvanceReservation(begin + day * 86_400, 20_000, 16) for day in (1, 3, 5))
+    replay = pbs_replay(reservations=claims, check=True, state_dir=tmp_path)
+    adjusted = adjusted_by(replay, workload)
+    for claim in claims:
+        inside = (adjusted.start_time < claim.end) & (adjusted.start_time >= claim.start)
+        assert not inside.any()
+    rival = adjusted_by(pbs_replay(reservations=claims, estimator="recent-maximum"), workload)
+    assert (rival.start_time != adjusted.start_time).any()
+    pbs = MockPbs(PbsSetup(16, reservations=(AdvanceReservation(START, 60, 4),)), Policy())
+    (seen,) = PbsCommands(pbs.run).reservations()
+    assert (seen.start_time, seen.end_time, seen.processors) == (START, START + 60, 4)

@@ -32,6 +32,11 @@ COMMANDS = {
         "wait",
         "Say how long a job would wait if it were submitted now.",
     ),
+    "doctor": CommandModule(
+        "foretime_sidecar.cli.doctor",
+        "doctor",
+        "Look whether the table and the hook in PBS are sound, and say what to do where not.",
+    ),
     "workload": CommandModule(
         "foretime_sidecar.cli.workload",
         "app",
@@ -50,12 +55,7 @@ COMMANDS = {
     "uninstall": CommandModule(
         "foretime_sidecar.cli.install",
         "uninstall_app",
-        "UNPut the hook into a scheduler; without --yes, show how.",
-    ),
-    "doctor": CommandModule(
-        "foretime_sidecar.cli.doctor",
-        "doctor",
-        "Look whether the table and the hook in PBS are sound, and say what to do where not.",
+        "Take the hook out of a scheduler; without --yes, show how.",
     ),
 }
 
