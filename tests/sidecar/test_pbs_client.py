@@ -267,6 +267,17 @@ def test_what_is_no_reply_of_pbs_is_refused(text: str) -> None:
         read_json(text, "qstat", "Jobs")
 
 
+def test_names_that_look_like_numbers_keep_their_spelling() -> None:
+    text = (
+        '{"timestamp":1,"pbs_version":"23","Jobs":{"1.pbs":{"job_state":"Q","euser":1e5,'
+        '"Account_Name":7.10,"project":NaN,"queue":42,"ctime":1000,"Resource_List":{"ncpus":"4"}}}}'
+    )
+    (job,) = parse_queue(text)
+    request = job.request
+    assert (request.user, request.project, request.queue) == ("1e5", "7.10", "42")
+    assert (request.processors, request.submit_time) == (4, 1000)
+
+
 def test_a_reply_that_was_cut_off_is_refused(assets: Path) -> None:
     text = (assets / "qstat.json").read_text()
     for end in (100, 1000, len(text) - 10):

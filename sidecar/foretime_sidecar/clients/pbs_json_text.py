@@ -44,8 +44,9 @@ def read_json(text: str, command: str, section: str) -> dict[str, Any]:
     SchedulerError
         If it is no such reply.
     """
+    reply: object
     try:
-        reply = json.loads(text, strict=False)
+        reply = _loads(text)
     except ValueError:
         reply = _mended(text, section)
     if not isinstance(reply, dict) or not reply.keys() & {"pbs_version", "pbs_server", section}:
@@ -105,9 +106,14 @@ def _mended(text: str, section: str) -> dict[str, Any] | None:
     return reply
 
 
+def _loads(text: str) -> object:
+    """Decode JSON; an account called 1e5 comes without quotes, and keeps its name."""
+    return json.loads(text, strict=False, parse_float=str, parse_constant=str)
+
+
 def _value(text: str) -> object:
     try:
-        return json.loads(text, strict=False)
+        return _loads(text)
     except ValueError:
         pass
     if text.startswith('"'):
