@@ -38,8 +38,11 @@ def test_reading_a_folder(benchmark: BenchmarkFixture, kth: Workload, accounting
 
 
 @pytest.mark.traces
-def test_following_from_the_beginning(benchmark: BenchmarkFixture, accounting: Path) -> None:
+def test_following_from_the_beginning(
+    benchmark: BenchmarkFixture, kth: Workload, accounting: Path
+) -> None:
     benchmark(lambda: AccountingTail(accounting).ended_since(1))
+    benchmark.extra_info["jobs"] = len(kth)
 
 
 @pytest.mark.traces
@@ -53,3 +56,4 @@ def test_following_when_nothing_is_new(benchmark: BenchmarkFixture, accounting: 
 @pytest.mark.traces
 def test_writing(benchmark: BenchmarkFixture, kth: Workload, tmp_path: Path) -> None:
     benchmark(write_pbs_accounting, kth, tmp_path / "accounting")
+    benchmark.extra_info["jobs"] = len(kth)
