@@ -53,8 +53,6 @@ from foretime_sidecar.store import Store
 TABLE_SCHEMES = ("user", "project", "combined")
 SCHEMES = ("requested", *TABLE_SCHEMES, "actual", "blend:a")
 
-# A log that does not say when it began begins here, so that the hook's clock is a date.
-_FIRST_CLOCK = 1_000_000_000
 _OUTLASTS_ANY_LOG_S = 100 * 365 * 86_400
 
 
@@ -389,7 +387,7 @@ class Replay:
 
 def _clock_and_begin(workload: Workload) -> tuple[int, int]:
     """Give the epoch seconds of a log's time zero, and of its first submission."""
-    clock = workload.unix_start_time or _FIRST_CLOCK
+    clock = workload.epoch_of_zero
     return clock, clock + int(workload.submit_time[0]) if len(workload) else clock
 
 

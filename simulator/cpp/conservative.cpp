@@ -17,6 +17,14 @@ void Conservative::now_planned(JobIndex index) { promises_.insert(promise_of(ind
 
 void Conservative::no_longer_planned(JobIndex index) { promises_.erase(promise_of(index)); }
 
+// Whether there was anything to be looked over again is not known: to do it changes nothing then.
+void Conservative::resumed(JobIndex index) {
+  waiting_.push_back(index);
+  out_of_order_ = true;
+  left_over_from_ = kLongAgo;
+  left_over_until_ = kNever;
+}
+
 Conservative::Promise Conservative::promise_of(JobIndex index) const {
   return {planned_start(index), job(index).rank, index, job(index).processors};
 }
@@ -79,7 +87,8 @@ bool Conservative::all_hold() const {
 
 void Conservative::reinsert(Seconds now, const std::vector<JobIndex>& jobs) {
   for (const JobIndex index : jobs) break_promise(index);
-  for (const JobIndex index : jobs) promise(index, earliest(index, now));
+  start_adding();
+  for (const JobIndex index : jobs) promise(index, earliest_added(index, now));
   left_over_from_ = kNever;
   left_over_until_ = kLongAgo;
   out_of_order_ = false;
@@ -126,35 +135,20 @@ void Conservative::compress_in_order(Seconds now) {
     for (const Promise& promise : block) {
       if (promise.start <= gained_from_ || promise.processors > most) continue;
       const Seconds duration = time(promise.job);
-      const Seconds from = first_not_barred(now, promise.processors, duration);
+      const Seconds from = 
+          barred_.first_start(profile(), promise.job, promise.processors, duration, now);
       if (from >= std::min(promise.start, gained_until_)) continue;
       if (try_to_move(promise.job, from)) {
         moved_.push_back(promise);
         const Seconds given_up_from = std::max(promise.start, claim_end(promise.job));
         most = std::max(most, profile().most_free(given_up_from, promise.start + duration));
       } else {
-        bar(promise.processors, duration, std::min(promise.start, gained_until_));
+        barred_.bar(profile(), promise.job, promise.processors, duration,
+                    std::min(promise.start, gained_until_));
       }
     }
   }
   apply_moves();
-}
-
-Seconds Conservative::first_not_barred(Seconds now, Processors processors, Seconds duration) const {
-  Seconds from = now;
-  for (const Barred& barred : barred_) {
-    if (barred.processors <= processors && barred.duration <= duration) {
-      from = std::max(from, barred.until);
-    }
-  }
-  return from;
-}
-
-void Conservative::bar(Processors processors, Seconds duration, Seconds until) {
-  std::erase_if(barred_, [&](const Barred& barred) {
-    return barred.processors >= processors && barred.duration >= duration;
-  });
-  if (barred_.size() < kMostBarred) barred_.push_back({processors, duration, until});
 }
 
 // By submission; a job may only find its way free at the next try.

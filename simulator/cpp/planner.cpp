@@ -78,6 +78,14 @@ void Planner::break_promise(JobIndex index) {
   claim_end_[place] = kNever;
 }
 
+Seconds Planner::earliest_added(JobIndex index, Seconds now) {
+  const Processors processors = job(index).processors;
+  const Seconds from = barred_.first_start(*profile_, index, processors, time(index), now);
+  const Seconds start = profile_->earliest_fit(index, from, time(index));
+  if (start > from) barred_.bar(*profile_, index, processors, time(index), start);
+  return start;
+}
+
 void Planner::arrived(JobIndex index) {
   if (planned_.size() < jobs_.size()) make_room();
   arrivals_.push_back(index);
@@ -101,6 +109,25 @@ void Planner::changed_waiting(JobIndex index) {
   profile_->release(index, planned_start(index), end);
   end = planned_start(index) + time(index);
   profile_->claim(index, planned_start(index), end);
+}
+
+void Planner::resume(const PlanNotes& notes, Seconds reached) {
+  reached_ = reached;
+  std::erase_if(arrivals_, [&](JobIndex index) {
+    const auto place = static_cast<std::size_t>(index);
+    if (place >= notes.planned_start.size() || notes.planned_start[place] == kNever) return false;
+    promise(index, notes.planned_start[place]);
+    resumed(index);
+    return true;
+  });
+  changed_ = notes.changed;
+  broken_ = notes.broken;
+  gained_from_ = notes.gained_from;
+  gained_until_ = notes.gained_until;
+}
+
+PlanNotes Planner::notes() const {
+  return {{}, changed_, broken_, gained_from_, gained_until_};
 }
 
 // Who starts has been promised this moment in the pass before.

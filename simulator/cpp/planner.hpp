@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "availability.hpp"
+#include "barred_starts.hpp"
 #include "plan_profile.hpp"
 #include "queue.hpp"
 #include "types.hpp"
@@ -42,6 +43,15 @@ struct QueueInOrder {
 
 using Starts = std::vector<std::pair<JobIndex, StartedBy>>;
 
+// What a planner remembers from its last plan, and of what has happened since.
+struct PlanNotes {
+  std::vector<Seconds> planned_start;  // by job index; kNever: none
+  bool changed = false;
+  bool broken = false;
+  Seconds gained_from = kNever;
+  Seconds gained_until = std::numeric_limits<Seconds>::min();
+};
+
 class Planner {
  public:
   Planner(std::unique_ptr<PlanProfile> profile, const Policy& policy, const std::vector<Job>& jobs,
@@ -57,6 +67,10 @@ class Planner {
   void started(JobIndex index, Seconds now);
   void changed_running(JobIndex index, Seconds now);
   void finished(JobIndex index, Seconds now);
+
+  // To begin from a snapshot: those that have arrived and were planned keep their planned starts.
+  void resume(const PlanNotes& notes, Seconds reached);
+  PlanNotes notes() const;  // without the planned starts
 
   // Whether the next pass must know the queue in order.
   virtual bool needs_order() const = 0;
@@ -77,6 +91,8 @@ class Planner {
   // A waiting job has a planned start now, or will have none soon.
   virtual void now_planned(JobIndex) {}
   virtual void no_longer_planned(JobIndex) {}
+  // It holds the plan of a pass before this one began, from a snapshot.
+  virtual void resumed(JobIndex) {}
   virtual Seconds next_planned_start() const = 0;  // after reached()
 
   Seconds reached() const { return reached_; }
@@ -97,6 +113,9 @@ class Planner {
   Seconds earliest(JobIndex index, Seconds now) const {
     return profile_->earliest_fit(index, now, time(index));
   }
+  // The same while jobs are only added to the plan: what is barred for one is for the like of it.
+  void start_adding() { barred_.clear(); }
+  Seconds earliest_added(JobIndex index, Seconds now);
   // Processors that are really free, and not claimed from outside.
   Processors really_free(Seconds now) const;
   void gain(Seconds start, Seconds end);
@@ -106,6 +125,8 @@ class Planner {
   const std::vector<JobIndex>& arrivals() const { return arrivals_; }
   std::vector<JobIndex> arrivals_in_order(const QueueInOrder& queue) const;
   const Policy& policy() const { return policy_; }
+
+  BarredStarts barred_;
 
   // Since the last plan():
   bool changed_ = false;  // a claim of a running job

@@ -301,6 +301,8 @@ class MockPbs(MockScheduler[PbsJob]):
             actual_runtime=submission.actual_runtime,
             requested_time=job.walltime,
             planned=job.planned,
+            user=submission.user,
+            project=submission.account,
         )
         self._by_name[job.name] = index
         self._account(self.now, "Q", job, self._queued(job))

@@ -160,8 +160,10 @@ class MockScheduler(Generic[JobT]):
         actual_runtime: int,
         requested_time: int,
         planned: int,
+        user: str | None,
+        project: str | None,
     ) -> int:
-        """Put an accepted job into the queue, seconds all of them; give its index."""
+        """Put an accepted job into the queue, times in seconds; give its index."""
         index = self._engine.submit(
             submit_time=self.now,
             processors=processors,
@@ -169,6 +171,8 @@ class MockScheduler(Generic[JobT]):
             requested_time=requested_time,
             scheduled_time=planned,
             time_limit=job.kill_limit,
+            user=user,
+            project=project,
         )
         self._jobs.append(job)
         self._planned.append(planned)

@@ -223,6 +223,8 @@ class MockSlurm(MockScheduler[_Job]):
             actual_runtime=submission.actual_runtime,
             requested_time=limit,
             planned=planned,
+            user=submission.user,
+            project=submission.account,
         )
         return index + _FIRST_JOB_ID
 

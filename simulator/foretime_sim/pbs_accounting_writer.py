@@ -20,7 +20,6 @@ from foretime_sim.workload import Int64Array, Workload
 SERVER = "pbs"
 """The server's name in what is written."""
 _Event: TypeAlias = tuple[int, str, str]  # epoch seconds, kind, what follows
-_FIRST_CLOCK = 1_000_000_000  # of a workload that does not say when it began
 
 
 def write_pbs_accounting(
@@ -53,7 +52,7 @@ def write_pbs_accounting(
         zone is unknown.
     """
     folder = Path(folder)
-    clock = workload.unix_start_time or _FIRST_CLOCK
+    clock = workload.epoch_of_zero
     if wait is None:
         logged = workload.logged_wait
         wait = np.zeros(len(workload), dtype=np.int64) if logged is None else logged.filled(0)
