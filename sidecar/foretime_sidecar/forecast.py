@@ -1,7 +1,7 @@
 """When a job would start: the queue of now, run forward in the engine with t_sched as runtimes.
 
-What the engine plans with is what the scheduler plans with (time_min under a soft limit, the time
-limit otherwise); how long the jobs really take is taken to be t_sched.
+What the engine plans with is what the scheduler plans with (time_min or soft_walltime under a soft
+limit, the time limit otherwise); how long the jobs really take is taken to be t_sched.
 """
 
 from __future__ import annotations
@@ -37,11 +37,14 @@ class Snapshot:
         What ran and what waited.
     soft_limit
         Whether the scheduler took time_min as a soft limit.
+    correction
+        What it plans a job with that outlives its soft limit.
     """
 
     taken_at: int
     queue: Queue
     soft_limit: bool = False
+    correction: Correction = Correction.SLURM
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,8 @@ def expected_start(
     """Say when a job submitted now would start.
 
     A running job that has outlived its t_sched is taken to run on as the scheduler corrects it:
-    half of what is left to its limit under a soft limit, up to the limit otherwise.
+    half of what is left to its limit under Slurm's soft limit, to the next multiple of its t_sched
+    on PBS, up to the limit otherwise.
 
     Parameters
     ----------
@@ -150,7 +154,7 @@ def expected_start(
             f"{settings.most_jobs:,} (forecast.most_jobs)"
         )
         return replace(answer, assumptions=(too_long,))
-    correction = Correction.SLURM if snapshot.soft_limit else Correction.REQUESTED
+    correction = snapshot.correction if snapshot.soft_limit else Correction.REQUESTED
     policy = Policy(Order(settings.order), Backfill(settings.backfill), correction)
     runs, ends = _running_jobs(running, taken_at, correction, scheduled_time)
     waits, runtimes = _pending_jobs(pending, taken_at, correction, scheduled_time)
@@ -237,7 +241,13 @@ def _running_jobs(
         elapsed, limit = now - start_time, request.requested_time
         runtime = scheduled_time(request)
         if runtime <= elapsed:
-            runtime = elapsed + max((limit - elapsed) // 2, 1) if soft_limit else limit
+            match correction:
+                case Correction.SLURM:
+                    runtime = elapsed + max((limit - elapsed) // 2, 1)
+                case Correction.PBS:
+                    runtime *= 1 + elapsed // runtime
+                case _:
+                    runtime = limit
         planned = _planned(job, soft_limit)
         rows.append((start_time, request.processors, limit, planned, min(runtime, limit)))
     start, processors, requested, scheduled, runtimes = _columns(rows, 5)

@@ -27,6 +27,7 @@ from foretime_sidecar.table import Reservation as TableReservation
 _MECHANISMS = {
     "slurm-soft-limit": Mechanism.TIME_MIN,
     "rewrite-limit": Mechanism.REWRITE_LIMIT,
+    "pbs-soft-walltime": Mechanism.TIME_MIN,  # the PBS hook has one mechanism and reads no other
 }
 _SOFT_LIMIT_SINCE = (23, 11)
 
@@ -225,7 +226,7 @@ def effective_mode(settings: Settings, configuration: SchedulerConfiguration) ->
     observe.
     """
     mode = Mode(settings.hook.mode)
-    if mode is not Mode.ENFORCE:
+    if mode is not Mode.ENFORCE or settings.hook.mechanism == "pbs-soft-walltime":
         return mode, ""
     if settings.hook.mechanism == "rewrite-limit":
         if not configuration.prolog_slurmctld:
@@ -243,6 +244,6 @@ def effective_mode(settings: Settings, configuration: SchedulerConfiguration) ->
             f"Slurm {configuration.version} has no soft limit (23.11 has); hook.mechanism = "
             '"rewrite-limit" is for older ones'
         )
-    if not configuration.time_min_as_soft_limit:
+    if not configuration.soft_limit:
         return Mode.OBSERVE, "SchedulerParameters lacks time_min_as_soft_limit"
     return mode, ""

@@ -1,8 +1,9 @@
-"""The main job: a log replayed on the mock Slurm, through the real hook and the real sidecar.
+"""The main job: a log replayed on a mock scheduler, through the real hook and the real sidecar.
 
-Flow 4 of the architecture: the mock calls the shipped ``job_submit.lua`` for each submission; the
-sidecar polls the mock as it polls a Slurm, stores and learns what has finished, and publishes the
-table that the hook reads; the engine schedules. The clock and the scheduler alone are simulated.
+Flow 4 of the architecture: the mock Slurm calls the shipped ``job_submit.lua`` for each submission,
+the mock PBS ``foretime_hook.py``; the sidecar polls the mock as it polls a real scheduler, stores
+and learns what has finished, and publishes the table that the hook reads; the engine schedules. The
+clock and the scheduler alone are simulated.
 """
 
 from __future__ import annotations
@@ -12,25 +13,32 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending
+from foretime_estimators.registry import parse_estimator
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.comparison import PairedRun
 from foretime_sim.engine import simulate
 from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.estimator_hook import EstimatorHook
 from foretime_sim.finished_history import finished_before
-from foretime_sim.mock_slurm import Mechanism, MockSlurm, SlurmSetup, Submission
+from foretime_sim.mechanism import Mechanism
+from foretime_sim.mock_slurm import SlurmSetup
 from foretime_sim.policy import Correction, Policy, Roles
 from foretime_sim.replay_result import HookStatistics
 from foretime_sim.schedule import Schedule
 from foretime_sim.schedule import check as check_schedule
-from foretime_sim.slurm_hook import LuaHook
 from foretime_sim.workload import Int64Array, Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sidecar.replay_schedulers import (
+    MockedScheduler,
+    mocked_pbs,
+    mocked_slurm,
+    pbs_by_estimator,
+)
 from foretime_sidecar.settings import (
     AccuracySection,
     HookSettings,
@@ -74,11 +82,11 @@ class ReplaySchedule:
     started_by
         Shape (jobs,), codes of `StartedBy`.
     outlived
-        Shape (jobs,): ran longer than t_sched.
+        Shape (jobs,): ran longer than the t_sched that they ran with.
     killed
         Shape (jobs,): ended before the actual runtime *and* before t_req, which nobody may be.
     scheduled_time
-        Shape (jobs,), seconds.
+        Shape (jobs,), seconds: the t_sched that they were submitted with.
     """
 
     start_time: Int64Array
@@ -90,16 +98,24 @@ class ReplaySchedule:
 
     @classmethod
     def of(
-        cls, workload: Workload, schedule: Schedule, scheduled_time: Int64Array
+        cls,
+        workload: Workload,
+        schedule: Schedule,
+        scheduled_time: Int64Array,
+        running_time: Int64Array | None = None,
     ) -> ReplaySchedule:
-        """Judge a schedule of a workload by what its users asked for."""
+        """Judge a schedule of a workload by what its users asked for.
+
+        ``running_time`` is the t_sched that running jobs had, if it is not the one that they were
+        submitted with; seconds.
+        """
         ran = schedule.end_time - schedule.start_time
         promised = np.minimum(workload.actual_runtime, workload.requested_time)
         return cls(
             start_time=schedule.start_time,
             end_time=schedule.end_time,
             started_by=schedule.started_by,
-            outlived=ran > scheduled_time,
+            outlived=ran > (scheduled_time if running_time is None else running_time),
             killed=ran < promised,
             scheduled_time=scheduled_time,
         )
@@ -147,12 +163,17 @@ class Replay:
     publish_interval_s
         How often a table may be written, seconds of the virtual clock.
     lua_version
-        Which Lua runs the hook.
+        Which Lua runs Slurm's hook.
+    estimator
+        Name of an estimator that takes the hook's place on PBS, instead of scheme, table and
+        sidecar; see `foretime_sim.estimator_hook`.
+    readjust_after_s
+        PBS's hook: a job that has waited so long, seconds, is judged anew as it starts.
     state_dir
         Where store and table are kept, in a new folder ``repeat-N``; ``None`` for a folder that
         is removed afterwards.
     setup
-        Faults to inject: the mock's slurm.conf; processors are the workload's.
+        Faults to inject: the mock Slurm's slurm.conf; processors are the workload's.
     reservations
         Advance reservations of both runs, on the workload's clock.
     check
@@ -169,6 +190,8 @@ class Replay:
     history: Workload | None = None
     publish_interval_s: int = 3600
     lua_version: str = "5.1"
+    estimator: str | None = None
+    readjust_after_s: int = 3600
     state_dir: Path | None = None
     setup: SlurmSetup | None = None
     reservations: tuple[AdvanceReservation, ...] = ()
@@ -179,7 +202,9 @@ class Replay:
         """Run a workload without and with Foretime."""
         plain = simulate(workload, self.policy, reservations=self.reservations, check=self.check)
         baseline = ReplaySchedule.of(workload, plain, workload.requested_time)
-        if self.scheme in TABLE_SCHEMES:
+        if self.estimator is not None:
+            adjusted, statistics = self._by_estimator(workload, self.estimator)
+        elif self.scheme in TABLE_SCHEMES:
             adjusted, statistics = self._through_the_hook(workload, repeat)
         else:
             adjusted, statistics = self._by_oracle(workload)
@@ -196,6 +221,33 @@ class Replay:
         judged = ReplaySchedule.of(workload, estimated.schedule, estimated.scheduled_time)
         wait = estimated.start_time - workload.submit_time
         return judged, AdjustedStatistics(None, wait, estimated.guard_activations)
+
+    def _by_estimator(
+        self, workload: Workload, estimator: str
+    ) -> tuple[ReplaySchedule, AdjustedStatistics]:
+        """Run with an estimator in the place of the hook, as sites do that predict in it."""
+        if self.mechanism is not Mechanism.PBS_SOFT_WALLTIME:
+            raise InputError(
+                f"estimator {estimator} runs in the place of PBS's hook: "
+                f"the mechanism must be {Mechanism.PBS_SOFT_WALLTIME.value}"
+            )
+        clock, begin = _clock_and_begin(workload)
+        hook = EstimatorHook(parse_estimator(estimator), self.readjust_after_s)
+        if self.history is not None:
+            for record in _history_records(self.history, workload, clock):
+                hook.estimator.learn_one(record.job)
+        scheduler = pbs_by_estimator(
+            workload,
+            self.policy,
+            begin,
+            hook,
+            learn=self.learn,
+            reservations=self._reservations_at(clock),
+        )
+        for job, submit_time in enumerate((workload.submit_time + clock).tolist()):
+            self._submit(scheduler, job, submit_time)
+        scheduler.mock.finish()
+        return self._judged(workload, clock, scheduler, None)
 
     def _through_the_hook(
         self, workload: Workload, repeat: int
@@ -217,13 +269,12 @@ class Replay:
             return self._run(workload, Path(folder_name))
 
     def _settings(self, folder: Path) -> Settings:
-        if self.mechanism is Mechanism.REWRITE_LIMIT:
-            hook = HookSettings(mode="enforce", mechanism="rewrite-limit")
-        else:
-            hook = HookSettings(mode="enforce")
+        kind: Literal["slurm", "pbs"] = "slurm"
+        if self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
+            kind = "pbs"
         return Settings(
             # The mock's accounting knows of an end at once, so nothing need be read twice.
-            scheduler=SchedulerSettings(overlap_s=0),
+            scheduler=SchedulerSettings(kind=kind, overlap_s=0),
             store=StoreSettings(path=str(folder / "foretime.sqlite"), durability="normal"),
             accuracy=self.accuracy.model_copy(update={"scheme": self.scheme}),
             table=TableSettings(
@@ -233,73 +284,111 @@ class Replay:
                 # one of history alone is never written again, so it must outlast the log.
                 valid_for_s=30 * 86_400 if self.learn else _OUTLASTS_ANY_LOG_S,
             ),
-            hook=hook,
+            hook=HookSettings(mode="enforce", mechanism=self.mechanism.value),
         )
 
     def _run(self, workload: Workload, folder: Path) -> tuple[ReplaySchedule, AdjustedStatistics]:
-        clock = workload.epoch_of_zero
-        begin = clock + int(workload.submit_time[0]) if len(workload) else clock
+        clock, begin = _clock_and_begin(workload)
         settings = self._settings(folder)
-        hook = LuaHook(lua_version=self.lua_version, table=Path(settings.table.path))
-        setup = replace(
-            self.setup or SlurmSetup(workload.machine_processors),
-            processors=workload.machine_processors,
-            mechanism=self.mechanism,
-            reservations=tuple(replace(r, start=r.start + clock) for r in self.reservations),
-        )
-        slurm = MockSlurm(setup, self.policy, hook, begin)
+        table = Path(settings.table.path)
+        at_clock = self._reservations_at(clock)
+        if self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
+            scheduler = mocked_pbs(
+                workload,
+                self.policy,
+                begin,
+                folder,
+                table=table,
+                readjust_after_s=self.readjust_after_s,
+                keep_decisions=self.state_dir is not None,
+                reservations=at_clock,
+            )
+        else:
+            scheduler = mocked_slurm(
+                workload,
+                self.policy,
+                self.mechanism,
+                begin,
+                table,
+                lua_version=self.lua_version,
+                setup=self.setup,
+                reservations=at_clock,
+            )
         store = Store(settings.store.path, settings.store.durability)
         try:
-            client = SlurmCommands(slurm.run, settings.scheduler.overlap_s)
-            sidecar = Sidecar(settings, client, store)
+            sidecar = Sidecar(settings, scheduler.client, store)
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)
-                store.add_finished(records, Cursor(begin - 1))
+                store.add_finished(records, Cursor(begin - 1), settings.scheduler.kind)
             sidecar.start(begin)
             sidecar.poll(begin)
-            self._drive(workload, clock, slurm, sidecar)
+            self._drive(workload, clock, scheduler, sidecar)
             latest = store.latest_generation()
         finally:
             store.close()
-        schedule = slurm.schedule()
+        hook = HookStatistics(
+            submissions=len(workload),
+            adjusted=scheduler.mock.adjusted_jobs,
+            errors=scheduler.mock.hook_errors,
+            table_generations=0 if latest is None else latest.generation,
+        )
+        return self._judged(workload, clock, scheduler, hook)
+
+    def _reservations_at(self, clock: int) -> tuple[AdvanceReservation, ...]:
+        """Give the advance reservations in epoch seconds."""
+        return tuple(replace(claim, start=claim.start + clock) for claim in self.reservations)
+
+    def _judged(
+        self,
+        workload: Workload,
+        clock: int,
+        scheduler: MockedScheduler,
+        hook: HookStatistics | None,
+    ) -> tuple[ReplaySchedule, AdjustedStatistics]:
+        """Judge what was scheduled, on the log's clock."""
+        mock = scheduler.mock
+        schedule = mock.schedule()
         schedule = replace(
             schedule, start_time=schedule.start_time - clock, end_time=schedule.end_time - clock
         )
         if self.check:
             check_schedule(workload, schedule, workload.requested_time, self.reservations)
-        scheduled = slurm.scheduled_times()
-        judged = ReplaySchedule.of(workload, schedule, scheduled)
-        statistics = HookStatistics(
-            submissions=len(workload),
-            adjusted=slurm.adjusted_jobs,
-            errors=slurm.hook_errors,
-            table_generations=0 if latest is None else latest.generation,
-        )
+        judged = ReplaySchedule.of(workload, schedule, mock.scheduled_times(), mock.running_times())
         wait = schedule.start_time - workload.submit_time
-        return judged, AdjustedStatistics(statistics, wait, schedule.guard_activations)
+        return judged, AdjustedStatistics(hook, wait, schedule.guard_activations)
 
-    def _drive(self, workload: Workload, clock: int, slurm: MockSlurm, sidecar: Sidecar) -> None:
+    def _drive(
+        self, workload: Workload, clock: int, scheduler: MockedScheduler, sidecar: Sidecar
+    ) -> None:
         """Submit every job at its time; poll whenever a table is due and something has finished."""
-        submissions = _submissions(workload)
+        mock = scheduler.mock
         times = (workload.submit_time + clock).tolist()
-        next_poll = slurm.now + self.publish_interval_s
-        step = max(len(times) // 100, 1)
-        for index, (now, submission) in enumerate(zip(times, submissions, strict=True)):
+        next_poll = mock.now + self.publish_interval_s
+        for index, now in enumerate(times):
             if self.learn and now >= next_poll:
                 # The last poll before this submission; those before it would have told the hook
                 # nothing that this one does not.
                 at = now - (now - next_poll) % self.publish_interval_s
-                slurm.advance(at)
+                mock.advance(at)
                 sidecar.poll(at)
                 next_poll = at + self.publish_interval_s
-            if now > slurm.now:
-                slurm.advance(now)
-            slurm.submit(submission)
-            if self.progress is not None and index % step == 0:
-                self.progress(index)
-        slurm.finish()
+            self._submit(scheduler, index, now)
+        mock.finish()
         if self.learn:
-            sidecar.poll(max(slurm.now, next_poll))
+            sidecar.poll(max(mock.now, next_poll))
+
+    def _submit(self, scheduler: MockedScheduler, job: int, now: int) -> None:
+        if now > scheduler.mock.now:
+            scheduler.mock.advance(now)
+        scheduler.submit(job)
+        if self.progress is not None and job % scheduler.progress_step == 0:
+            self.progress(job)
+
+
+def _clock_and_begin(workload: Workload) -> tuple[int, int]:
+    """Give the epoch seconds of a log's time zero, and of its first submission."""
+    clock = workload.epoch_of_zero
+    return clock, clock + int(workload.submit_time[0]) if len(workload) else clock
 
 
 def _memory() -> str | None:
@@ -330,37 +419,6 @@ def oracle_share(scheme: str) -> float:
             f"unknown scheme {scheme!r}. Valid: {', '.join(SCHEMES)}, a from 0 to 1 (blend:0.5)"
         )
     return share
-
-
-def _submissions(workload: Workload) -> list[Submission]:
-    users = _names(workload, "users")
-    projects = _names(workload, "projects")
-    queues = _names(workload, "queues")
-    arrays = None if workload.array_ids is None else workload.array_ids.codes.tolist()
-    runtimes = workload.actual_runtime.tolist()
-    requested = workload.requested_time.tolist()
-    processors = workload.processors.tolist()
-    return [
-        Submission(
-            user=users[job],
-            account=projects[job],
-            slurm_partition=queues[job],
-            processors=processors[job],
-            requested_time=requested[job],
-            actual_runtime=runtimes[job],
-            ending=workload.ending(job) or Ending.COMPLETED,
-            array_id=None if arrays is None or arrays[job] < 0 else arrays[job] + 1,
-        )
-        for job in range(len(workload))
-    ]
-
-
-def _names(workload: Workload, column: str) -> list[str | None]:
-    labels = getattr(workload, column)
-    if labels is None:
-        return [None] * len(workload)
-    names = (*labels.names, None)
-    return [names[code] for code in labels.codes.tolist()]
 
 
 def _history_records(history: Workload, workload: Workload, clock: int) -> list[FinishedRecord]:

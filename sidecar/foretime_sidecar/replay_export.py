@@ -70,6 +70,10 @@ def to_json(result: ReplayResult) -> dict[str, JsonValue]:
             "length_s": list(comparison.classes.length_s),
         },
         "metrics": {key: _json_metric(comparison, key) for key in METRICS},
+        "beside": {
+            name: {key: _json_metric(other, key) for key in METRICS}
+            for name, other in result.beside.items()
+        },
         "paired": {key: comparison.paired(key) for key in PAIRED_METRICS},
         "classes": [
             {column: _plain(value) for column, value in row.items()} for row in class_rows(result)

@@ -88,6 +88,7 @@ def render(
     ]
     if narrow:
         parts.append(Text(f"Ratios and intervals need {WIDTH} columns, or --json.", "dim"))
+    parts += [beside_table(result, name) for name in result.beside]
     if classes_of is not None:
         parts.append(class_table(result.comparison, classes_of))
     return Group(*parts, Padding(findings(result), (1, 0, 0, 0)))
@@ -140,6 +141,49 @@ def _metric_row(compared: MetricComparison) -> tuple[RenderableType, ...]:
         gain_text(compared.gain, low, high),
         NOTHING if interval is None else f"{format_gain(low)} to {format_gain(high)}",
     )
+
+
+BESIDE = (
+    "wait_mean_s",
+    "wait_mean_below_p99_s",
+    "wait_p99_s",
+    "wait_max_s",
+    "slowdown_mean",
+    "bounded_slowdown_mean",
+    "starved_jobs",
+    "loss_of_capacity",
+    "backfilled_jobs",
+    "outlived_jobs",
+    "killed_early_jobs",
+)
+"""What is shown of an estimator in the hook's place; JSON has all metrics."""
+
+
+def beside_table(result: ReplayResult, name: str) -> Table:
+    """Tabulate requested times, Foretime and one estimator in the hook's place side by side."""
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="bold",
+        title=f"\nBeside {name} in the hook's place",
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column("", no_wrap=True)
+    for column in ("without", "with Foretime", name, "gain", f"gain of {name}"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for key in BESIDE:
+        ours, other = result.comparison[key], result.beside[name][key]
+        table.add_row(
+            ours.metric.title,
+            format_value(ours.baseline, ours.metric),
+            format_value(ours.adjusted, ours.metric),
+            format_value(other.adjusted, ours.metric),
+            gain_text(ours.gain),
+            gain_text(other.gain),
+        )
+    return table
 
 
 def class_table(comparison: Comparison, metric: str) -> Table:

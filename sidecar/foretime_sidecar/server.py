@@ -7,12 +7,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import uvicorn
 from foretime_estimators.errors import ForetimeError, SchedulerError, StateError
 
 from foretime_sidecar.api import create_app
 from foretime_sidecar.clients.client import SchedulerClient
+from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.listener import Listener
 from foretime_sidecar.peer import PeerProtocol
@@ -34,7 +36,7 @@ class Daemon:
     settings
         All settings.
     client
-        The scheduler; ``None`` for Slurm's commands as the settings say.
+        The scheduler; ``None`` for the scheduler's own commands, as the settings say.
     clock
         Epoch seconds.
     """
@@ -53,7 +55,7 @@ class Daemon:
         except StateError:
             self._listener.close()
             raise
-        self.sidecar = Sidecar(settings, client or _slurm(settings), store)
+        self.sidecar = Sidecar(settings, client or _client(settings), store)
         self.health = Health(int(clock()))
         self._ending = threading.Event()
         self._mistake: Exception | None = None
@@ -138,7 +140,15 @@ class Daemon:
         self.health.last_error = failures[-1] if failures else ""
 
 
-def _slurm(settings: Settings) -> SlurmCommands:
+def _client(settings: Settings) -> SchedulerClient:
+    """Give the client over the scheduler's own commands, as the settings say."""
     scheduler = settings.scheduler
-    run = SubprocessRunner(scheduler.commands_dir, scheduler.command_timeout_s, scheduler.attempts)
-    return SlurmCommands(run, scheduler.overlap_s)
+    bounds = scheduler.commands_dir, scheduler.command_timeout_s, scheduler.attempts
+    if scheduler.kind == "slurm":
+        return SlurmCommands(SubprocessRunner(*bounds), scheduler.overlap_s)
+    return PbsCommands(
+        PbsProcesses(*bounds),
+        Path(scheduler.pbs_accounting_dir) if scheduler.pbs_accounting_dir else None,
+        Path(scheduler.pbs_server_logs_dir) if scheduler.pbs_server_logs_dir else None,
+        scheduler.overlap_s,
+    )

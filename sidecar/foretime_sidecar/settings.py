@@ -33,8 +33,27 @@ class _Section(BaseModel):
 class SchedulerSettings(_Section):
     """How the scheduler is asked."""
 
+    kind: Literal["slurm", "pbs"] = Field(
+        default="slurm",
+        description="Which scheduler: Slurm, or OpenPBS and PBS Professional.",
+    )
     commands_dir: str = Field(
-        default="", description="Folder of squeue, sacct, scontrol and sinfo; empty: on the PATH."
+        default="",
+        description=(
+            "Folder of squeue, sacct, scontrol and sinfo, or of qstat, pbsnodes, pbs_rstat and "
+            "qalter; empty: on the PATH."
+        ),
+    )
+    pbs_accounting_dir: str = Field(
+        default="/var/spool/pbs/server_priv/accounting",
+        description=(
+            "PBS's accounting logs, which Foretime's user must be able to read; empty: ask "
+            "qstat -x, for as long as the server remembers (job_history_enable)."
+        ),
+    )
+    pbs_server_logs_dir: str = Field(
+        default="/var/spool/pbs/server_logs",
+        description="PBS's server logs, where the hook's decisions stand; empty: do without them.",
     )
     poll_interval_s: int = Field(
         default=60, ge=1, description="Pause between two looks at the scheduler."
@@ -229,7 +248,7 @@ class HookSettings(_Section):
         default="observe",
         description=(
             "observe: the hook changes no job and only logs; enforce is a deliberate act. "
-            "Back at observe, waiting jobs lose their time_min once."
+            "Back at observe, waiting jobs lose their time_min once (Slurm)."
         ),
     )
     enforce_share_percent: int = Field(
@@ -241,12 +260,13 @@ class HookSettings(_Section):
             "others' are observed."
         ),
     )
-    mechanism: Literal["slurm-soft-limit", "rewrite-limit"] = Field(
+    mechanism: Literal["slurm-soft-limit", "rewrite-limit", "pbs-soft-walltime"] = Field(
         default="slurm-soft-limit",
         description=(
             "slurm-soft-limit needs Slurm 23.11 or newer with "
             "SchedulerParameters=time_min_as_soft_limit; rewrite-limit is for older "
-            "Slurm and needs PrologSlurmctld to be Foretime's prolog_slurmctld."
+            "Slurm and needs PrologSlurmctld to be Foretime's prolog_slurmctld; "
+            "pbs-soft-walltime is PBS's."
         ),
     )
     user_time_min: Literal["raise", "keep", "clear"] = Field(
@@ -374,6 +394,15 @@ def parse_settings(text: str, where: str = "settings") -> Settings:
 def _check_together(settings: Settings, text: str, where: str) -> None:
     """Refuse settings that are each valid but not with each other."""
     scheduler, table = settings.scheduler, settings.table
+    mechanism = settings.hook.mechanism
+    if (scheduler.kind == "pbs") != (mechanism == "pbs-soft-walltime"):
+        line = _line_of(text, ("hook", "mechanism"))
+        right = (
+            'with scheduler.kind = "pbs" it must be "pbs-soft-walltime"'
+            if scheduler.kind == "pbs"
+            else 'it is PBS\'s: set scheduler.kind = "pbs", or another mechanism'
+        )
+        raise InputError(f"{where}:{line}: hook.mechanism = {mechanism!r}: {right}")
     lapses = 2 * (table.publish_interval_s + scheduler.poll_interval_s)
     if table.valid_for_s < lapses:
         line = _line_of(text, ("table", "valid_for_s"))

@@ -7,38 +7,31 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from foretime_estimators.errors import StateError
+from foretime_sim.policy import Correction
 
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
-    JobChange,
-    QueuedJob,
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
 )
 from foretime_sidecar.forecast import Snapshot
 from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
-from foretime_sidecar.limit_repairs import (
-    endangered_by_time_min,
-    unrestored_limits,
-    without_time_min,
-)
 from foretime_sidecar.settings import Settings
+from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mechanism, Mode, read_table, write_table
+from foretime_sidecar.table import Mode, read_table, write_table
 
 logger = logging.getLogger("foretime")
 
 DAY_S = 86_400
 # A long absence is made good in slices, so that no answer of the accounting grows without bound.
 CATCH_UP_S = DAY_S
-_MOST_NAMED = 10  # jobs in one line of the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +110,10 @@ class Sidecar:
         self.lock = threading.RLock()
         self.progress = Progress()
         self.snapshot: Snapshot | None = None
-        # Whether jobs may wait that the hook has given a time_min.
-        self._time_min_given = self._gives_time_min(Mode(settings.hook.mode))
+        # Slurm can end a job at what it was planned with; PBS never does.
+        self._limits: SlurmLimits | None = None
+        if settings.scheduler.kind == "slurm":
+            self._limits = SlurmLimits(settings, client, store, self.lock)
         self._cursor: Cursor | None = None
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
@@ -142,8 +137,8 @@ class Sidecar:
             self.learner = learner
             self.progress.finished_jobs = count
             first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
-            self._cursor = self.store.cursor() or first
-            self._time_min_given |= self.store.time_min_given()
+            self._cursor = self.store.cursor(self.settings.scheduler.kind) or first
+        table = None
         path = Path(self.settings.table.path)
         if path.exists():
             try:
@@ -152,10 +147,8 @@ class Sidecar:
                 logger.warning("the table in place is replaced: %s", error)
             else:
                 self._table_generation = table.generation
-                self._time_min_given |= (
-                    table.settings.mode is Mode.ENFORCE
-                    and table.settings.mechanism is Mechanism.TIME_MIN
-                )
+        if self._limits is not None:
+            self._limits.recall(table)
 
     def poll(self, now: int) -> PollResult:
         """Read what has finished, store it, learn it, and publish a table if one is due.
@@ -187,75 +180,23 @@ class Sidecar:
     def look(self, now: int) -> Snapshot:
         """Look at the queue, for forecasts, and at whether time_min still is a soft limit.
 
-        If it no longer is, the next poll publishes at once. Limits that jobs would be killed at too
-        early are changed.
+        If it no longer is, the next poll publishes at once. On Slurm, limits that jobs would be
+        killed at too early are changed.
 
         Raises
         ------
         SchedulerError
             If the scheduler did not answer, or refused a change; the next look tries it again.
         """
-        soft_limit = self.client.configuration().time_min_as_soft_limit
+        configuration = self.client.configuration()
+        soft_limit = configuration.soft_limit
         if self.snapshot is not None and self.snapshot.soft_limit != soft_limit:
             self._next_publication = now
-        self.snapshot = Snapshot(now, self.client.queue(), soft_limit)
-        self._repair_limits(self.snapshot.queue.jobs, soft_limit, now)
+        correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
+        self.snapshot = Snapshot(now, self.client.queue(), soft_limit, correction)
+        if self._limits is not None:
+            self._limits.mend(self.snapshot.queue.jobs, soft_limit, now)
         return self.snapshot
-
-    def _repair_limits(self, jobs: Sequence[QueuedJob], soft_limit: bool, now: int) -> None:
-        """Change the limits at which jobs would be ended too early."""
-        unrestored = unrestored_limits(jobs)
-        if unrestored:
-            logger.warning(
-                "PrologSlurmctld left %d running jobs with the limit that the hook had lowered; "
-                "given back what was asked for: %s",
-                len(unrestored),
-                _names(unrestored),
-            )
-        endangered: list[JobChange] = []
-        if self._time_min_given and self.settings.hook.mechanism == "slurm-soft-limit":
-            if soft_limit:
-                why = "with a deadline, of several parts, or before a reservation"
-                endangered = endangered_by_time_min(
-                    jobs, self.client.reservations(), now, self.settings.scheduler.poll_interval_s
-                )
-            else:
-                # At once: the next poll may fail at the accounting or the disk, and until the
-                # table says otherwise the hook gives more.
-                why = "as it is no soft limit any more"
-                endangered = without_time_min(jobs)
-            if endangered:
-                logger.warning(
-                    "time_min cleared from %d pending jobs %s: %s",
-                    len(endangered),
-                    why,
-                    _names(endangered),
-                )
-        changes = unrestored + endangered
-        if changes:
-            self.client.update(changes)
-
-    def _gives_time_min(self, mode: Mode) -> bool:
-        """Say whether a table with this mode lets the hook give jobs a time_min."""
-        return mode is Mode.ENFORCE and self.settings.hook.mechanism == "slurm-soft-limit"
-
-    def _clear_time_min(self) -> None:
-        """Take time_min from all pending jobs, once the hook gives none any more.
-
-        Without a soft limit they would be killed at it; and it is how the hook is switched off
-        before the soft limit is taken from slurm.conf. A user's own is taken too, as nothing tells
-        it from the hook's: such a job keeps its whole limit, and only starts later than it might
-        have.
-        """
-        changes = without_time_min(self.client.queue().jobs)
-        if changes:
-            logger.warning(
-                "the hook gives no time_min any more: cleared from %d pending jobs", len(changes)
-            )
-            self.client.update(changes)
-        with self.lock:
-            self.store.time_min_cleared()
-        self._time_min_given = False
 
     def _learn(self, now: int) -> int:
         learned = 0
@@ -277,7 +218,7 @@ class Sidecar:
 
     def _store_and_learn(self, records: list[FinishedRecord], after: Cursor) -> int:
         with self.lock:
-            added = self.store.add_finished(records, after)
+            added = self.store.add_finished(records, after, self.settings.scheduler.kind)
             for record in added:
                 self.learner.learn_one(record.job)
             self._cursor = after
@@ -288,13 +229,13 @@ class Sidecar:
         configuration: SchedulerConfiguration = self.client.configuration()
         reservations = reservations_ahead(self.client.reservations(), now)
         mode, reason = effective_mode(self.settings, configuration)
-        gives_time_min = self._gives_time_min(mode)
+        if self._limits is None:
+            return self._write(now, mode, reason, reservations)
         # Before the table stands, so that it is never forgotten, whenever the sidecar dies.
-        self._time_min_given |= gives_time_min
+        self._limits.will_carry(mode)
         generation = self._write(now, mode, reason, reservations)
-        if self._time_min_given and not gives_time_min:
-            # The table says so first, so that the hook gives no job another.
-            self._clear_time_min()
+        # The table says so first, so that the hook gives no job another time_min.
+        self._limits.carries(mode)
         return generation
 
     def _write(
@@ -323,7 +264,7 @@ class Sidecar:
                 mode.value,
                 rows,
                 above=self._table_generation,
-                time_min_given=self._time_min_given,
+                time_min_given=self._limits is not None and self._limits.time_min_given,
             )
             table = self.learner.table(generation, now, valid_until, mode, reservations)
         # It can't change any more, and a slow disk must keep no question waiting.
@@ -339,8 +280,3 @@ class Sidecar:
         progress.valid_until, progress.table_rows = valid_until, rows
         progress.mode, progress.mode_reason = mode.value, reason
         return generation
-
-
-def _names(changes: Sequence[JobChange]) -> str:
-    named = [change.job_id for change in changes[:_MOST_NAMED]]
-    return ", ".join(named) + (" and more" if len(changes) > len(named) else "")

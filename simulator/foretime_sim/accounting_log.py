@@ -72,7 +72,7 @@ class ExportRows:
     source
         The file's path, for messages.
     rows
-        The words of each row.
+        What stands in each row, as ``parse`` of its column takes it.
     line_numbers
         The line of each row, from 1.
     columns
@@ -82,7 +82,7 @@ class ExportRows:
     """
 
     source: str
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Any]]
     line_numbers: Sequence[int]
     columns: Sequence[ExportColumn]
     bad_lines: Sequence[str] = ()

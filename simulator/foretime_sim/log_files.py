@@ -10,10 +10,11 @@ from foretime_estimators.errors import InputError
 from foretime_sim.compressed_files import read_text
 from foretime_sim.csv_log import parse_csv_log
 from foretime_sim.job_log import JobLog
+from foretime_sim.pbs_accounting import RECORD, parse_pbs_accounting, read_pbs_accounting
 from foretime_sim.sacct import parse_sacct
 from foretime_sim.swf import parse_swf
 
-LogFormat: TypeAlias = Literal["swf", "sacct", "csv"]
+LogFormat: TypeAlias = Literal["swf", "sacct", "csv", "pbs"]
 
 
 def read_log(
@@ -29,16 +30,17 @@ def read_log(
     Parameters
     ----------
     path
-        The file.
+        The file; or PBS's folder of accounting files.
     lenient
         Leave malformed lines out and say so in the notes, instead of refusing the log.
     format
-        ``"swf"``, ``"sacct"`` (``sacct --parsable2``) or ``"csv"``; the content tells if not given.
+        ``"swf"``, ``"sacct"`` (``sacct --parsable2``), ``"csv"`` or ``"pbs"``; the content tells if
+        not given.
     columns
         For sacct without header line: its fields or a preset. For CSV: the mapping or a preset.
         See `foretime_sim.sacct.read_sacct` and `foretime_sim.csv_log.read_csv_log`.
     time_zone
-        Name of the site's time zone, for sacct and CSV; UTC if not given.
+        Name of the site's time zone, for sacct, CSV and PBS; UTC if not given.
 
     Raises
     ------
@@ -48,8 +50,11 @@ def read_log(
     if format is not None and format not in get_args(LogFormat):
         raise InputError(f"--format {format}: use one of {', '.join(get_args(LogFormat))}")
     path = Path(path)
-    text = read_text(path)
     source = str(path)
+    if path.is_dir() and format in (None, "pbs"):
+        _refuse_columns(columns, source)
+        return read_pbs_accounting(path, time_zone=time_zone, lenient=lenient)
+    text = read_text(path)
     match format or format_of(text):
         case "swf":
             if columns is not None:
@@ -65,17 +70,27 @@ def read_log(
             return parse_csv_log(
                 text, source=source, columns=columns, time_zone=time_zone, lenient=lenient
             )
+        case "pbs":
+            _refuse_columns(columns, source)
+            return parse_pbs_accounting(text, source=source, time_zone=time_zone, lenient=lenient)
+
+
+def _refuse_columns(columns: str | None, source: str) -> None:
+    if columns is not None:
+        raise InputError(f"{source}: --columns is for sacct and CSV; PBS's records name their own")
 
 
 def format_of(text: str) -> LogFormat:
     """Tell a log's format by its first line that says something.
 
-    SWF begins with ``;`` comments or is numbers only; sacct separates by ``|``, CSV by comma,
-    semicolon or tab.
+    SWF begins with ``;`` comments or is numbers only; a PBS record with a date, ``;`` and a letter;
+    sacct separates by ``|``, CSV by comma, semicolon or tab.
     """
     line = next((line for line in text.split("\n") if line.strip()), "").strip()
     if line.startswith(";"):
         return "swf"
+    if RECORD.match(line):
+        return "pbs"
     if "|" in line:
         return "sacct"
     return "csv" if any(mark in line for mark in ",;\t") and not _all_numbers(line) else "swf"

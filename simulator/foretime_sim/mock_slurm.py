@@ -9,45 +9,23 @@ kept to the second, so that a replay without adjustments equals a plain run of t
 
 from __future__ import annotations
 
-import enum
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
 from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import Engine, Moves
+from foretime_sim.mechanism import Mechanism
+from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
 from foretime_sim.policy import Policy
-from foretime_sim.schedule import Schedule
 from foretime_sim.slurm_hook import Fields, Value
-from foretime_sim.workload import Int64Array
 
 NO_VAL = 4294967294
 INFINITE = 4294967295
 _MINUTE = 60
-
-
-class Mechanism(enum.Enum):
-    """How t_sched reaches the scheduler, and so which roles and correction it has.
-
-    ``SLURM_SOFT_LIMIT``: `time_min` with ``time_min_as_soft_limit`` (Slurm 23.11 and newer).
-    ``REWRITE_LIMIT``: `time_limit` lowered, raised again by PrologSlurmctld when the job starts.
-    ``PBS_SOFT_WALLTIME``: PBS's `soft_walltime`; planned like it, though judged by the Slurm hook.
-    """
-
-    SLURM_SOFT_LIMIT = "slurm-soft-limit"
-    REWRITE_LIMIT = "rewrite-limit"
-    PBS_SOFT_WALLTIME = "pbs-soft-walltime"
-
-    @property
-    def table_mechanism(self) -> str:
-        """The word that the table uses to tell the hook."""
-        return "rewrite-limit" if self is Mechanism.REWRITE_LIMIT else "time-min"
 
 
 class HookReply(Protocol):
@@ -145,19 +123,19 @@ class SlurmSetup:
     reservations: tuple[AdvanceReservation, ...] = ()
 
 
-@dataclass(slots=True)
-class _Job:
+@dataclass(slots=True, kw_only=True)
+class _Job(MockJob):
     submission: Submission
-    submit_time: int
     time_limit_min: int
     time_min_min: int = 0
     admin_comment: str = ""
     comment: str = ""
     site_factor: int = 0
-    kill_limit: int = 0
-    state: str = "PENDING"
-    start_time: int = 0
-    end_time: int = 0
+
+    @property
+    def state(self) -> str:
+        """Slurm's word for where it stands."""
+        return _PHASES[self.phase] if self.ending is None else _STATES[self.ending]
 
 
 _FIRST_JOB_ID = 1
@@ -165,6 +143,7 @@ _FIRST_UID = 1000
 _DEFAULT_PARTITION = "main"
 _JOB_NAME = re.compile(r"(?:(?P<array>\d{1,10})_)?(?P<job>\d{1,10})", re.ASCII)
 _RECORDED_REQUEST = re.compile(r"foretime:treq=(\d+)", re.ASCII)
+_PHASES = {Phase.WAITING: "PENDING", Phase.RUNNING: "RUNNING"}
 _STATES = {
     Ending.COMPLETED: "COMPLETED",
     Ending.FAILED: "FAILED",
@@ -182,7 +161,7 @@ def _minutes(seconds: int) -> int:
     return -(-seconds // _MINUTE)
 
 
-class MockSlurm:
+class MockSlurm(MockScheduler[_Job]):
     """A Slurm controller, its accounting and its hook, driven by a virtual clock.
 
     Parameters
@@ -195,75 +174,25 @@ class MockSlurm:
         The job_submit plugin; ``None`` runs without one.
     start_time
         The clock's first reading, epoch seconds.
-
-    Attributes
-    ----------
-    now
-        The clock, epoch seconds.
-    adjusted_jobs
-        Jobs submitted so far that the scheduler plans with less than t_req.
-    hook_errors
-        Error lines that the hook has written.
     """
 
     def __init__(
         self, setup: SlurmSetup, policy: Policy, hook: SubmitHook | None = None, start_time: int = 0
     ) -> None:
+        super().__init__(setup.processors, policy, start_time, setup.reservations)
         self._setup = setup
         self._hook = hook
-        self._engine = Engine(setup.processors, policy, start_time, setup.reservations)
-        self._jobs: list[_Job] = []
         self._uids: dict[str, int] = {}
         self._partitions: dict[str, dict[str, Value]] = {}
         self._partition(_DEFAULT_PARTITION)
         for name in setup.max_time_min:
             self._partition(name)
-        self._planned: list[int] = []
-        self._ended: list[int] = []
-        self._end_times: list[int] = []
-        self.now = start_time
-        self.hook_errors = 0
-        self.adjusted_jobs = 0
 
-    def __len__(self) -> int:
-        return len(self._jobs)
+    def _on_start(self, index: int, job: _Job) -> None:
+        job.time_limit_min = _minutes(job.kill_limit)
 
-    # The clock ------------------------------------------------------------------------------
-
-    def advance(self, until: int) -> None:
-        """Bring the clock to ``until`` (epoch seconds); jobs submitted next take part in its pass.
-
-        What ends at ``until`` has ended; what could start at ``until`` has not been looked at.
-        """
-        self._take(self._engine.advance(until))
-        self.now = until
-
-    def finish(self) -> None:
-        """Run until the queue is empty and the last job has ended."""
-        self._take(self._engine.finish())
-        self.now = max(self.now, self._end_times[-1] if self._end_times else self.now)
-
-    def _take(self, moves: Moves) -> None:
-        for index in moves.started.tolist():
-            job, seen = self._jobs[index], self._engine.job(index)
-            job.state = "RUNNING"
-            job.start_time = seen.start_time or 0
-            job.time_limit_min = _minutes(job.kill_limit)
-        for index in moves.finished.tolist():
-            job, seen = self._jobs[index], self._engine.job(index)
-            job.end_time = seen.end_time or 0
-            ran = job.end_time - job.start_time
-            job.state = "TIMEOUT" if ran >= job.kill_limit else _STATES[job.submission.ending]
-            self._ended.append(index)
-            self._end_times.append(job.end_time)
-
-    def schedule(self) -> Schedule:
-        """Give the schedule of all jobs, once all have ended; times are epoch seconds."""
-        return self._engine.schedule()
-
-    def scheduled_times(self) -> Int64Array:
-        """t_sched that each job was submitted with, seconds, in order of submission."""
-        return np.array(self._planned, dtype=np.int64)
+    def _ending(self, job: _Job) -> Ending:
+        return job.submission.ending
 
     # What users do --------------------------------------------------------------------------
 
@@ -288,19 +217,15 @@ class MockSlurm:
             if not self._setup.soft_limit_parameter:
                 kill_limit = planned
         job.kill_limit = kill_limit
-        index = self._engine.submit(
-            submit_time=self.now,
+        index = self._enqueue(
+            job,
             processors=submission.processors,
             actual_runtime=submission.actual_runtime,
             requested_time=limit,
-            scheduled_time=planned,
-            time_limit=kill_limit,
+            planned=planned,
             user=submission.user,
             project=submission.account,
         )
-        self._jobs.append(job)
-        self._planned.append(planned)
-        self.adjusted_jobs += planned < limit
         return index + _FIRST_JOB_ID
 
     def _accepted(self, submission: Submission) -> _Job:
@@ -314,7 +239,12 @@ class MockSlurm:
         limit_min = _minutes(submission.requested_time)
         if limit_min > int(self._partition(partition)["max_time"]):
             raise SchedulerError("Requested time limit is invalid (missing or exceeds some limit)")
-        job = _Job(submission, self.now, limit_min, comment=submission.comment or "")
+        job = _Job(
+            submission=submission,
+            submit_time=self.now,
+            time_limit_min=limit_min,
+            comment=submission.comment or "",
+        )
         if submission.time_min is not None:
             job.time_min_min = _minutes(submission.time_min)
         if self._hook is not None:
@@ -364,12 +294,9 @@ class MockSlurm:
     def cancel(self, job_id: int) -> None:
         """Cancel a pending job, as `scancel` does."""
         job = self._job(str(job_id))
-        if job.state != "PENDING":
+        if job.phase is not Phase.WAITING:
             raise SchedulerError(f"job {job_id} is {job.state}: the mock cancels pending jobs only")
-        self._engine.cancel(job_id - _FIRST_JOB_ID)
-        job.state, job.end_time = "CANCELLED", self.now
-        self._ended.append(job_id - _FIRST_JOB_ID)
-        self._end_times.append(self.now)
+        self._cancel_waiting(job_id - _FIRST_JOB_ID)
 
     def change_limit(self, job_id: int, time_limit: int, uid: int = _FIRST_UID) -> None:
         """Change a job's limit (seconds), as ``scontrol update JobId=... TimeLimit=...`` does.
@@ -420,7 +347,7 @@ class MockSlurm:
         self.hook_errors += sum(line.startswith("error") for line in reply.log)
 
     def _replan(self, job_id: int, job: _Job) -> None:
-        if self._setup.mechanism is Mechanism.REWRITE_LIMIT and job.state == "PENDING":
+        if self._setup.mechanism is Mechanism.REWRITE_LIMIT and job.phase is Phase.WAITING:
             planned = job.time_limit_min * _MINUTE
         else:
             planned = job.time_min_min * _MINUTE if job.time_min_min else job.kill_limit
@@ -523,17 +450,11 @@ class MockSlurm:
         self._replan(job_id, job)
 
     def _squeue(self) -> list[dict[str, Any]]:
-        just_submitted = []
-        for index in range(len(self._jobs) - 1, -1, -1):
-            if self._engine.job(index).state != "submitted":
-                break
-            just_submitted.append(index)
-        running, queue = self._engine.running().tolist(), self._engine.queue().tolist()
-        return [self._queued(index) for index in (*running, *queue, *reversed(just_submitted))]
+        return [self._queued(index) for index in self._queued_jobs()]
 
     def _queued(self, index: int) -> dict[str, Any]:
         job = self._jobs[index]
-        running = job.state == "RUNNING"
+        running = job.phase is Phase.RUNNING
         array_id = job.submission.array_id
         return {
             "account": job.submission.account or "",
@@ -570,8 +491,7 @@ class MockSlurm:
                 since = int(option.removeprefix("--starttime=uts"))
             elif option.startswith("--endtime=uts"):
                 until = int(option.removeprefix("--endtime=uts"))
-        first, last = bisect_left(self._end_times, since), bisect_right(self._end_times, until)
-        return [self._accounted(index) for index in self._ended[first:last]]
+        return [self._accounted(index) for index in self._ended_between(since, until)]
 
     def _accounted(self, index: int) -> dict[str, Any]:
         job = self._jobs[index]
@@ -638,6 +558,6 @@ class MockSlurm:
 
     def _changeable(self, name: str) -> _Job:
         job = self._job(name)
-        if job.state not in ("PENDING", "RUNNING"):
+        if job.phase is Phase.ENDED:
             raise SchedulerError(f"Job/step already completing or completed for job {name}")
         return job

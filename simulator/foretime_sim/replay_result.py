@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from foretime_sim.comparison import Comparison
 from foretime_sim.shortening import Shortening
@@ -55,6 +55,8 @@ class ReplayResult:
         Seconds that the replay took, reading included.
     peak_memory_bytes
         Largest resident size, ``None`` where not measured.
+    beside
+        By name, the comparison of an estimator in the hook's place with the same runs without it.
     """
 
     workload_name: str
@@ -67,11 +69,13 @@ class ReplayResult:
     guard_activations: int
     wall_clock_s: float
     peak_memory_bytes: int | None = None
+    beside: Mapping[str, Comparison] = field(default_factory=dict)
 
     @property
     def jobs_per_s(self) -> float:
-        """Jobs simulated (two runs a repeat) per second of wall clock."""
-        return 2 * len(self.comparison.repeats) * self.simulated_jobs / self.wall_clock_s
+        """Jobs simulated (two runs a repeat and comparison) per second of wall clock."""
+        runs = 2 * len(self.comparison.repeats) * (1 + len(self.beside))
+        return runs * self.simulated_jobs / self.wall_clock_s
 
     @property
     def shortening(self) -> Shortening:

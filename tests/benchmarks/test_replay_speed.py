@@ -1,4 +1,4 @@
-"""What a whole replay costs: each submission through Lua, each end through the sidecar."""
+"""What a whole replay costs: each submission through the hook, each end through the sidecar."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from foretime_sidecar.replay import Replay, mechanism_policy
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
-from foretime_sim.mock_slurm import Mechanism
+from foretime_sim.mechanism import Mechanism
 from foretime_sim.policy import Policy
 from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -21,13 +21,23 @@ LOGS = {
 
 
 @pytest.mark.traces
-@pytest.mark.parametrize("log", LOGS)
-def test_replay(benchmark: BenchmarkFixture, trace: Callable[[str], Path], log: str) -> None:
+@pytest.mark.parametrize(
+    ("log", "mechanism"),
+    [
+        ("KTH", Mechanism.SLURM_SOFT_LIMIT),
+        ("Curie", Mechanism.SLURM_SOFT_LIMIT),
+        ("KTH", Mechanism.PBS_SOFT_WALLTIME),  # its hook is compiled once, but run anew each time
+    ],
+)
+def test_replay(
+    benchmark: BenchmarkFixture, trace: Callable[[str], Path], log: str, mechanism: Mechanism
+) -> None:
     name, processors = LOGS[log]
     workload, _ = workload_of_log(read_log(trace(name)), processors=processors)
-    policy = mechanism_policy(Mechanism.SLURM_SOFT_LIMIT, Policy(guard_s=6 * 3600))
+    policy = mechanism_policy(mechanism, Policy(guard_s=6 * 3600))
+    replay = Replay(policy, mechanism=mechanism)
     # pytest-benchmark leaves pedantic untyped.
-    benchmark.pedantic(Replay(policy), args=(workload, 0))  # type: ignore[no-untyped-call]
+    benchmark.pedantic(replay, args=(workload, 0))  # type: ignore[no-untyped-call]
     benchmark.extra_info["jobs"] = len(workload)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     benchmark.extra_info["peak_mib"] = peak / 1024

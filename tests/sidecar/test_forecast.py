@@ -205,7 +205,7 @@ def test_it_is_what_the_mock_slurm_then_does(order: str, backfill: str, soft: bo
         clock += 7
         slurm.advance(clock)
         client = SlurmCommands(slurm.run)
-        snapshot = Snapshot(clock, client.queue(), client.configuration().time_min_as_soft_limit)
+        snapshot = Snapshot(clock, client.queue(), client.configuration().soft_limit)
         assert len(snapshot.queue.jobs) > 5
         mine = submission(12)
         expected = expected_start(

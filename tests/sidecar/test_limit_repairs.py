@@ -27,7 +27,8 @@ from foretime_sidecar.limit_repairs import endangered_by_time_min, unrestored_li
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
-from foretime_sim.mock_slurm import Mechanism, MockSlurm, SlurmSetup, Submission
+from foretime_sim.mechanism import Mechanism
+from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Correction, Policy
 from foretime_sim.slurm_hook import Fields, HookReply
 

@@ -17,7 +17,8 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
-from foretime_sim.mock_slurm import NO_VAL, Mechanism, MockSlurm, SlurmSetup, Submission
+from foretime_sim.mechanism import Mechanism
+from foretime_sim.mock_slurm import NO_VAL, MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
 from foretime_sim.schedule import Schedule
 from foretime_sim.slurm_hook import Fields, LuaHook
@@ -261,9 +262,9 @@ def test_limits_are_kept_to_the_second_and_told_in_minutes() -> None:
 def test_configuration_and_unknown_commands() -> None:
     slurm = slurm_of()
     client = SlurmCommands(slurm.run)
-    assert client.configuration().time_min_as_soft_limit
+    assert client.configuration().soft_limit
     without = SlurmCommands(slurm_of(soft_limit_parameter=False).run)
-    assert not without.configuration().time_min_as_soft_limit
+    assert not without.configuration().soft_limit
     assert client.reservations() == []
     for argv in (["sdiag"], ["squeue"], ["scontrol", "show", "nodes"]):
         with pytest.raises(SchedulerError, match="does not know"):

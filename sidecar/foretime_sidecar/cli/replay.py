@@ -14,12 +14,13 @@ from typing import Annotated, Literal
 import typer
 from foretime_estimators.accuracy import AccuracySettings
 from foretime_estimators.errors import InputError
+from foretime_estimators.registry import parse_estimator
 from foretime_sim.advance_reservations import check_reservations, read_reservations
 from foretime_sim.comparison import Comparison, compare
 from foretime_sim.finished_history import placed_before
 from foretime_sim.job_log import log_of_workload
+from foretime_sim.mechanism import Mechanism
 from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
-from foretime_sim.mock_slurm import Mechanism
 from foretime_sim.policy import (
     Backfill,
     Compression,
@@ -153,6 +154,13 @@ def replay(
         Mechanism,
         typer.Option(help="How t_sched reaches the scheduler; sets correction and roles."),
     ] = Mechanism.SLURM_SOFT_LIMIT,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ESTIMATOR",
+            help="Score an estimator in the place of PBS's hook, too: recent-maximum is CESNET's.",
+        ),
+    ] = None,
     correction: Annotated[
         Correction | None, typer.Option(help="What a job that outlives t_sched is planned with.")
     ] = None,
@@ -176,7 +184,7 @@ def replay(
     seed: SeedOption = 1,
     lua: Annotated[
         Literal["5.1", "5.2", "5.3", "5.4", "luajit"],
-        typer.Option(help="Which Lua runs the hook; Debian's Slurm has 5.1."),
+        typer.Option(help="Which Lua runs Slurm's hook; Debian's has 5.1."),
     ] = "5.1",
     state_dir: Annotated[
         Path | None, typer.Option(help="Keep the sidecar's store and table here, in new folders.")
@@ -203,6 +211,13 @@ def replay(
         oracle_share(scheme)
     check_classes(classes)
     check_head(head)
+    if beside is not None:
+        if mechanism is not Mechanism.PBS_SOFT_WALLTIME:
+            raise InputError(
+                f"--beside {beside}: estimators run in the place of PBS's hook; give "
+                f"--mechanism {Mechanism.PBS_SOFT_WALLTIME.value}, too"
+            )
+        parse_estimator(beside)
     check_outputs(
         {"--csv": csv_out, "--swf-out": swf_out, "--plot": plot},
         {
@@ -291,7 +306,12 @@ def replay(
         "warm-up": warm_up,
     }
     span = scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up", zero=True))
-    comparison = _compared(workload, task, repeat, workers, seed, span, ScoreSettings(tau_s=tau))
+    scoring = ScoreSettings(tau_s=tau)
+    comparison = _compared(workload, task, repeat, workers, seed, span, scoring)
+    others = {}
+    if beside is not None:
+        rival = replace(task, estimator=beside)
+        others[beside] = _compared(workload, rival, repeat, workers, seed, span, scoring)
     statistics = comparison.repeats[0].statistics
     if not isinstance(
         statistics, AdjustedStatistics
@@ -308,6 +328,7 @@ def replay(
         guard_activations=statistics.guard_activations,
         wall_clock_s=time.perf_counter() - began,
         peak_memory_bytes=peak_memory_bytes(),
+        beside=others,
     )
     if csv_out is not None:
         write_csv(csv_out, CSV_COLUMNS, metric_rows(result))

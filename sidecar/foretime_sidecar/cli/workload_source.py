@@ -15,10 +15,11 @@ from foretime_sim.workload import Workload
 from foretime_sidecar.durations import parse_duration
 
 LogArgument = Annotated[
-    Path, typer.Argument(metavar="LOG", help="SWF, sacct or CSV file; plain, gz or xz.")
+    Path, typer.Argument(metavar="LOG", help="SWF, sacct, CSV or PBS accounting log (folder).")
 ]
 OptionalLogArgument = Annotated[
-    Path | None, typer.Argument(metavar="[LOG]", help="SWF, sacct or CSV file; plain, gz or xz.")
+    Path | None,
+    typer.Argument(metavar="[LOG]", help="SWF, sacct, CSV or PBS accounting log (folder)."),
 ]
 GenerateOption = Annotated[
     Literal["lublin2003"] | None,
@@ -46,7 +47,9 @@ ColumnsOption = Annotated[
 ]
 TimeZoneOption = Annotated[
     str | None,
-    typer.Option(help="Site's time zone (Europe/Stockholm), for sacct and CSV; UTC if not given."),
+    typer.Option(
+        help="Site's time zone (Europe/Stockholm), for sacct, CSV and PBS; UTC if not given."
+    ),
 ]
 ProcessorsOption = Annotated[
     int | None, typer.Option(help="Size of the machine; the log's own if not given.")

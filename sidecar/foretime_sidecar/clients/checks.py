@@ -6,6 +6,7 @@ two pending jobs of more than two minutes, and is for schedulers made for it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -134,12 +135,19 @@ def check_queue(client: SchedulerClient) -> None:
     _require(used <= queue.processors, f"{used} processors run of {queue.processors}")
 
 
+def _array_in(job_id: str) -> str:
+    """Give the array that a job's name says it belongs to, "" if none."""
+    if pbs := re.fullmatch(r"(\d+)\[\d*\](.*)", job_id):
+        return f"{pbs[1]}[]{pbs[2]}"
+    return job_id.rpartition("_")[0]
+
+
 def check_arrays(client: SchedulerClient) -> None:
-    """Check that the tasks of an array name their array, and are named ARRAY_TASK."""
+    """Check that the tasks of an array name it, and are named ARRAY_TASK (PBS: 123[4].server)."""
     requests = [record.job.request for record in client.finished_since(Cursor())[0]]
     requests += [job.request for job in client.queue().jobs if job.tasks == 1]
     for request in requests:
-        array = request.job_id.rpartition("_")[0]
+        array = _array_in(request.job_id)
         _require(
             (request.array_id or "") == array,
             f"job {request.job_id} belongs to array {request.array_id}",
@@ -188,16 +196,31 @@ def _seen(client: SchedulerClient, job_id: str) -> QueuedJob:
 
 
 def check_changes_show(client: SchedulerClient) -> None:
-    """Check that changed limits are what the queue shows next, in whole minutes rounded up."""
+    """Check that changed limits are what the queue shows next, rounded up to its time step."""
+    step = client.configuration().time_step_s
+    time_min, limit = -(-61 // step) * step, -(-179 // step) * step
     job_id = _pending(client)[0].request.job_id
-    client.update([JobChange(job_id, time_min=61, site_factor=5)])
-    _require(_seen(client, job_id).time_min == 120, "61 s of time_min are not 2 minutes")
+    client.update([JobChange(job_id, time_min=61)])
+    _require(_seen(client, job_id).time_min == time_min, f"61 s of time_min are not {time_min} s")
     client.update([JobChange(job_id, time_limit=179)])
     seen = _seen(client, job_id)
-    _require(seen.request.requested_time == 180, "179 s of limit are not 3 minutes")
-    _require(seen.time_min == 120, "a changed limit changed time_min")
+    _require(seen.request.requested_time == limit, f"179 s of limit are not {limit} s")
+    _require(seen.time_min == time_min, "a changed limit changed time_min")
     client.update([JobChange(job_id, time_min=0)])
     _require(_seen(client, job_id).time_min is None, "time_min=0 did not clear it")
+
+
+def check_site_factor(client: SchedulerClient) -> None:
+    """Check that a site factor is taken where the scheduler has one, and refused elsewhere."""
+    job_id = _pending(client)[0].request.job_id
+    has_one = client.configuration().scheduler == "slurm"
+    try:
+        client.update([JobChange(job_id, site_factor=5)])
+    except SchedulerError as error:
+        _require(not has_one, f"the site factor was refused: {error}")
+        _require(job_id in str(error), f"the job is not named: {error}")
+    else:
+        _require(has_one, "a site factor was taken by a scheduler that has none")
 
 
 def check_unknown_job_is_refused(client: SchedulerClient) -> None:
@@ -218,4 +241,8 @@ def check_unknown_job_is_refused(client: SchedulerClient) -> None:
     _require(done == [60, 60], "changes beside the refused one were not made")
 
 
-CHANGING: Sequence[Check] = (check_changes_show, check_unknown_job_is_refused)
+CHANGING: Sequence[Check] = (
+    check_changes_show,
+    check_site_factor,
+    check_unknown_job_is_refused,
+)

@@ -13,6 +13,9 @@ from typing import Protocol
 
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
+# A job without a limit plans for ever; a year is longer than any real plan.
+UNLIMITED_S = 365 * 24 * 3600
+
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfiguration:
@@ -21,15 +24,16 @@ class SchedulerConfiguration:
     Attributes
     ----------
     scheduler
-        "slurm".
+        "slurm" or "pbs".
     cluster
-        The cluster's name.
+        The cluster's name; the PBS server's.
     version
         As the scheduler prints it, such as "22.05.8".
     scheduler_type
         Such as "sched/backfill".
     parameters
-        ``SchedulerParameters``; a parameter without a value has the value "".
+        ``SchedulerParameters``, a parameter without a value having the value ""; the attributes of
+        the PBS server.
     enforce_part_limits
         ``EnforcePartLimits``, upper case ("NO", "ALL", "ANY").
     prolog_slurmctld
@@ -45,9 +49,17 @@ class SchedulerConfiguration:
     prolog_slurmctld: str = ""
 
     @property
-    def time_min_as_soft_limit(self) -> bool:
-        """Whether ``time_min`` is a soft limit (and not a limit that jobs are killed at)."""
-        return "time_min_as_soft_limit" in self.parameters
+    def soft_limit(self) -> bool:
+        """Whether ``time_min`` is planned with, and not a limit that jobs are killed at.
+
+        PBS's soft_walltime always is.
+        """
+        return self.scheduler == "pbs" or "time_min_as_soft_limit" in self.parameters
+
+    @property
+    def time_step_s(self) -> int:
+        """Whole multiples of it are what the scheduler takes for a time limit, seconds."""
+        return 1 if self.scheduler == "pbs" else 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +91,8 @@ class FinishedRecord:
     state
         The scheduler's own word for the ending, such as "OUT_OF_MEMORY".
     admin_comment
-        The administrator's comment, where the hook records what it decided; "" if none.
+        Where the hook recorded what it decided: Slurm's AdminComment, its line in PBS's server log;
+        "" if there is nothing.
     """
 
     job: FinishedJob
@@ -113,7 +126,8 @@ class QueuedJob:
     eligible_time
         When the job could first have started; may lie ahead; ``None`` if unknown.
     time_min
-        ``time_min``, seconds; ``None`` if unset.
+        What the scheduler plans with: ``time_min``, PBS's ``soft_walltime``, seconds; ``None`` if
+        it is unset or no shorter than the limit.
     suspended_time
         Seconds that a running job has been suspended so far.
     held, dependent, deadline, heterogeneous
@@ -192,11 +206,12 @@ class JobChange:
     Attributes
     ----------
     job_id
-        The scheduler's identifier; ``ARRAY_TASK`` for a task of an array.
+        The scheduler's identifier; on Slurm ``ARRAY_TASK`` for a task of an array.
     time_limit, time_min
-        Seconds, rounded up to the scheduler's whole minutes; ``time_min=0`` clears it.
+        Seconds, rounded up to what the scheduler counts in (whole minutes on Slurm);
+        ``time_min=0`` clears it.
     site_factor
-        Added to the job's priority.
+        Added to the job's priority; Slurm only.
     """
 
     job_id: str

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Protocol
 
-import tenacity
 from foretime_estimators.errors import SchedulerError
 
+from foretime_sidecar.clients.child_process import Advice, ChildProcesses
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
@@ -30,8 +28,6 @@ from foretime_sidecar.clients.slurm_json import (
 )
 from foretime_sidecar.durations import whole_minutes
 
-_MOST_LINES = 10  # of what a failed command said
-
 
 class CommandRunner(Protocol):
     """Runs one command: a subprocess on a real system, a call of the mock Slurm in a replay."""
@@ -43,34 +39,24 @@ class CommandRunner(Protocol):
         """
 
 
-class SubprocessRunner:
-    """Runs Slurm's commands as child processes, with a timeout and a few more attempts.
+_ADVICE = Advice("install Slurm's client commands", "check slurmctld and slurmdbd")
 
-    Parameters
-    ----------
-    commands_dir
-        Folder of the commands; "" finds them on the PATH.
-    timeout_s
-        Bound of one attempt.
-    attempts
-        How often a command is tried before it counts as failed; the pause between attempts doubles
-        from about a second, with jitter, so that many sidecars don't knock in step.
-    """
+
+class SubprocessRunner:
+    """Runs Slurm's commands as child processes; the parameters are those of `ChildProcesses`."""
 
     def __init__(self, commands_dir: str = "", timeout_s: int = 60, attempts: int = 4) -> None:
-        self._commands_dir = commands_dir
-        self._timeout_s = timeout_s
-        self._retrying = tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(attempts),
-            wait=tenacity.wait_exponential_jitter(max=10, jitter=1),
-            retry=tenacity.retry_if_exception_type(SchedulerError),
-            reraise=True,
-        )
+        self._children = ChildProcesses(_ADVICE, commands_dir, timeout_s, attempts)
 
     def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
         """Run a command; see `CommandRunner`."""
+        environment = {**os.environ, "SLURM_BITSTR_LEN": "0"}
+        # sacct --json of Slurm 22.05 can't read its own times in any format but its own.
+        environment.pop("SLURM_TIME_FORMAT", None)
+        if "--json" not in argv:
+            environment["SLURM_TIME_FORMAT"] = "%s"
         # What is sent in may have been done in part, so it is not sent twice.
-        text = self._once(argv, stdin) if stdin else self._retrying(self._once, argv, None)
+        text = self._children.output(argv, environment, stdin, once=bool(stdin))
         if "--json" not in argv:
             return text
         try:
@@ -80,42 +66,6 @@ class SubprocessRunner:
                 f"{argv[0]} --json did not print JSON ({error}); is Slurm built with its JSON "
                 "serializer?"
             ) from error
-
-    def _once(self, argv: Sequence[str], stdin: str | None) -> str:
-        command = [str(Path(self._commands_dir) / argv[0]), *argv[1:]]
-        environment = {**os.environ, "SLURM_BITSTR_LEN": "0"}
-        # sacct --json of Slurm 22.05 can't read its own times in any format but its own.
-        environment.pop("SLURM_TIME_FORMAT", None)
-        if "--json" not in argv:
-            environment["SLURM_TIME_FORMAT"] = "%s"
-        try:
-            done = subprocess.run(  # noqa: S603
-                command,
-                input=stdin,
-                stdin=subprocess.DEVNULL if stdin is None else None,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=self._timeout_s,
-                env=environment,
-                check=False,
-            )
-        except OSError as error:
-            raise SchedulerError(
-                f"can't run {command[0]}: {error.strerror}; install Slurm's client commands, or "
-                "set scheduler.commands_dir"
-            ) from error
-        except subprocess.TimeoutExpired as error:
-            raise SchedulerError(
-                f"{argv[0]} did not answer within {self._timeout_s} s; check slurmctld and slurmdbd"
-            ) from error
-        if done.returncode != 0:
-            said = "; ".join((done.stderr or done.stdout).strip().splitlines()[:_MOST_LINES])
-            raise SchedulerError(
-                f"{argv[0]} failed with exit code {done.returncode}: {said or 'no message'}; "
-                "check slurmctld and slurmdbd"
-            )
-        return done.stdout
 
 
 class SlurmCommands:

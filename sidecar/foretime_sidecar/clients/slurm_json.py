@@ -16,6 +16,7 @@ from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 
 from foretime_sidecar.clients.client import (
+    UNLIMITED_S,
     FinishedRecord,
     QueuedJob,
     QueueState,
@@ -229,10 +230,6 @@ def parse_queue(reply: object) -> tuple[QueuedJob, ...]:
         ) from error
     queued.sort(key=lambda job: job.request.submit_time)
     return tuple(queued)
-
-
-# A job without a limit plans for ever; a year is longer than any real plan.
-UNLIMITED_S = 365 * 24 * 3600
 
 
 def _queued(job: Json) -> QueuedJob | None:
