@@ -1,7 +1,7 @@
 # make demo   set up, then replay a log (LOG=path, or a generated workload)
 # make test   set up, then every test
 # make lint   ruff, mypy
-# make bench  engine speed, recorded and as ratios
+# make bench  what everything costs, in one table with the goals; saved in .benchmarks
 # make sanitize  the engine's tests on a core built with the address and undefined-behaviour sanitizers
 PYTHON ?= python3
 VENV ?= .venv
@@ -35,7 +35,9 @@ lint: setup
 	$(BIN)/mypy
 
 bench: setup
-	$(BIN)/python -m pytest tests/benchmarks --benchmark-only
+	@mkdir -p .benchmarks
+	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-quiet \
+	  --benchmark-json=.benchmarks/latest.json
 
 # A second, plain install beside the editable one; -S keeps the editable one's import hook out.
 SANITIZED := build/sanitize

@@ -57,7 +57,11 @@ void Engine::pass_in_order(bool full) {
   if (availability_.free() == 0 || queue_.size() == 1) return;
 
   if (full && policy_.backfill == Backfill::kEasy) {
-    backfill_queue(head, on_requested);
+    backfill_blocks(queue_.blocks(), head, on_requested);
+    return;
+  }
+  if (full && !on_requested) {  // shortest first by t_sched, as the queue keeps them
+    backfill_blocks(queue_.blocks_shortest_first(), head, on_requested);
     return;
   }
   candidates_.clear();
@@ -106,6 +110,10 @@ void Engine::pass_by_score() {
   const JobIndex head = scored_.front().entry.job;
   const bool on_requested = guard(head);
   if (availability_.free() == 0) return;
+  if (policy_.backfill == Backfill::kEasySjbf && !on_requested) {
+    backfill_blocks(queue_.blocks_shortest_first(), head, on_requested);
+    return;
+  }
   candidates_.clear();
   for (const Candidate& scored : scored_) {
     add_candidate(head, scored.entry, scored.score, on_requested);
