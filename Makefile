@@ -2,7 +2,7 @@
 # make test   set up, then every test
 # make lint   ruff, mypy
 # make bench  what everything costs, in one table with the goals; saved in .benchmarks
-# make sanitize  the engine's tests on a core built with the address and undefined-behaviour sanitizers
+# make sanitize  the native core under the address and undefined-behaviour sanitizers
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -51,7 +51,7 @@ sanitize: setup
 	  $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 FORETIME_SANITIZED=1 \
 	  PYTHONPATH="$(SANITIZED)/site:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
-	  $(BIN)/python -S -m pytest --capture=sys -p no:cacheprovider tests/engine
+	  $(BIN)/python -S -m pytest --capture=sys -p no:cacheprovider tests/engine tests/sim/test_swf.py
 
 clean:
 	rm -rf $(VENV) build simulator/foretime_sim/_core.pyi .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
