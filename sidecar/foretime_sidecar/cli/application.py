@@ -32,6 +32,11 @@ COMMANDS = {
         "wait",
         "Say how long a job would wait if it were submitted now.",
     ),
+    "doctor": CommandModule(
+        "foretime_sidecar.cli.doctor",
+        "doctor",
+        "Look whether the table and the hook in PBS are sound, and say what to do where not.",
+    ),
     "workload": CommandModule(
         "foretime_sidecar.cli.workload",
         "app",
@@ -42,12 +47,22 @@ COMMANDS = {
         "config_app",
         "Show every setting with its meaning, or check a file of settings.",
     ),
+    "install": CommandModule(
+        "foretime_sidecar.cli.install",
+        "install_app",
+        "Put the hook into a scheduler; without --yes, show how.",
+    ),
+    "uninstall": CommandModule(
+        "foretime_sidecar.cli.install",
+        "uninstall_app",
+        "Take the hook out of a scheduler; without --yes, show how.",
+    ),
 }
 
 app = typer.Typer(
     name="foretime",
-    help="Makes Slurm plan with how long jobs really take, and tells people how long they "
-    "will wait.",
+    help="Makes Slurm and PBS plan with how long jobs really take, and tells people how long "
+    "they will wait.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
