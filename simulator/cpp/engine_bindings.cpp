@@ -1,6 +1,5 @@
 #include "engine_bindings.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
@@ -10,22 +9,13 @@
 #include <utility>
 
 #include "engine.hpp"
+#include "numpy_columns.hpp"
+#include "python_policies.hpp"
 
 namespace nb = nanobind;
 
 namespace foretime {
 namespace {
-
-using In = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-template <class T>
-Out<T> to_numpy(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Out<T>(owned->data(), {owned->size()}, owner);
-}
 
 using Moves = std::pair<Out<JobIndex>, Out<JobIndex>>;
 
@@ -92,14 +82,16 @@ void register_engine(nb::module_& m) {
       .value("LJF", Order::kLjf)
       .value("XF", Order::kXf)
       .value("WFP", Order::kWfp)
-      .value("PRIORITY", Order::kPriority);
+      .value("PRIORITY", Order::kPriority)
+      .value("OUTSIDE", Order::kOutside);
   nb::enum_<Backfill>(m, "Backfill")
       .value("NONE", Backfill::kNone)
       .value("EASY", Backfill::kEasy)
       .value("EASY_SJBF", Backfill::kEasySjbf)
       .value("CONSERVATIVE", Backfill::kConservative)
       .value("PLANNING", Backfill::kPlanning)
-      .value("FIRST_FIT", Backfill::kFirstFit);
+      .value("FIRST_FIT", Backfill::kFirstFit)
+      .value("OUTSIDE", Backfill::kOutside);
   nb::enum_<Compression>(m, "Compression")
       .value("RESERVATION_ORDER", Compression::kReservationOrder)
       .value("SUBMISSION_ORDER", Compression::kSubmissionOrder)
@@ -156,7 +148,9 @@ void register_engine(nb::module_& m) {
       .def_ro("guard_activations", &Counters::guard_activations)
       .def_ro("deepest_queue", &Counters::deepest_queue);
 
-  nb::class_<Engine>(m, "Engine")
+  nb::class_<Engine> engine(m, "Engine", nb::type_slots(engine_slots));
+  register_python_policies(engine);
+  engine
       .def(
           "__init__",
           [](Engine* self, Processors machine, const Policy& policy, Seconds now,

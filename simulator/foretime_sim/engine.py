@@ -14,7 +14,8 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
-from foretime_sim.policy import Policy
+from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.policy_calls import PolicyCalls, has_python
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.schedule import check as check_schedule
@@ -36,6 +37,8 @@ def simulate(
     check: bool = False,
 ) -> Schedule:
     """Schedule a whole workload in one native call, without the interpreter's lock.
+
+    A policy in Python is asked at each pass (docs/policies.md); an error in it ends the run.
 
     Parameters
     ----------
@@ -68,7 +71,8 @@ def simulate(
     policy = policy or Policy()
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
-    core = _core_engine(workload.machine_processors, policy, begin, reservations)
+    calls = PolicyCalls.of_workload(policy, workload, reservations) if has_python(policy) else None
+    core = _core_engine(workload.machine_processors, policy, begin, reservations, calls)
     actual_runtime = np.ascontiguousarray(workload.actual_runtime, dtype=np.int64)
     core.submit_all(
         np.ascontiguousarray(workload.submit_time, dtype=np.int64),
@@ -164,6 +168,9 @@ class Engine:
     out happens as soon as the clock moves on, or on `settle`. So driving it from submission to
     submission gives the very schedule of `simulate`.
 
+    Where a policy in Python fails, the engine stands before the scheduling pass that asked it, with
+    everything before that done; going on does that pass again.
+
     Not for use from two threads at once.
 
     Parameters
@@ -176,6 +183,8 @@ class Engine:
         The clock's first value, seconds.
     reservations
         Processors claimed from outside, see `simulate`.
+    epoch_of_zero
+        Epoch seconds of the clock's zero, for policies in Python to know the hour and the day.
     """
 
     def __init__(
@@ -184,12 +193,25 @@ class Engine:
         policy: Policy | None = None,
         now: int = 0,
         reservations: Sequence[AdvanceReservation] = (),
+        *,
+        epoch_of_zero: int = 0,
     ) -> None:
         if machine_processors < 1:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
-        self._core = _core_engine(machine_processors, self.policy, now, reservations)
+        self.reservations = tuple(reservations)
+        self._calls = (
+            PolicyCalls(
+                self.policy,
+                machine_processors,
+                epoch_of_zero=epoch_of_zero,
+                reservations=reservations,
+            )
+            if has_python(self.policy)
+            else None
+        )
+        self._core = _core_engine(machine_processors, self.policy, now, reservations, self._calls)
 
     def submit(
         self,
@@ -200,10 +222,14 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         priority: int = 0,
+        *,
+        user: str | None = None,
+        project: str | None = None,
     ) -> int:
         """Submit a job at the clock's time or later; give its index (0, 1, 2, ...).
 
-        Parameters are those of `simulate`, for one job.
+        Parameters are those of `simulate`, for one job; user and project are for policies in
+        Python to look at.
 
         Raises
         ------
@@ -223,6 +249,8 @@ class Engine:
             scheduled_time,
             time_limit,
             priority,
+            user,
+            project,
         )
 
     def add_pending(
@@ -234,6 +262,9 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         priority: int = 0,
+        *,
+        user: str | None = None,
+        project: str | None = None,
     ) -> int:
         """Add a job waiting since ``submit_time``, to begin from a snapshot; give its index.
 
@@ -257,6 +288,8 @@ class Engine:
             scheduled_time,
             time_limit,
             priority,
+            user,
+            project,
         )
 
     def _submit(
@@ -268,9 +301,13 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None,
         time_limit: int | None,
         priority: int,
+        user: str | None,
+        project: str | None,
     ) -> int:
         self._check(processors, actual_runtime, requested_time, time_limit)
         queue, backfill, drain = self._roles(requested_time, scheduled_time)
+        if self._calls is not None:
+            self._calls.add_job(user, project)
         return self._core.submit(
             submit_time,
             processors,
@@ -292,6 +329,9 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         submit_time: int | None = None,
+        *,
+        user: str | None = None,
+        project: str | None = None,
     ) -> int:
         """Add a job that started before now, to begin from a snapshot; give its index.
 
@@ -312,6 +352,8 @@ class Engine:
                 f" {self._core.free_processors} of {self.machine_processors} are free"
             )
         _, _, drain = self._roles(requested_time, scheduled_time)
+        if self._calls is not None:
+            self._calls.add_job(user, project)
         return self._core.add_running(
             start_time if submit_time is None else submit_time,
             start_time,
@@ -435,9 +477,9 @@ class Engine:
         """When a pending job is planned to start, seconds; ``None`` where it holds no plan.
 
         The plan is that of the last pass, so after `submit` or `update` it is known once the clock
-        has moved on (or on `settle`); one in the past means as soon as a job that has outlived
-        every estimate makes room. Every job holds one under conservative backfilling and
-        planning, the first ones of the queue under easy and easy-sjbf.
+        has moved on (or on `settle`). Every job holds one under conservative backfilling and
+        planning, the first ones of the queue under easy and easy-sjbf. A job that could not start
+        when planned, because one past its requested time still runs, is planned for now.
 
         Raises
         ------
@@ -557,21 +599,31 @@ class Engine:
 
 
 def _core_engine(
-    machine_processors: int, policy: Policy, now: int, reservations: Sequence[AdvanceReservation]
+    machine_processors: int,
+    policy: Policy,
+    now: int,
+    reservations: Sequence[AdvanceReservation],
+    calls: PolicyCalls | None,
 ) -> _core.Engine:
     check_reservations(reservations, machine_processors)
     claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
-    return _core.Engine(machine_processors, _core_policy(policy), now, claims)
+    core = _core.Engine(machine_processors, core_policy(policy), now, claims)
+    if calls is not None:
+        core.ask(calls)
+    return core
 
 
 def _first_planned_start(core: _core.Engine, policy: Policy) -> Int64Array | None:
-    return core.first_planned_starts() if policy.backfill.plans_every_job else None
+    return core.first_planned_starts() if policy.plans_every_job else None
 
 
-def _core_policy(policy: Policy) -> _core.Policy:
+def core_policy(policy: Policy) -> _core.Policy:
+    """Give the policy as the native core takes it."""
     return _core.Policy(
-        _core.Order[policy.order.name],
-        _core.Backfill[policy.backfill.name],
+        _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
+        _core.Backfill[policy.backfill.name]
+        if isinstance(policy.backfill, Backfill)
+        else _core.Backfill.OUTSIDE,
         _core.Correction[policy.correction.name],
         policy.guard_s,
         _core.EventOrder[policy.event_order.name],

@@ -151,7 +151,13 @@ def simulate_with_estimator(
         schedule = simulate(workload, policy, scheduled, reservations=reservations, check=check)
         return EstimatedSchedule(schedule, scheduled)
     now = requests[0].submit_time if requests else 0
-    engine = Engine(workload.machine_processors, policy, now, reservations)
+    engine = Engine(
+        workload.machine_processors,
+        policy,
+        now,
+        reservations,
+        epoch_of_zero=workload.epoch_of_zero,
+    )
     estimated = _learning_run(engine, workload, requests, estimator, progress)
     if check:
         check_schedule(workload, estimated.schedule, workload.requested_time, reservations)
@@ -183,7 +189,15 @@ def _learning_run(
                 estimator.learn_one(FinishedJob(done, start_time, end_time, runtime, ending))
         scheduled = estimator.predict_one(request, now)
         predicted.append(scheduled)
-        engine.submit(now, request.processors, actual_runtime, request.requested_time, scheduled)
+        engine.submit(
+            now,
+            request.processors,
+            actual_runtime,
+            request.requested_time,
+            scheduled,
+            user=request.user,
+            project=request.project,
+        )
         if progress is not None and len(predicted) % step == 0:
             progress(len(predicted))
     engine.finish()

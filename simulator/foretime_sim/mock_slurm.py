@@ -295,6 +295,8 @@ class MockSlurm:
             requested_time=limit,
             scheduled_time=planned,
             time_limit=kill_limit,
+            user=submission.user,
+            project=submission.account,
         )
         self._jobs.append(job)
         self._planned.append(planned)
