@@ -1,8 +1,8 @@
 # make demo   set up, then replay a log (LOG=path, or a generated workload)
 # make test   set up, then every test
 # make lint   ruff, mypy
-# make bench  engine speed, recorded and as ratios
-# make sanitize  the engine's tests on a core built with the address and undefined-behaviour sanitizers
+# make bench  what everything costs, in one table with the goals; saved in .benchmarks
+# make sanitize  the native core under the address and undefined-behaviour sanitizers
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -35,7 +35,9 @@ lint: setup
 	$(BIN)/mypy
 
 bench: setup
-	$(BIN)/python -m pytest tests/benchmarks --benchmark-only
+	@mkdir -p .benchmarks
+	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-quiet \
+	  --benchmark-json=.benchmarks/latest.json
 
 # A second, plain install beside the editable one; -S keeps the editable one's import hook out.
 SANITIZED := build/sanitize
@@ -49,7 +51,7 @@ sanitize: setup
 	  $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 FORETIME_SANITIZED=1 \
 	  PYTHONPATH="$(SANITIZED)/site:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
-	  $(BIN)/python -S -m pytest --capture=sys -p no:cacheprovider tests/engine
+	  $(BIN)/python -S -m pytest --capture=sys -p no:cacheprovider tests/engine tests/sim/test_swf.py
 
 clean:
 	rm -rf $(VENV) build simulator/foretime_sim/_core.pyi .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks

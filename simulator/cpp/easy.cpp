@@ -37,11 +37,12 @@ bool Engine::none_may_start(const Least& least, Processors free, bool on_request
          now_ + least.backfill_time > plan_.shadow_time;
 }
 
-// In queue order, through the queue itself.
-void Engine::backfill_queue(JobIndex head, bool on_requested) {
+// In the order of the blocks, through the queue itself.
+void Engine::backfill_blocks(const Queue::Blocks& blocks, JobIndex head, bool on_requested) {
   Processors free = availability_.free();
   picked_.clear();
-  for (const auto& block : queue_.blocks()) {
+  for (const auto& block : blocks) {
+    if (free == 0) break;
     if (none_may_start(block.summary, free, on_requested)) continue;
     for (const Pending& entry : block) {
       if (entry.processors > free || entry.job == head) continue;

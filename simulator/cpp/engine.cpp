@@ -6,7 +6,10 @@ namespace foretime {
 
 Engine::Engine(Processors machine, const Policy& policy, Seconds now,
                std::vector<AdvanceReservation> reservations)
-    : policy_(policy), availability_(machine, policy, jobs_), queue_(policy.order), now_(now) {
+    : policy_(policy),
+      availability_(machine, policy, jobs_),
+      queue_(policy.order, policy.backfill == Backfill::kEasySjbf),
+      now_(now) {
   availability_.reestimate(now);
   if (needs_planner(policy_, !reservations.empty())) {
     planner_ = make_planner(std::make_unique<PoolProfile>(machine, now, jobs_), policy_, jobs_,

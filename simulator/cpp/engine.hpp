@@ -148,7 +148,7 @@ class Engine {
   void backfill_outside(bool on_requested);
 
   // easy.cpp: what may start before the head job
-  void backfill_queue(JobIndex head, bool on_requested);
+  void backfill_blocks(const Queue::Blocks& blocks, JobIndex head, bool on_requested);
   void backfill_candidates(bool on_requested);
   bool may_start(JobIndex head, Processors processors, Seconds time, bool on_requested);
   bool none_may_start(const Least& least, Processors free, bool on_requested) const;

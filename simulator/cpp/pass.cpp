@@ -62,7 +62,11 @@ void Engine::pass_in_order(bool full) {
   }
 
   if (full && policy_.backfill == Backfill::kEasy) {
-    backfill_queue(head, on_requested);
+    backfill_blocks(queue_.blocks(), head, on_requested);
+    return;
+  }
+  if (full && !on_requested) {  // shortest first by t_sched, as the queue keeps them
+    backfill_blocks(queue_.blocks_shortest_first(), head, on_requested);
     return;
   }
   candidates_.clear();
@@ -114,6 +118,10 @@ void Engine::pass_by_score() {
   if (availability_.free() == 0) return;
   if (policy_.backfill == Backfill::kOutside) {
     backfill_outside(on_requested);
+    return;
+  }
+  if (policy_.backfill == Backfill::kEasySjbf && !on_requested) {
+    backfill_blocks(queue_.blocks_shortest_first(), head, on_requested);
     return;
   }
   candidates_.clear();

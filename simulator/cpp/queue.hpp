@@ -59,14 +59,23 @@ struct Least {
 
 class Queue {
  public:
-  explicit Queue(Order order) : order_(order) {}
+  // `shortest_first`: whether the jobs are also kept by backfill time, ties by submission.
+  Queue(Order order, bool shortest_first) : order_(order), shortest_first_(shortest_first) {}
 
   bool empty() const { return list_.empty(); }
   std::size_t size() const { return list_.size(); }
-  const auto& blocks() const { return list_.blocks(); }
+  using Blocks = std::vector<BlockList<Pending, Least>::Block>;
+  const Blocks& blocks() const { return list_.blocks(); }
+  const Blocks& blocks_shortest_first() const { return shortest_.blocks(); }
   const Pending& front() const { return list_.front(); }
-  void insert(JobIndex index, const Job& job) { list_.insert(entry(index, job)); }
-  void erase(JobIndex index, const Job& job) { list_.erase(entry(index, job)); }
+  void insert(JobIndex index, const Job& job) {
+    list_.insert(entry(index, job));
+    if (shortest_first_) shortest_.insert(entry_by_length(index, job));
+  }
+  void erase(JobIndex index, const Job& job) {
+    list_.erase(entry(index, job));
+    if (shortest_first_) shortest_.erase(entry_by_length(index, job));
+  }
   Pending entry(JobIndex index, const Job& job) const {
     return {queue_key(order_, job), job.rank, index, job.processors, job.backfill_time};
   }
@@ -77,8 +86,14 @@ class Queue {
   }
 
  private:
+  static Pending entry_by_length(JobIndex index, const Job& job) {
+    return {job.backfill_time, job.rank, index, job.processors, job.backfill_time};
+  }
+
   Order order_;
+  bool shortest_first_;
   BlockList<Pending, Least> list_;
+  BlockList<Pending, Least> shortest_;
 };
 
 }  // namespace foretime

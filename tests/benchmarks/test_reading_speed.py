@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,12 @@ SLICE = 5_000
 
 @pytest.mark.traces
 @pytest.mark.parametrize("log", LOGS)
-def test_read_swf(benchmark: Any, trace: Callable[[str], Path], log: str) -> None:
+def test_read_swf(
+    benchmark: Any,
+    trace: Callable[[str], Path],
+    times_reference: Callable[[Callable[[], object], Callable[[], object]], int],
+    log: str,
+) -> None:
     """From a gzip file to columns."""
     benchmark.group = "reading SWF (gzip)"
     path = trace(f"{log}.swf.gz")
@@ -30,12 +34,10 @@ def test_read_swf(benchmark: Any, trace: Callable[[str], Path], log: str) -> Non
     benchmark.extra_info["mb_per_s"] = round(len(text) / 1e6 / benchmark.stats.stats.min)
     lines = [line for line in text.split("\n") if line and not line.startswith(";")]
     some = "\n".join(lines[:SLICE])
-    begin = time.perf_counter()
-    _read_line_by_line(some, "some", lenient=False)
-    between = time.perf_counter()
-    parse_swf(some, source="some")
-    took = time.perf_counter() - between
-    benchmark.extra_info["times_reference"] = round((between - begin) / took)
+    benchmark.extra_info["times_reference"] = times_reference(
+        lambda: _read_line_by_line(some, "some", lenient=False),
+        lambda: parse_swf(some, source="some"),
+    )
 
 
 @pytest.mark.traces

@@ -5,7 +5,7 @@ All workloads are generated. The smallest of each kind runs through the plain Py
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -16,6 +16,9 @@ from foretime_sim import lublin2003, reference
 from foretime_sim.engine import simulate
 from foretime_sim.policy import Backfill, Policy
 from foretime_sim.workload import Workload
+
+TimesReference = Callable[[Callable[[], object], Callable[[], object]], int]
+Measure = Callable[[Workload, Policy, int, bool], None]
 
 POLICIES = {
     "fcfs": Policy(backfill=Backfill.NONE),
@@ -31,44 +34,47 @@ def generated(jobs: int, processors: int) -> Workload:
     return lublin2003.generate(jobs, processors=processors, load=0.9)
 
 
-def measure(benchmark: Any, jobs: Workload, policy: Policy, *, rounds: int, plain: bool) -> None:
-    schedule = benchmark.pedantic(simulate, args=(jobs, policy), rounds=rounds)
-    benchmark.extra_info["jobs"] = len(jobs)
-    benchmark.extra_info["deepest_queue"] = schedule.counters.deepest_queue
-    if plain:
-        some = jobs.head(SLICE)
-        begin = time.perf_counter()
-        reference.simulate(some, policy)
-        between = time.perf_counter()
-        simulate(some, policy)
-        took = time.perf_counter() - between
-        benchmark.extra_info["times_reference"] = round((between - begin) / took)
+@pytest.fixture
+def measure(benchmark: Any, times_reference: TimesReference) -> Measure:
+    """Run a policy on jobs so many times; through the reference, too, where asked."""
+
+    def run(jobs: Workload, policy: Policy, rounds: int, plain: bool) -> None:
+        schedule = benchmark.pedantic(simulate, args=(jobs, policy), rounds=rounds)
+        benchmark.extra_info["jobs"] = len(jobs)
+        benchmark.extra_info["deepest_queue"] = schedule.counters.deepest_queue
+        if plain:
+            some = jobs.head(SLICE)
+            benchmark.extra_info["times_reference"] = times_reference(
+                lambda: reference.simulate(some, policy), lambda: simulate(some, policy)
+            )
+
+    return run
 
 
 @pytest.mark.parametrize("jobs", [10_000, 100_000, 1_000_000, 10_000_000])
-def test_jobs(benchmark: Any, jobs: int) -> None:
+def test_jobs(benchmark: Any, measure: Measure, jobs: int) -> None:
     """EASY on 256 processors at a load of 0.9."""
     benchmark.group = "cost by number of jobs (easy, 256 processors)"
     workload = generated(jobs, 256)
     rounds = 1 if jobs >= 10_000_000 else 3
-    measure(benchmark, workload, Policy(), rounds=rounds, plain=jobs == 10_000)
+    measure(workload, Policy(), rounds, jobs == 10_000)
 
 
 @pytest.mark.parametrize("processors", [100, 10_000, 1_000_000])
-def test_machine_size(benchmark: Any, processors: int) -> None:
+def test_machine_size(benchmark: Any, measure: Measure, processors: int) -> None:
     benchmark.group = "cost by machine size (easy, 100,000 jobs)"
     workload = generated(100_000, processors)
-    measure(benchmark, workload, Policy(), rounds=3, plain=processors == 100)
+    measure(workload, Policy(), 3, processors == 100)
 
 
 @pytest.mark.parametrize("depth", [100, 1_000, 10_000, 100_000])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_queue_depth(benchmark: Any, policy: str, depth: int) -> None:
+def test_queue_depth(benchmark: Any, measure: Measure, policy: str, depth: int) -> None:
     """All jobs at the same second: the queue is as deep as there are jobs, and shrinks."""
     benchmark.group = f"cost by queue depth ({policy}, 256 processors, all submitted at once)"
     jobs = generated(100_000, 256).head(depth)
     at_once = replace(jobs, submit_time=np.zeros(len(jobs), dtype=np.int64))
-    measure(benchmark, at_once, POLICIES[policy], rounds=3, plain=depth == 1_000)
+    measure(at_once, POLICIES[policy], 3, depth == 1_000)
 
 
 @pytest.mark.parametrize("jobs", [100_000, 1_000_000])

@@ -37,3 +37,31 @@ def test_simulating_needs_no_table_library_and_no_server(more: list[str]) -> Non
     imported = imported_by("simulate", "--generate", "lublin2003", "--jobs", "50", *more)
     assert "foretime_sim" in imported
     assert not imported & HEAVY
+
+
+WITHOUT_EXTRA = """
+import sys
+sys.modules |= dict.fromkeys(("pandas", "matplotlib", "lupa"))
+sys.argv = ["foretime", *sys.argv[1:]]
+from foretime_sidecar.cli import main
+main()
+"""
+
+
+def without_extra(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Call ``foretime`` as on a service node, where foretime[sim] is not installed."""
+    command = [sys.executable, "-c", WITHOUT_EXTRA, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_command_that_needs_the_extra_says_so() -> None:
+    done = without_extra("replay", "--generate", "lublin2003")
+    assert done.returncode == 1
+    assert "pip install 'foretime[sim]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_other_commands_do_without_the_extra() -> None:
+    for arguments in (("--help",), ("config", "show"), ("simulate", "--generate", "lublin2003")):
+        done = without_extra(*arguments)
+        assert (done.returncode, done.stderr) == (0, ""), arguments

@@ -111,7 +111,7 @@ def test_core_stepwise_and_reference_agree(
 
 @pytest.mark.parametrize("family", ["planning", *(f for f in FAMILIES if "conservative" in f)])
 @given(rows=workloads, options=common)
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_every_waiting_job_has_a_plan(
     family: str, rows: list[tuple[int, ...]], options: dict[str, Any]
 ) -> None:
