@@ -182,7 +182,10 @@ bool Engine::complete_expected() {
 
 void Engine::correct_expired() {
   const std::int64_t expired = availability_.correct_all(now_);
-  if (expired > 0) full_pass_ = true;
+  if (expired > 0) {
+    full_pass_ = true;
+    if (nodes_) nodes_->ends_changed = true;
+  }
   counters_.expiries += expired;
 }
 
@@ -224,6 +227,7 @@ void Engine::complete_one() {
   completions_.pop();
   job(index).state = State::kFinished;
   availability_.finish(index);
+  if (nodes_) nodes_->pool.finish(index, now_);
   finished_.push_back(index);
   full_pass_ = true;
   ++counters_.completions;
@@ -268,6 +272,7 @@ void Engine::set_end(JobIndex index) {
 }
 
 void Engine::changed() {
+  if (nodes_) nodes_->ends_changed = true;
   full_pass_ = true;
   pass_pending_ = true;
 }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "availability.hpp"
+#include "node_scheduling.hpp"
 #include "queue.hpp"
 #include "types.hpp"
 
@@ -28,6 +30,14 @@ class Engine {
   Engine(Processors machine, const Policy& policy, Seconds now);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+
+  // In place of the flat pool, before any job is submitted; its jobs each need a request.
+  void use_nodes(NodeMachine machine);
+  void record_nodes() { nodes_->pool.record(true); }
+  void add_request(ResourceRequest request);
+  void ask(JobIndex index, std::int32_t request);
+  bool has_nodes() const { return nodes_ != nullptr; }
+  const NodePool& node_pool() const { return nodes_->pool; }
 
   void reserve(std::size_t jobs);
   JobIndex submit(const Job& job);
@@ -110,6 +120,20 @@ class Engine {
   void start_before_head(const Pending& entry, StartedBy how, bool on_requested);
   Seconds backfill_time(const Pending& entry, bool on_requested) const;
 
+  // node_pass.cpp: the same on a machine of nodes
+  void pass_on_nodes();
+  QueuePlace queue_place(JobIndex index) const;
+  std::int64_t reservation_depth() const;
+  bool arrived_come_last() const;
+  bool comes_behind(JobIndex index) const;
+  void note_waiting(JobIndex index, const QueuePlace& place);
+  Seconds node_time(JobIndex index) const;
+  void set_node_ends(bool by_requested);
+  bool start_on_nodes(JobIndex index);
+  void reserve_nodes(JobIndex index, const QueuePlace& place);
+  NodeReservation planned_on_nodes(JobIndex index);
+  void guard_on_nodes(JobIndex head);
+
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
   const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
 
@@ -135,6 +159,7 @@ class Engine {
   bool plan_valid_ = false;
   Plan plan_;
   std::int64_t active_guards_ = 0;
+  std::unique_ptr<NodeScheduling> nodes_;  // none: a flat pool
 
   std::vector<Candidate> scored_;
   std::vector<Candidate> candidates_;

@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
 #include <utility>
 
@@ -22,6 +23,16 @@ Out<T> to_numpy(std::vector<T>&& values) {
   auto* owned = new std::vector<T>(std::move(values));
   nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return Out<T>(owned->data(), {owned->size()}, owner);
+}
+
+void use_nodes(Engine& engine, std::vector<NodeGroup> groups,
+               std::vector<std::optional<std::int64_t>> most_nodes_in_use, bool record) {
+  NodeMachine machine{std::move(groups), {}};
+  for (const auto& most : most_nodes_in_use) {
+    machine.most_nodes_in_use.push_back(most.value_or(kNever));
+  }
+  engine.use_nodes(std::move(machine));
+  if (record) engine.record_nodes();
 }
 
 using Moves = std::pair<Out<JobIndex>, Out<JobIndex>>;
@@ -93,7 +104,8 @@ void register_engine(nb::module_& m) {
   nb::enum_<Backfill>(m, "Backfill")
       .value("NONE", Backfill::kNone)
       .value("EASY", Backfill::kEasy)
-      .value("EASY_SJBF", Backfill::kEasySjbf);
+      .value("EASY_SJBF", Backfill::kEasySjbf)
+      .value("FIRST_FIT", Backfill::kFirstFit);
   nb::enum_<Correction>(m, "Correction")
       .value("REQUESTED", Correction::kRequested)
       .value("INCREMENTAL", Correction::kIncremental)
@@ -114,11 +126,11 @@ void register_engine(nb::module_& m) {
       .def(
           "__init__",
           [](Policy* self, Order order, Backfill backfill, Correction correction,
-             std::optional<Seconds> guard_s, EventOrder event_order) {
-            new (self) Policy{order, backfill, correction, guard_s, event_order};
+             std::optional<Seconds> guard_s, EventOrder event_order, std::int64_t depth) {
+            new (self) Policy{order, backfill, correction, guard_s, event_order, depth};
           },
           nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
-          nb::arg("event_order"));
+          nb::arg("event_order"), nb::arg("depth"));
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)
@@ -147,6 +159,31 @@ void register_engine(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
       .def(nb::init<Processors, const Policy&, Seconds>(), nb::arg("machine_processors"),
            nb::arg("policy"), nb::arg("now"))
+      .def("use_nodes", &use_nodes, nb::arg("groups"), nb::arg("most_nodes_in_use"),
+           nb::arg("record"))
+      .def("add_request", &Engine::add_request, nb::arg("request"))
+      .def("ask", &Engine::ask, nb::arg("index"), nb::arg("request"))
+      .def(
+          "ask_all",
+          [](Engine& engine, In requests) {
+            for (std::size_t i = 0; i < requests.shape(0); ++i) {
+              engine.ask(static_cast<JobIndex>(i), static_cast<std::int32_t>(requests(i)));
+            }
+          },
+          nb::arg("requests"))
+      .def("slurm_partitions",
+           [](const Engine& engine) {
+             std::vector<std::int32_t> partitions;
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               partitions.push_back(
+                   engine.node_pool().slurm_partition_of(static_cast<JobIndex>(i)));
+             }
+             return to_numpy(std::move(partitions));
+           })
+      .def("allocated",
+           [](const Engine& engine) {
+             return to_numpy(std::vector<std::int64_t>(engine.node_pool().records()));
+           })
       .def(
           "submit",
           [](Engine& engine, Seconds submit, Processors processors, Seconds actual_runtime,

@@ -3,6 +3,7 @@
 
 #include "availability_profile_bindings.hpp"
 #include "engine_bindings.hpp"
+#include "node_bindings.hpp"
 
 NB_MODULE(_core, m) {
   m.doc() = "Native core of foretime_sim; private: use foretime_sim.engine.";
@@ -11,6 +12,7 @@ NB_MODULE(_core, m) {
 #else
   m.attr("sanitized") = false;
 #endif
+  foretime::register_nodes(m);
   foretime::register_engine(m);
   foretime::register_availability_profile(m);
 }

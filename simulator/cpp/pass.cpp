@@ -10,7 +10,9 @@ void Engine::pass() {
   ++counters_.passes;
   pass_pending_ = false;
   availability_.reestimate(now_);
-  if (!queue_.empty()) {
+  if (nodes_) {
+    if (!queue_.empty()) pass_on_nodes();
+  } else if (!queue_.empty()) {
     const bool full = full_pass_ || is_time_dependent(policy_.order) || availability_.drifts() ||
                       active_guards_ > 0;
     if (full) {

@@ -15,7 +15,7 @@ inline constexpr Seconds kNever = std::numeric_limits<Seconds>::max();
 
 // The values are shared with policy.py, which is where the names are explained.
 enum class Order : std::uint8_t { kFcfs, kSjf, kLjf, kXf, kWfp, kPriority };
-enum class Backfill : std::uint8_t { kNone, kEasy, kEasySjbf };
+enum class Backfill : std::uint8_t { kNone, kEasy, kEasySjbf, kFirstFit };
 enum class Correction : std::uint8_t { kRequested, kIncremental, kDoubling, kSlurm, kPbs };
 enum class EventOrder : std::uint8_t { kPerTimestep, kPerEvent };
 enum class StartedBy : std::uint8_t { kNotStarted, kHead, kOutOfOrder, kBackfilled };
@@ -34,6 +34,7 @@ struct Policy {
   Correction correction = Correction::kRequested;
   std::optional<Seconds> guard;
   EventOrder event_order = EventOrder::kPerTimestep;
+  std::int64_t depth = 1;
 };
 
 // Under these the order of two waiting jobs changes as time goes by.

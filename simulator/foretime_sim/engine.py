@@ -12,7 +12,10 @@ import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
+from foretime_sim.machine import Machine
+from foretime_sim.node_allocation import NodeAllocation
 from foretime_sim.policy import Policy
+from foretime_sim.resource_requests import Request, check_all_fit, counts_memory, fit_requests
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.schedule import check as check_schedule
@@ -31,13 +34,15 @@ def simulate(
     priority: Int64Array | None = None,
     *,
     check: bool = False,
+    allocation: bool = False,
 ) -> Schedule:
     """Schedule a whole workload in one native call, without the interpreter's lock.
 
     Parameters
     ----------
     workload
-        Jobs in submission order, on a flat pool of processors.
+        Jobs in submission order, on a flat pool of processors or, if it has a machine
+        (`foretime_sim.resource_requests.with_machine`), on its nodes.
     policy
         What the scheduler does; ``None`` for FCFS with EASY.
     scheduled_time
@@ -50,11 +55,13 @@ def simulate(
         Shape (jobs,), for the queue order ``priority``; larger first.
     check
         Check the conservation laws on the result (`foretime_sim.schedule.check`).
+    allocation
+        On a machine of nodes, say in the schedule what each job had of which nodes.
 
     Raises
     ------
     InputError
-        If a job is wider than the machine, or a column has missing, unsorted or impossible values.
+        If a job is wider than the machine or can never run on it, or a column has missing, unsorted or impossible values.
     ScheduleError
         If a checked schedule breaks a law.
     """
@@ -62,6 +69,13 @@ def simulate(
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
     core = _core.Engine(workload.machine_processors, _core_policy(policy), begin)
+    if workload.machine is not None:
+        fitted = fit_requests(workload)
+        check_all_fit(workload, fitted)
+        _use_machine(core, workload.machine, record=allocation or check)
+        for request in fitted.requests:
+            core.add_request(_core_request(request))
+        core.ask_all(fitted.request_of.astype(np.int64))
     actual_runtime = np.ascontiguousarray(workload.actual_runtime, dtype=np.int64)
     core.submit_all(
         np.ascontiguousarray(workload.submit_time, dtype=np.int64),
@@ -82,6 +96,8 @@ def simulate(
         corrections=core.corrections(),
         killed=actual_runtime > times.time_limit,
         counters=_counters(core),
+        slurm_partition=core.slurm_partitions() if workload.machine is not None else None,
+        allocation=_allocation(core) if workload.machine is not None else None,
     )
     if check:
         check_schedule(workload, schedule, times.time_limit)
@@ -517,7 +533,55 @@ def _core_policy(policy: Policy) -> _core.Policy:
         _core.Correction[policy.correction.name],
         policy.guard_s,
         _core.EventOrder[policy.event_order.name],
+        policy.depth,
     )
+
+
+def _use_machine(core: _core.Engine, machine: Machine, *, record: bool) -> None:
+    """Give the core its nodes."""
+    groups = []
+    for index, group in enumerate(machine.node_groups):
+        counted = counts_memory(machine, index)
+        groups.append(
+            _core.NodeGroup(
+                nodes=group.nodes,
+                cpus=group.cpus,
+                memory=group.memory_mib if counted else 0,
+                gpus=group.gpus,
+                memory_size=0 if counted else group.memory_mib,
+                weight=group.weight,
+                whole=machine.is_whole(index),
+            )
+        )
+    core.use_nodes(groups, [part.max_nodes_in_use for part in machine.slurm_partitions], record)
+
+
+def _core_request(request: Request) -> _core.ResourceRequest:
+    choices = [
+        _core.PartitionChoice(
+            slurm_partition=choice.slurm_partition,
+            groups=list(choice.node_groups),
+            most_nodes=choice.most_nodes,
+            memory_per_task=choice.memory_per_task_mib,
+            exclusive=choice.exclusive,
+        )
+        for choice in request.choices
+    ]
+    return _core.ResourceRequest(
+        tasks=request.tasks,
+        cpus_per_task=request.cpus_per_task,
+        nodes=request.nodes,
+        memory_per_node=request.memory_per_node_mib,
+        gpus_per_node=request.gpus_per_node,
+        tier=request.priority_tier,
+        choices=choices,
+    )
+
+
+def _allocation(core: _core.Engine) -> NodeAllocation | None:
+    """Give what was recorded; ``None`` if nothing was."""
+    recorded = core.allocated()
+    return NodeAllocation.of_rows(recorded) if len(recorded) else None
 
 
 def _counters(core: _core.Engine) -> Counters:

@@ -65,6 +65,7 @@ class Backfill(_Named):
     """In queue order, whatever does not delay the head job's planned start."""
     EASY_SJBF = "easy-sjbf"
     """The same with candidates by smallest t_sched(backfill) first, ties in log order."""
+    FIRST_FIT = "first-fit"
 
 
 class Correction(_Named):
@@ -161,6 +162,7 @@ class Policy:
     guard_s: int | None = None
     roles: Roles = field(default_factory=Roles)
     event_order: EventOrder = EventOrder.PER_TIMESTEP
+    depth: int = 1
 
     def __post_init__(self) -> None:
         if self.guard_s is not None and self.guard_s < 0:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from foretime_estimators.errors import ForetimeError
 
+from foretime_sim.node_allocation import NodeAllocation, broken_law
+from foretime_sim.resource_requests import fit_requests
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
 
@@ -65,6 +67,10 @@ class Schedule:
         Number of jobs for which the starvation guard became active.
     counters
         What the run did.
+    slurm_partition
+        int32: on a machine of nodes, the index of the slurm_partition in which each job ran.
+    allocation
+        On a machine of nodes and if asked for, what each job had of which nodes.
     """
 
     start_time: Int64Array
@@ -73,6 +79,8 @@ class Schedule:
     corrections: Int32Array
     killed: npt.NDArray[np.bool_]
     counters: Counters
+    slurm_partition: Int32Array | None = None
+    allocation: NodeAllocation | None = None
 
     @property
     def guard_activations(self) -> int:
@@ -88,6 +96,7 @@ def check(workload: Workload, schedule: Schedule, time_limit: Int64Array) -> Non
 
     No job starts before its submission; each runs for its actual runtime or is killed exactly at
     its time limit; at no moment are more processors in use than there are, and in the end none.
+    Where the schedule has an allocation, the laws of `foretime_sim.node_allocation` hold, too.
 
     Parameters
     ----------
@@ -131,3 +140,14 @@ def check(workload: Workload, schedule: Schedule, time_limit: Int64Array) -> Non
             f"{workload.name}: {used.max()} processors in use at {moment} s,"
             f" the machine has {workload.machine_processors}"
         )
+    if schedule.allocation is not None and schedule.slurm_partition is not None:
+        broken = broken_law(
+            workload,
+            fit_requests(workload),
+            schedule.slurm_partition,
+            schedule.allocation,
+            schedule.start_time,
+            schedule.end_time,
+        )
+        if broken:
+            raise ScheduleError(f"{workload.name}: {broken}")
