@@ -31,6 +31,7 @@ JobIndex Engine::add_running(const Job& started) {
   added.state = State::kRunning;
   added.started_by = StartedBy::kHead;
   availability_.resume(index, now_);
+  if (nodes_) resume_on_nodes(index);
   set_end(index);
   changed();
   return index;
@@ -90,18 +91,13 @@ void Engine::advance(Seconds until) {
 Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change(); }
 
 std::vector<JobIndex> Engine::queue() const {
-  std::vector<Candidate> ordered;
+  std::vector<std::pair<QueuePlace, JobIndex>> ordered;
   for (const auto& block : queue_.blocks()) {
-    for (const Pending& entry : block) {
-      const double score = is_time_dependent(policy_.order)
-                               ? queue_score(policy_.order, job(entry.job), now_)
-                               : 0.0;
-      ordered.push_back({score, entry.key, entry});
-    }
+    for (const Pending& entry : block) ordered.emplace_back(queue_place(entry.job), entry.job);
   }
-  std::sort(ordered.rbegin(), ordered.rend());
+  std::sort(ordered.begin(), ordered.end());
   std::vector<JobIndex> jobs;
-  for (const Candidate& candidate : ordered) jobs.push_back(candidate.entry.job);
+  for (const auto& [place, index] : ordered) jobs.push_back(index);
   return jobs;
 }
 

@@ -36,7 +36,8 @@ class Engine {
   void record_nodes() { nodes_->pool.record(true); }
   void add_request(ResourceRequest request);
   void ask(JobIndex index, std::int32_t request);
-  bool has_nodes() const { return nodes_ != nullptr; }
+  // Whether a job with the request could run now.
+  bool has_room(std::int32_t request);
   const NodePool& node_pool() const { return nodes_->pool; }
 
   void reserve(std::size_t jobs);
@@ -122,6 +123,7 @@ class Engine {
 
   // node_pass.cpp: the same on a machine of nodes
   void pass_on_nodes();
+  void resume_on_nodes(JobIndex index);
   QueuePlace queue_place(JobIndex index) const;
   std::int64_t reservation_depth() const;
   bool arrived_come_last() const;

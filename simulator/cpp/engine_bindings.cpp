@@ -162,6 +162,7 @@ void register_engine(nb::module_& m) {
       .def("use_nodes", &use_nodes, nb::arg("groups"), nb::arg("most_nodes_in_use"),
            nb::arg("record"))
       .def("add_request", &Engine::add_request, nb::arg("request"))
+      .def("has_room", &Engine::has_room, nb::arg("request"))
       .def("ask", &Engine::ask, nb::arg("index"), nb::arg("request"))
       .def(
           "ask_all",

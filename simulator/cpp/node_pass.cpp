@@ -21,6 +21,25 @@ void Engine::ask(JobIndex index, std::int32_t request) {
   request_of[static_cast<std::size_t>(index)] = request;
 }
 
+bool Engine::has_room(std::int32_t request) {
+  const ResourceRequest& asked = nodes_->requests[static_cast<std::size_t>(request)];
+  return std::any_of(asked.choices.begin(), asked.choices.end(), [&](const auto& choice) {
+    return nodes_->pool.place_now(asked, choice, now_, 0).has_value();
+  });
+}
+
+// A job that runs already gets nodes as if it started now. There must be room.
+void Engine::resume_on_nodes(JobIndex index) {
+  const ResourceRequest& asked = nodes_->request(index);
+  for (const PartitionChoice& choice : asked.choices) {
+    const auto shares = nodes_->pool.place_now(asked, choice, now_, 0);
+    if (!shares) continue;
+    const Seconds end = availability_.expected_end(index);
+    nodes_->pool.start(index, choice.slurm_partition, *shares, now_, end);
+    return;
+  }
+}
+
 QueuePlace Engine::queue_place(JobIndex index) const {
   const Job& waiting = job(index);
   const double score =

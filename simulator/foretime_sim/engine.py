@@ -15,7 +15,14 @@ from foretime_sim import _core
 from foretime_sim.machine import Machine
 from foretime_sim.node_allocation import NodeAllocation
 from foretime_sim.policy import Policy
-from foretime_sim.resource_requests import Request, check_all_fit, counts_memory, fit_requests
+from foretime_sim.resource_requests import (
+    JobResources,
+    Request,
+    check_all_fit,
+    counts_memory,
+    fit_request,
+    fit_requests,
+)
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.schedule import check as check_schedule
@@ -177,19 +184,41 @@ class Engine:
     Parameters
     ----------
     machine_processors
-        Size of the flat pool.
+        Size of the flat pool; on a machine of nodes, all its CPUs (``machine.cpus``).
     policy
         What the scheduler does; ``None`` for FCFS with EASY.
     now
         The clock's first value, seconds.
+    machine
+        Nodes in place of a flat pool. Each job then has ``resources`` (by default its processors
+        as tasks of one CPU in the default slurm_partition), and running jobs that are added are
+        placed by the rule for starting ones.
+    allocation
+        Record what each job has of which nodes, for `schedule`.
     """
 
-    def __init__(self, machine_processors: int, policy: Policy | None = None, now: int = 0) -> None:
+    def __init__(
+        self,
+        machine_processors: int,
+        policy: Policy | None = None,
+        now: int = 0,
+        *,
+        machine: Machine | None = None,
+        allocation: bool = False,
+    ) -> None:
+        if machine is not None and machine_processors != machine.cpus:
+            raise InputError(
+                f"machine_processors is {machine_processors}: the machine has {machine.cpus} CPUs"
+            )
         if machine_processors < 1:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
         self._core = _core.Engine(machine_processors, _core_policy(self.policy), now)
+        self.machine = machine
+        self._requests: dict[Request, int] = {}
+        if machine is not None:
+            _use_machine(self._core, machine, record=allocation)
 
     def submit(
         self,
@@ -200,10 +229,11 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         priority: int = 0,
+        resources: JobResources | None = None,
     ) -> int:
         """Submit a job at the clock's time or later; give its index (0, 1, 2, ...).
 
-        Parameters are those of `simulate`, for one job.
+        Parameters are those of `simulate`, for one job; ``resources`` on a machine of nodes only.
 
         Raises
         ------
@@ -223,6 +253,7 @@ class Engine:
             scheduled_time,
             time_limit,
             priority,
+            resources,
         )
 
     def add_pending(
@@ -234,6 +265,7 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         priority: int = 0,
+        resources: JobResources | None = None,
     ) -> int:
         """Add a job waiting since ``submit_time``, to begin from a snapshot; give its index.
 
@@ -257,6 +289,7 @@ class Engine:
             scheduled_time,
             time_limit,
             priority,
+            resources,
         )
 
     def _submit(
@@ -268,9 +301,13 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None,
         time_limit: int | None,
         priority: int,
+        resources: JobResources | None,
     ) -> int:
+        processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
         queue, backfill, drain = self._roles(requested_time, scheduled_time)
+        if request is not None:
+            self._core.ask(len(self._core), request)
         return self._core.submit(
             submit_time,
             processors,
@@ -292,6 +329,7 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         submit_time: int | None = None,
+        resources: JobResources | None = None,
     ) -> int:
         """Add a job that started before now, to begin from a snapshot; give its index.
 
@@ -303,6 +341,7 @@ class Engine:
         InputError
             If it starts after the clock's time, or there are not enough free processors for it.
         """
+        processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
         if start_time > self._core.now:
             raise InputError(f"start_time {start_time} is after the clock's time {self._core.now}")
@@ -311,6 +350,10 @@ class Engine:
                 f"a running job has {processors} processors, but only"
                 f" {self._core.free_processors} of {self.machine_processors} are free"
             )
+        if request is not None:
+            if not self._core.has_room(request):
+                raise InputError("a running job does not fit on what is free of the nodes")
+            self._core.ask(len(self._core), request)
         _, _, drain = self._roles(requested_time, scheduled_time)
         return self._core.add_running(
             start_time if submit_time is None else submit_time,
@@ -483,6 +526,8 @@ class Engine:
             corrections=self._core.corrections(),
             killed=end - start < self._core.actual_runtimes(),
             counters=_counters(self._core),
+            slurm_partition=None if self.machine is None else self._core.slurm_partitions(),
+            allocation=None if self.machine is None else _allocation(self._core),
         )
 
     def __len__(self) -> int:
@@ -492,6 +537,22 @@ class Engine:
         if not 0 <= operator.index(index) < len(self._core):
             raise InputError(f"there is no job {index}: there are {len(self._core)} jobs, from 0")
         return self._core.job(index)
+
+    def _request(
+        self, resources: JobResources | None, processors: int, requested_time: int
+    ) -> tuple[int, int | None]:
+        """Give a job's processors, and on nodes the number that the core has for its request."""
+        if self.machine is None:
+            if resources is not None:
+                raise InputError("resources are for a machine of nodes: this engine has a flat pool")
+            return processors, None
+        request = fit_request(
+            self.machine, resources or JobResources(), processors, requested_time
+        )
+        if request not in self._requests:
+            self._requests[request] = len(self._requests)
+            self._core.add_request(_core_request(request))
+        return request.cpus, self._requests[request]
 
     def _roles(
         self, requested: int, scheduled: int | JobTimesUpdate | None

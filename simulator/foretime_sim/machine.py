@@ -156,7 +156,7 @@ class Machine:
                 if name not in groups:
                     raise InputError(
                         f"slurm_partitions.{part.name}: node_groups: there is no group"
-                        f" {name!r}{_nearest(name, groups)}"
+                        f" {name!r}{nearest(name, groups)}"
                     )
                 used.add(name)
         for name in groups:
@@ -212,7 +212,7 @@ class Machine:
         """
         if name not in self._partition_of_name:
             raise InputError(
-                f"there is no slurm_partition {name!r}{_nearest(name, self._partition_of_name)}"
+                f"there is no slurm_partition {name!r}{nearest(name, self._partition_of_name)}"
             )
         return self._partition_of_name[name]
 
@@ -253,7 +253,7 @@ def _by_name(names: list[str], table: str) -> dict[str, int]:
     return index
 
 
-def _nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """Say which names there are, the nearest first."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else "."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -18,6 +18,17 @@ from foretime_sim.workload import (
     Workload,
 )
 from foretime_sim.workload import Selection as Jobs
+
+NUMBERS = {
+    "nodes": 1,
+    "tasks": 1,
+    "cpus_per_task": 1,
+    "memory_per_node_mib": 0,
+    "memory_per_cpu_mib": 0,
+    "gpus_per_node": 0,
+    "exclusive": 0,
+}
+"""The least value of each column of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,33 @@ class ResourceRequests:
             return column.take(jobs) if isinstance(column, Labels) else column[jobs]
 
         return replace(self, **{f.name: taken(getattr(self, f.name)) for f in fields(self)})
+
+
+@dataclass(frozen=True, slots=True)
+class JobResources:
+    """What one job asks for; ``None`` where it says nothing. See `ResourceRequests`.
+
+    Attributes
+    ----------
+    slurm_partitions
+        Names, in the order in which they are tried.
+    nodes, tasks, cpus_per_task, memory_per_node_mib, memory_per_cpu_mib, gpus_per_node
+        As for `ResourceRequests`.
+    constraint
+        Features joined by ``&``.
+    exclusive
+        Whole nodes.
+    """
+
+    slurm_partitions: tuple[str, ...] | None = None
+    nodes: int | None = None
+    tasks: int | None = None
+    cpus_per_task: int | None = None
+    memory_per_node_mib: int | None = None
+    memory_per_cpu_mib: int | None = None
+    gpus_per_node: int | None = None
+    constraint: str = ""
+    exclusive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +215,7 @@ def with_machine(workload: Workload, machine: Machine, *, leave_out: bool = Fals
             raise InputError(f"{workload.name}: no job can run on this machine: {reason}")
         note = (
             f"{len(fitted.reasons):,} jobs left out that could never run on the machine"
-            f" (job {workload.job_id[job]} {reason})"
+            f" (job {workload.job_id[job]}: {reason})"
         )
         placed = replace(placed.take(kept), notes=(*workload.notes, note))
         fitted = fit_requests(placed)
@@ -196,18 +234,7 @@ def fit_requests(workload: Workload) -> FittedRequests:
     asked = workload.requests or ResourceRequests()
     columns = [
         workload.processors,
-        *(
-            _filled(workload, name, getattr(asked, name), least)
-            for name, least in (
-                ("nodes", 1),
-                ("tasks", 1),
-                ("cpus_per_task", 1),
-                ("memory_per_node_mib", 0),
-                ("memory_per_cpu_mib", 0),
-                ("gpus_per_node", 0),
-                ("exclusive", 0),
-            )
-        ),
+        *(_filled(workload, name, getattr(asked, name), least) for name, least in NUMBERS.items()),
         _codes(workload, asked.slurm_partitions),
         _codes(workload, asked.constraints),
         _time_classes(workload, machine),
@@ -218,10 +245,23 @@ def fit_requests(workload: Workload) -> FittedRequests:
     reason_of: dict[int, str] = {}
     number_of = np.full(len(distinct), -1, dtype=np.int32)
     for row, values in enumerate(distinct.tolist()):
-        requested_time = int(workload.requested_time[first[row]])
-        request, reason = _request(workload, machine, asked, values, requested_time)
-        if request is None:
-            reason_of[row] = reason
+        job = int(first[row])
+        numbers = dict(zip(NUMBERS, values[1:], strict=False))
+        given = {name: value for name, value in numbers.items() if value >= 0}
+        names = None if asked.slurm_partitions is None else asked.slurm_partitions.get(job)
+        constraint = None if asked.constraints is None else asked.constraints.get(job)
+        resources = JobResources(
+            slurm_partitions=None if names is None else tuple(names.split(",")),
+            constraint=constraint or "",
+            exclusive=given.pop("exclusive", 0) > 0,
+            **given,
+        )
+        try:
+            request = fit_request(
+                machine, resources, int(values[0]), int(workload.requested_time[job])
+            )
+        except InputError as error:
+            reason_of[row] = str(error)
         else:
             number_of[row] = len(requests)
             requests.append(request)
@@ -241,9 +281,9 @@ def check_all_fit(workload: Workload, fitted: FittedRequests) -> None:
 
 
 def _refusal(workload: Workload, job: int, reason: str, count: int) -> str:
-    more = f" ({count - 1:,} more jobs like it)" if count > 1 else ""
+    more = f" ({count - 1:,} more could not)" if count > 1 else ""
     return (
-        f"{workload.name}: job {workload.job_id[job]} {reason}: it could never run on this machine"
+        f"{workload.name}: job {workload.job_id[job]} could never run on this machine: {reason}"
         f"{more}; mend the machine's description, or leave such jobs out"
     )
 
@@ -279,72 +319,74 @@ def _time_classes(workload: Workload, machine: Machine) -> Int64Array:
     return np.searchsorted(np.array(limits, dtype=np.int64), workload.requested_time, side="left")
 
 
-def _request(
-    workload: Workload,
-    machine: Machine,
-    asked: ResourceRequests,
-    values: list[int],
-    requested_time: int,
-) -> tuple[Request | None, str]:
-    """Work one request out; ``None`` with the reason if no slurm_partition could ever run it."""
-    processors, nodes, tasks, cpus_per_task, node_memory, cpu_memory, gpus, exclusive = values[:8]
-    partition_code, constraint_code = values[8:10]
-    cpus_per_task = max(cpus_per_task, 1)
-    nodes, gpus = max(nodes, 0), max(gpus, 0)
-    if tasks < 0:
-        tasks = -(-processors // cpus_per_task)
+def fit_request(
+    machine: Machine, asked: JobResources, processors: int, requested_time: int
+) -> Request:
+    """Work out what a job asks for.
+
+    Parameters
+    ----------
+    machine
+        What there is.
+    asked, processors
+        What the job says; ``processors`` counts where it says nothing of tasks.
+    requested_time
+        Seconds.
+
+    Raises
+    ------
+    InputError
+        If no slurm_partition could ever run it, with the reason in each.
+    """
+    cpus_per_task = asked.cpus_per_task or 1
+    nodes = asked.nodes or 0
+    tasks = asked.tasks if asked.tasks is not None else -(-processors // cpus_per_task)
     tasks = max(tasks, nodes)  # every node has one
-    names = None
-    if asked.slurm_partitions is not None and partition_code >= 0:
-        names = asked.slurm_partitions.names[partition_code]
-    constraint = ""
-    if asked.constraints is not None and constraint_code >= 0:
-        constraint = asked.constraints.names[constraint_code]
-    try:
-        partitions = _partitions(machine, names)
-        features = _features(machine, constraint)
-    except InputError as error:
-        return None, f"asks for what the machine lacks: {error}"
-    request = Request(tasks, cpus_per_task, nodes, max(node_memory, 0), gpus, (), 0)
+    node_memory = asked.memory_per_node_mib
+    request = Request(
+        tasks, cpus_per_task, nodes, node_memory or 0, asked.gpus_per_node or 0, (), 0
+    )
+    features = _features(machine, asked.constraint)
     choices: list[PartitionChoice] = []
     reasons: list[str] = []
-    for index in partitions:
+    for index in _partitions(machine, asked.slurm_partitions):
         part = machine.slurm_partitions[index]
         memory = 0
-        if node_memory < 0:
-            memory = cpu_memory if cpu_memory >= 0 else part.default_memory_per_cpu_mib
-        most = min(
-            machine.nodes if part.max_nodes is None else part.max_nodes,
-            machine.nodes if part.max_nodes_in_use is None else part.max_nodes_in_use,
-        )
+        if node_memory is None:
+            memory = asked.memory_per_cpu_mib
+            memory = part.default_memory_per_cpu_mib if memory is None else memory
+        limits = [machine.nodes, part.max_nodes, part.max_nodes_in_use]
         choice = PartitionChoice(
-            index, (), most, memory * cpus_per_task, exclusive > 0 or part.exclusive
+            slurm_partition=index,
+            node_groups=(),
+            most_nodes=min(limit for limit in limits if limit is not None),
+            memory_per_task_mib=memory * cpus_per_task,
+            exclusive=asked.exclusive or part.exclusive,
         )
-        capacities = {
+        tasks_of_group = {
             group: tasks_on_idle_node(machine, request, choice, group)
             for group in machine.groups_of(index)
             if features <= {*machine.node_groups[group].features, machine.node_groups[group].name}
         }
-        groups = tuple(group for group, capacity in capacities.items() if capacity > 0)
-        choice = replace(choice, node_groups=groups)
-        reason = _impossible(
-            machine, request, choice, requested_time, lambda group: capacities[group]
+        choice = replace(
+            choice, node_groups=tuple(group for group, fit in tasks_of_group.items() if fit > 0)
         )
+        reason = _impossible(machine, request, choice, requested_time, tasks_of_group)
         if reason:
             reasons.append(reason)
         else:
             choices.append(choice)
     if not choices:
-        return None, "; ".join(reasons)
+        raise InputError("; ".join(reasons))
     tier = max(machine.slurm_partitions[c.slurm_partition].priority_tier for c in choices)
-    return replace(request, choices=tuple(choices), priority_tier=tier), ""
+    return replace(request, choices=tuple(choices), priority_tier=tier)
 
 
-def _partitions(machine: Machine, names: str | None) -> list[int]:
+def _partitions(machine: Machine, names: Sequence[str] | None) -> list[int]:
     """Give the slurm_partitions named, higher tiers first."""
-    if names is None:
+    if not names:
         return [machine.default_partition]
-    found = [machine.partition_index(name.strip()) for name in names.split(",")]
+    found = [machine.partition_index(name.strip()) for name in names]
     distinct = list(dict.fromkeys(found))
     return sorted(distinct, key=lambda index: -machine.slurm_partitions[index].priority_tier)
 
@@ -378,19 +420,19 @@ def _impossible(
     request: Request,
     choice: PartitionChoice,
     requested_time: int,
-    capacity: Callable[[int], int],
+    tasks_of_group: Mapping[int, int],
 ) -> str:
     """Say why a job could not even run on the idle machine; empty if it could."""
     part = machine.slurm_partitions[choice.slurm_partition]
     where = f"in slurm_partition {part.name}"
     if part.max_time_s is not None and requested_time > part.max_time_s:
-        return f"asks for {requested_time} s, above max_time of {part.max_time_s} s {where}"
+        return f"it asks for {requested_time} s, above max_time of {part.max_time_s} s {where}"
     if part.max_cpus is not None and request.cpus > part.max_cpus:
-        return f"asks for {request.cpus} CPUs, above max_cpus of {part.max_cpus} {where}"
+        return f"it asks for {request.cpus} CPUs, above max_cpus of {part.max_cpus} {where}"
     if request.nodes > choice.most_nodes:
-        return f"asks for {request.nodes} nodes, above the limit of {choice.most_nodes} {where}"
+        return f"it asks for {request.nodes} nodes, above the limit of {choice.most_nodes} {where}"
     counts = sorted(
-        ((capacity(group), machine.node_groups[group].nodes) for group in choice.node_groups),
+        ((tasks_of_group[group], machine.node_groups[group].nodes) for group in choice.node_groups),
         reverse=True,
     )
     if request.nodes:
@@ -398,7 +440,7 @@ def _impossible(
         have = sum(nodes for tasks, nodes in counts if tasks >= least)
         have_more = sum(nodes for tasks, nodes in counts if tasks > least)
         if have < request.nodes or have_more < more:
-            return f"needs {request.nodes} nodes of a size of which {have} are there {where}"
+            return f"it needs {request.nodes} nodes of a size of which {have} are there {where}"
         return ""
     left, most_nodes = request.tasks, choice.most_nodes
     for tasks, nodes in counts:
@@ -407,7 +449,7 @@ def _impossible(
         most_nodes -= used
     if left > 0:
         return (
-            f"needs {request.tasks} tasks of {request.cpus_per_task} CPUs, of which"
+            f"it needs {request.tasks} tasks of {request.cpus_per_task} CPUs, of which"
             f" {request.tasks - left} fit {where}"
         )
     return ""

@@ -56,14 +56,14 @@ def _column(draw: st.DrawFn, jobs: int, values: st.SearchStrategy[int | None]) -
 @st.composite
 def workloads(draw: st.DrawFn, machine: Machine, most_jobs: int = 25) -> Workload:
     """Jobs that can run on a machine; perhaps none."""
-    jobs = draw(st.integers(1, most_jobs))
+    jobs = draw(st.integers(3, most_jobs))
     few = st.none() | st.integers(1, 3)
     partitions = [part.name for part in machine.slurm_partitions]
     names = [*partitions, *(f"{a},{b}" for a in partitions for b in partitions if a != b)]
     gaps, processors, runtimes, requested = (
         np.array(draw(st.lists(values, min_size=jobs, max_size=jobs)), dtype=np.int64)
         for values in (
-            st.sampled_from([0, 0, 1, 7, 60]),
+            st.sampled_from([0, 0, 1, 7, 30]),
             st.integers(1, 8),
             st.integers(0, 400),
             st.integers(1, 300),
