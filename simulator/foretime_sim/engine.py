@@ -68,7 +68,8 @@ def simulate(
     Raises
     ------
     InputError
-        If a job is wider than the machine or can never run on it, or a column has missing, unsorted or impossible values.
+        If a job is wider than the machine or can never run on it, or a column has missing,
+        unsorted or impossible values.
     ScheduleError
         If a checked schedule breaks a law.
     """
@@ -229,6 +230,7 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         priority: int = 0,
+        *,
         resources: JobResources | None = None,
     ) -> int:
         """Submit a job at the clock's time or later; give its index (0, 1, 2, ...).
@@ -265,6 +267,7 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         priority: int = 0,
+        *,
         resources: JobResources | None = None,
     ) -> int:
         """Add a job waiting since ``submit_time``, to begin from a snapshot; give its index.
@@ -329,6 +332,7 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None = None,
         time_limit: int | None = None,
         submit_time: int | None = None,
+        *,
         resources: JobResources | None = None,
     ) -> int:
         """Add a job that started before now, to begin from a snapshot; give its index.
@@ -544,11 +548,11 @@ class Engine:
         """Give a job's processors, and on nodes the number that the core has for its request."""
         if self.machine is None:
             if resources is not None:
-                raise InputError("resources are for a machine of nodes: this engine has a flat pool")
+                raise InputError(
+                    "resources are for a machine of nodes: this engine has a flat pool"
+                )
             return processors, None
-        request = fit_request(
-            self.machine, resources or JobResources(), processors, requested_time
-        )
+        request = fit_request(self.machine, resources or JobResources(), processors, requested_time)
         if request not in self._requests:
             self._requests[request] = len(self._requests)
             self._core.add_request(_core_request(request))

@@ -217,7 +217,7 @@ class Machine:
         return self._partition_of_name[name]
 
     def groups_of(self, partition: int) -> tuple[int, ...]:
-        """Indices of the groups that a slurm_partition may use, in the machine's order."""
+        """Give the indices of the groups that a slurm_partition may use, ascending."""
         names = self.slurm_partitions[partition].node_groups
         return tuple(sorted(self._group_of_name[name] for name in names))
 

@@ -20,29 +20,29 @@ class Key:
     """A key of a table: which attribute it gives, and how its value is read."""
 
     attribute: str
-    read: Callable[[Any], Any]
+    read: Callable[[object], Any]
     meaning: str
 
 
-def _whole_number(value: Any) -> int:
+def _whole_number(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("give a whole number")
+        raise TypeError("give a whole number")
     return value
 
 
-def _yes_or_no(value: Any) -> bool:
+def _yes_or_no(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError("give true or false")
+        raise TypeError("give true or false")
     return value
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise ValueError('give a list of names, like ["a", "b"]')
+        raise TypeError('give a list of names, like ["a", "b"]')
     return tuple(value)
 
 
-def _time(value: Any) -> int:
+def _time(value: object) -> int:
     seconds = parse_duration(value) if isinstance(value, str) else None
     if seconds is None:
         raise ValueError('give a time as text, like "1-12:00:00"')
@@ -52,24 +52,26 @@ def _time(value: Any) -> int:
 GROUP_KEYS = {
     "nodes": Key("nodes", _whole_number, "how many nodes"),
     "cpus": Key("cpus", _whole_number, "CPUs of each"),
-    "memory_mib": Key("memory_mib", _whole_number, "MiB of each that jobs may have; not counted if left out"),
+    "memory_mib": Key("memory_mib", _whole_number, "MiB of each; not counted if left out"),
     "gpus": Key("gpus", _whole_number, "GPUs of each; none if left out"),
     "features": Key("features", _names, "what a job's constraint may name"),
     "weight": Key("weight", _whole_number, "small weights are given out first; 1 if left out"),
-}  # fmt: skip
+}
 """Keys of ``[node_groups.NAME]``."""
 
 PARTITION_KEYS = {
     "node_groups": Key("node_groups", _names, "the groups whose nodes it may use"),
-    "priority_tier": Key("priority_tier", _whole_number, "jobs of a higher tier come first; 1 if left out"),
+    "priority_tier": Key("priority_tier", _whole_number, "a higher tier comes first; else 1"),
     "max_time": Key("max_time_s", _time, "longest requested time, as text: [D-]HH:MM:SS"),
     "max_nodes": Key("max_nodes", _whole_number, "most nodes of a job"),
     "max_cpus": Key("max_cpus", _whole_number, "most CPUs of a job"),
-    "max_nodes_in_use": Key("max_nodes_in_use", _whole_number, "most nodes of all its running jobs"),
-    "default_memory_per_cpu_mib": Key("default_memory_per_cpu_mib", _whole_number, "for jobs that ask for no memory; 0 if left out"),
+    "max_nodes_in_use": Key("max_nodes_in_use", _whole_number, "most nodes of its running jobs"),
+    "default_memory_per_cpu_mib": Key(
+        "default_memory_per_cpu_mib", _whole_number, "for jobs that ask for no memory; else 0"
+    ),
     "exclusive": Key("exclusive", _yes_or_no, "jobs get whole nodes"),
     "default": Key("default", _yes_or_no, "where jobs go that name none; else the first"),
-}  # fmt: skip
+}
 """Keys of ``[slurm_partitions.NAME]``."""
 
 
@@ -136,7 +138,7 @@ def _tables(
                 raise InputError(f"{where}: {key!r} is unknown{nearest(key, keys)}")
             try:
                 values[keys[key].attribute] = keys[key].read(value)
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 raise InputError(f"{where}: {key} is {value!r}: {error}") from None
         for key in needed:
             if key not in table:
@@ -146,7 +148,7 @@ def _tables(
 
 
 def format_machine(machine: Machine) -> str:
-    """Write a machine as a TOML file that `parse_machine` reads; limits that are not set left out."""
+    """Write a machine as the TOML that `parse_machine` reads, without limits that are not set."""
     lines = [f'selection = "{machine.selection.value}"']
     for group in machine.node_groups:
         lines += ["", f"[node_groups.{_quoted(group.name)}]", *_lines(group, GROUP_KEYS)]
@@ -162,13 +164,19 @@ def _lines(table: NodeGroup | SlurmPartition, keys: Mapping[str, Key]) -> list[s
         if value is None or value is False or value == ():
             continue
         if how.read is _time:
-            text = f'"{value // 86_400}-{value // 3_600 % 24:02}:{value // 60 % 60:02}:{value % 60:02}"'
+            text = f'"{format_limit(value)}"'
         elif isinstance(value, tuple):
             text = "[" + ", ".join(_quoted(name) for name in value) + "]"
         else:
             text = str(value).lower()
         lines.append(f"{key} = {text}")
     return lines
+
+
+def format_limit(seconds: int) -> str:
+    """Write a time as ``D-HH:MM:SS``."""
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes // 1_440}-{minutes // 60 % 24:02}:{minutes % 60:02}:{rest:02}"
 
 
 def _quoted(name: str) -> str:

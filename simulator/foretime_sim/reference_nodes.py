@@ -103,17 +103,23 @@ class _Node:
 
 def units_of(machine: Machine) -> list[_Unit]:
     """Give the nodes of a machine, interchangeable ones together."""
-    units = []
+    units: list[_Unit] = []
     for index, group in enumerate(machine.node_groups):
         memory = group.memory_mib if counts_memory(machine, index) else 0
         whole = machine.is_whole(index)
-        for number in range(1 if whole else group.nodes):
-            units.append(
-                _Unit(
-                    machine.first_nodes[index] + number, index, group.nodes if whole else 1,
-                    group.cpus, memory, group.gpus, group.weight, whole,
-                )
-            )  # fmt: skip
+        units.extend(
+            _Unit(
+                first_node=machine.first_nodes[index] + number,
+                group=index,
+                nodes=group.nodes if whole else 1,
+                cpus=group.cpus,
+                memory=memory,
+                gpus=group.gpus,
+                weight=group.weight,
+                whole=whole,
+            )
+            for number in range(1 if whole else group.nodes)
+        )
     return units
 
 
@@ -266,9 +272,7 @@ class _NodeSimulation(_Simulation):
                 tasks -= left.pop(0).tasks
         return None
 
-    def evenly(
-        self, nodes: list[_Node], tasks: int, count: int
-    ) -> list[tuple[_Node, int]] | None:
+    def evenly(self, nodes: list[_Node], tasks: int, count: int) -> list[tuple[_Node, int]] | None:
         least, more = divmod(tasks, count)
         left = sorted(nodes, key=lambda node: (node.weight, *node.best_fit()))
         taken: list[tuple[_Node, int]] = []
@@ -280,9 +284,7 @@ class _NodeSimulation(_Simulation):
             left = [node for number, node in enumerate(left) if number not in chosen]
         return taken
 
-    def share(
-        self, request: Request, choice: PartitionChoice, node: _Node, tasks: int
-    ) -> _Share:
+    def share(self, request: Request, choice: PartitionChoice, node: _Node, tasks: int) -> _Share:
         unit = self.units[node.unit]
         if unit.whole or choice.exclusive:
             return _Share(node.unit, 1, unit.cpus, unit.memory, unit.gpus)
@@ -462,8 +464,6 @@ def simulate(
             guard_activations=simulation.guard_activations,
             deepest_queue=simulation.deepest_queue,
         ),
-        slurm_partition=np.array(
-            [simulation.partition[job.index] for job in jobs], dtype=np.int32
-        ),
+        slurm_partition=np.array([simulation.partition[job.index] for job in jobs], dtype=np.int32),
         allocation=NodeAllocation.of_rows(simulation.allocated),
     )

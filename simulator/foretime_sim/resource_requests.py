@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
-from foretime_sim.machine import Machine, Selection
+from foretime_sim.machine import Machine, Selection, nearest
 from foretime_sim.workload import (
     Int32Array,
     Int64Array,
@@ -72,13 +73,14 @@ class ResourceRequests:
 
     def take(self, jobs: Jobs) -> ResourceRequests:
         """Give the requests of a selection of jobs (indices or a boolean mask)."""
-
-        def taken(column: Labels | MaskedInt64Array | None) -> Labels | MaskedInt64Array | None:
-            if column is None:
-                return None
-            return column.take(jobs) if isinstance(column, Labels) else column[jobs]
-
-        return replace(self, **{f.name: taken(getattr(self, f.name)) for f in fields(self)})
+        columns: dict[str, Any] = {}
+        for name in (column.name for column in fields(self)):
+            column = getattr(self, name)
+            if isinstance(column, Labels):
+                columns[name] = column.take(jobs)
+            elif column is not None:
+                columns[name] = column[jobs]
+        return replace(self, **columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +192,8 @@ def with_machine(workload: Workload, machine: Machine, *, leave_out: bool = Fals
     Parameters
     ----------
     workload
-        Jobs with or without `ResourceRequests`. One without queue names, or with queue names none
-        of which the machine knows, runs in the default slurm_partition.
+        Jobs with or without `ResourceRequests`. A job that names no slurm_partition runs in the
+        machine's default; one that names another than the machine has can never run.
     machine
         Takes the place of the flat pool.
     leave_out
@@ -314,7 +316,7 @@ def _codes(workload: Workload, labels: Labels | None) -> npt.NDArray[np.int32]:
 
 
 def _time_classes(workload: Workload, machine: Machine) -> Int64Array:
-    """Number of time limits that the requested time is above: all that matters of it here."""
+    """Count the time limits that the requested time is above: all that matters of it here."""
     limits = sorted({p.max_time_s for p in machine.slurm_partitions if p.max_time_s is not None})
     return np.searchsorted(np.array(limits, dtype=np.int64), workload.requested_time, side="left")
 
@@ -351,10 +353,11 @@ def fit_request(
     reasons: list[str] = []
     for index in _partitions(machine, asked.slurm_partitions):
         part = machine.slurm_partitions[index]
-        memory = 0
-        if node_memory is None:
+        memory = part.default_memory_per_cpu_mib
+        if node_memory is not None:
+            memory = 0
+        elif asked.memory_per_cpu_mib is not None:
             memory = asked.memory_per_cpu_mib
-            memory = part.default_memory_per_cpu_mib if memory is None else memory
         limits = [machine.nodes, part.max_nodes, part.max_nodes_in_use]
         choice = PartitionChoice(
             slurm_partition=index,
@@ -395,7 +398,7 @@ def _features(machine: Machine, constraint: str) -> set[str]:
     known = {name for group in machine.node_groups for name in (*group.features, group.name)}
     features = {feature.strip() for feature in constraint.split("&")} - {""}
     for feature in sorted(features - known):
-        raise InputError(f"no node has the feature {feature!r}; there are {', '.join(sorted(known))}")
+        raise InputError(f"no node has the feature {feature!r}{nearest(feature, sorted(known))}")
     return features
 
 
@@ -457,6 +460,4 @@ def _impossible(
 
 def counts_memory(machine: Machine, group: int) -> bool:
     """Whether the memory of a group's nodes is given out."""
-    return (
-        machine.selection is Selection.CPU_MEMORY and machine.node_groups[group].memory_mib > 0
-    )
+    return machine.selection is Selection.CPU_MEMORY and machine.node_groups[group].memory_mib > 0

@@ -51,7 +51,9 @@ def assert_same(one: Schedule, other: Schedule) -> None:
 
 @given(data=st.data(), workload=machines().flatmap(workloads), policy=policies())
 @settings(max_examples=300)
-def test_native_and_reference_agree(data: st.DataObject, workload: Workload, policy: Policy) -> None:
+def test_native_and_reference_agree(
+    data: st.DataObject, workload: Workload, policy: Policy
+) -> None:
     jobs = len(workload)
     if jobs == 0:
         return

@@ -145,9 +145,7 @@ def test_stepwise_is_the_same(workload: Workload, order: Order) -> None:
     asked = workload.requests
     policy = Policy(order)
     begin = int(workload.submit_time[0])
-    engine = Engine(
-        workload.machine.cpus, policy, begin, machine=workload.machine, allocation=True
-    )
+    engine = Engine(workload.machine.cpus, policy, begin, machine=workload.machine, allocation=True)
     for job in range(len(workload)):
         numbers = {
             name: int(column[job])
@@ -183,12 +181,12 @@ def test_stepwise_is_the_same(workload: Workload, order: Order) -> None:
 
 def test_a_broken_law_is_found() -> None:
     """Two jobs on a node of 4 CPUs; moved, shrunk or doubled allocations don't pass."""
-    machine = Machine(
-        (NodeGroup("cpu", 2, 4, memory_mib=8),), (SlurmPartition("all", ("cpu",)),)
-    )
+    machine = Machine((NodeGroup("cpu", 2, 4, memory_mib=8),), (SlurmPartition("all", ("cpu",)),))
     jobs, _ = jobs_of([(0, 3, 10, 10), (0, 2, 10, 10)])
     memory = np.ma.MaskedArray([2, 2], mask=[False, False])
-    jobs = with_machine(replace(jobs, requests=ResourceRequests(memory_per_cpu_mib=memory)), machine)
+    jobs = with_machine(
+        replace(jobs, requests=ResourceRequests(memory_per_cpu_mib=memory)), machine
+    )
     good = simulate(jobs, check=True)
     assert good.allocation is not None
     assert good.allocation.node.tolist() == [0, 1]
