@@ -112,27 +112,27 @@ Seconds Availability::next_expiry() const {
   return std::min(next, slurm_expected_end(overstaying_.front().time, estimated_at_));
 }
 
-std::int64_t Availability::correct_all(Seconds now) {
-  std::vector<JobIndex> expired;
+const std::vector<JobIndex>& Availability::correct_all(Seconds now) {
+  expired_.clear();
   for (const auto& block : expected_.blocks()) {
     if (block.begin()->time > now) break;
     for (const Release& release : block) {
-      if (release.time <= now) expired.push_back(release.job);
+      if (release.time <= now) expired_.push_back(release.job);
     }
   }
   for (const auto& block : overstaying_.blocks()) {
     if (slurm_expected_end(block.begin()->time, estimated_at_) > now) break;
     for (const Release& release : block) {
-      if (slurm_expected_end(release.time, estimated_at_) <= now) expired.push_back(release.job);
+      if (slurm_expected_end(release.time, estimated_at_) <= now) expired_.push_back(release.job);
     }
   }
-  for (const JobIndex index : expired) {
+  for (const JobIndex index : expired_) {
     forget(index);
     correct(index, now);
     believe(index, now);
   }
   reestimate(now);
-  return static_cast<std::int64_t>(expired.size());
+  return expired_;
 }
 
 Plan Availability::plan(Processors needed, Seconds now) const {

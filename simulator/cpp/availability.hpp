@@ -28,14 +28,22 @@ class Availability {
 
   // Earliest moment at which an estimate expires; kNever if none does.
   Seconds next_expiry() const;
-  // Corrects every estimate that expires at `now`; how many those were.
-  std::int64_t correct_all(Seconds now);
+  // Corrects every estimate that expires at `now`, and gives the jobs.
+  const std::vector<JobIndex>& correct_all(Seconds now);
   // Under Slurm's rule every pass works the estimates of overstaying jobs out anew.
   void reestimate(Seconds now) { estimated_at_ = now; }
   Seconds expected_end(JobIndex index) const;
   // Every running job, in no particular order.
   std::vector<JobIndex> running() const;
+  // Those whose expected end moves with every pass.
+  template <class Visit>
+  void for_each_overstaying(Visit visit) const {
+    for (const auto& block : overstaying_.blocks()) {
+      for (const Release& release : block) visit(release.job);
+    }
+  }
 
+  bool any_overstaying() const { return !overstaying_.empty(); }
   // True while the plan may change though nothing happens.
   bool drifts() const { return !overstaying_.empty() || !overdue_.empty(); }
   Plan plan(Processors needed, Seconds now) const;
@@ -82,6 +90,7 @@ class Availability {
   Processors overdue_processors_ = 0;
   Releases hard_ends_;      // with a guard: every running job, by hard end
   Seconds estimated_at_ = 0;
+  std::vector<JobIndex> expired_;
 };
 
 }  // namespace foretime

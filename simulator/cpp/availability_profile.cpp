@@ -63,6 +63,29 @@ Seconds AvailabilityProfile::earliest_fit(Seconds from, Seconds duration,
   return kNever;
 }
 
+Seconds AvailabilityProfile::earlier_fit(Seconds from, Seconds before, Seconds until,
+                                         Seconds duration, Processors processors) const {
+  from = std::max(from, now());
+  if (from >= before) return kNever;
+  Place place = step_at(from);
+  while (find_at_least(place, processors)) {
+    const Seconds start = std::max(from, blocks_[place.block].times[place.step]);
+    if (start >= before) break;
+    if (!find_below(place, processors, std::min(until, start + duration))) return start;
+  }
+  return kNever;
+}
+
+bool AvailabilityProfile::is_free(Seconds start, Seconds end, Processors processors) const {
+  Place place = step_at(std::max(start, now()));
+  return start >= end || !find_below(place, processors, end);
+}
+
+void AvailabilityProfile::shift(Seconds start, Seconds end, Processors change) {
+  start = std::max(start, now());
+  if (start < end) add(start, end, change);
+}
+
 Processors AvailabilityProfile::free_at(Seconds time) const {
   const Place place = step_at(std::max(time, now()));
   return blocks_[place.block].free_of(place.step);

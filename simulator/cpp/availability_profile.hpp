@@ -30,10 +30,18 @@ class AvailabilityProfile {
   // First moment from `from` on at which `processors` are free for the whole duration; kNever if
   // there is none. A duration of 0 asks for that moment alone.
   Seconds earliest_fit(Seconds from, Seconds duration, Processors processors) const;
+  // First moment in [from, before) from which `processors` are free for the duration, or until
+  // `until` if that is earlier; kNever if there is none.
+  Seconds earlier_fit(Seconds from, Seconds before, Seconds until, Seconds duration,
+                      Processors processors) const;
+  bool is_free(Seconds start, Seconds end, Processors processors) const;
   Processors free_at(Seconds time) const;
   // Least free in [start, end), or at `start` if that is empty.
   Processors min_free(Seconds start, Seconds end) const;
   Processors max_free(Seconds start, Seconds end) const;
+
+  // Adds to what is free in [start, end) without a check: what is free may fall below 0.
+  void shift(Seconds start, Seconds end, Processors change);
 
   // Forgets what lies before `now`; never goes back.
   void advance(Seconds now);

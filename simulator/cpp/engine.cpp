@@ -4,8 +4,14 @@
 
 namespace foretime {
 
-Engine::Engine(Processors machine, const Policy& policy, Seconds now)
-    : policy_(policy), availability_(machine, policy, jobs_), queue_(policy.order), now_(now) {}
+Engine::Engine(Processors machine, const Policy& policy, Seconds now,
+               std::vector<AdvanceReservation> reservations)
+    : policy_(policy), availability_(machine, policy, jobs_), queue_(policy.order), now_(now) {
+  if (needs_planner(policy_, !reservations.empty())) {
+    planner_ = make_planner(std::make_unique<PoolProfile>(machine, now, jobs_), policy_, jobs_,
+                            availability_, std::move(reservations));
+  }
+}
 
 void Engine::reserve(std::size_t jobs) {
   jobs_.reserve(jobs);
@@ -32,6 +38,7 @@ JobIndex Engine::add_running(const Job& started) {
   added.started_by = StartedBy::kHead;
   availability_.resume(index, now_);
   if (nodes_) resume_on_nodes(index);
+  if (planner_) planner_->changed_running(index, now_);
   set_end(index);
   changed();
   return index;
@@ -58,6 +65,7 @@ void Engine::update(JobIndex index, const Job& to) {
     queue_.erase(index, updated);
     take_over();
     queue_.insert(index, updated);
+    if (planner_) planner_->changed_waiting(index);
     changed();
   } else if (updated.state == State::kRunning && same_plan(updated, to)) {
     take_over();
@@ -65,6 +73,7 @@ void Engine::update(JobIndex index, const Job& to) {
     availability_.finish(index);
     take_over();
     availability_.resume(index, now_);
+    if (planner_) planner_->changed_running(index, now_);
     set_end(index);
     changed();
   } else {
@@ -78,6 +87,8 @@ void Engine::cancel(JobIndex index) {
     queue_.erase(index, cancelled);
     if (cancelled.guarded) --active_guards_;
     std::erase(arrived_, index);
+    if (planner_) planner_->cancelled(index);
+    if (nodes_) drop_reservation(index);
     changed();
   }
   cancelled.state = State::kCancelled;
@@ -89,6 +100,24 @@ void Engine::advance(Seconds until) {
 }
 
 Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change(); }
+
+// The queue in an order that only holds now.
+std::vector<Pending> Engine::sorted_by_score() const {
+  std::vector<Candidate> ordered;
+  for (const auto& block : queue_.blocks()) {
+    for (const Pending& entry : block) {
+      const double score = is_time_dependent(policy_.order)
+                               ? queue_score(policy_.order, job(entry.job), now_)
+                               : 0.0;
+      ordered.push_back({score, entry.key, entry});
+    }
+  }
+  std::sort(ordered.rbegin(), ordered.rend());
+  std::vector<Pending> entries;
+  entries.reserve(ordered.size());
+  for (const Candidate& candidate : ordered) entries.push_back(candidate.entry);
+  return entries;
+}
 
 std::vector<JobIndex> Engine::queue() const {
   std::vector<std::pair<QueuePlace, JobIndex>> ordered;
@@ -127,6 +156,8 @@ void Engine::run_timesteps(Seconds until, bool hold) {
     }
     if (next == kNever || next > until) return;
     now_ = next;
+    if (planner_) planner_->reached(now_);
+    if (nodes_) nodes_->reached = now_;
     while (completes(now_)) complete_one();
     correct_expired();
     while (arrives(now_)) arrive_one();
@@ -145,7 +176,10 @@ void Engine::run_events(Seconds until, bool hold) {
       continue;
     }
     if (next == kNever || next > until || (hold && next == until)) return;
+    const bool is_planned = next_moment() == next;
     now_ = next;
+    if (planner_) planner_->reached(now_);
+    if (nodes_) nodes_->reached = now_;
     if (complete_expected()) pass_pending_ = true;
     correct_expired();
     if (arrives(now_)) {
@@ -154,6 +188,8 @@ void Engine::run_events(Seconds until, bool hold) {
     } else if (completes(now_)) {
       complete_one();
       pass();
+    } else if (is_planned) {
+      pass_pending_ = true;
     }
   }
 }
@@ -177,12 +213,27 @@ bool Engine::complete_expected() {
 }
 
 void Engine::correct_expired() {
-  const std::int64_t expired = availability_.correct_all(now_);
-  if (expired > 0) {
-    full_pass_ = true;
-    if (nodes_) nodes_->ends_changed = true;
+  const std::vector<JobIndex>& expired = availability_.correct_all(now_);
+  if (expired.empty()) return;
+  full_pass_ = true;
+  counters_.expiries += static_cast<std::int64_t>(expired.size());
+  if (nodes_) nodes_->changed = nodes_->ends_changed = true;
+  if (planner_) {
+    for (const JobIndex index : expired) planner_->changed_running(index, now_);
   }
-  counters_.expiries += expired;
+}
+
+// A moment for which something is planned only counts while somebody waits.
+Seconds Engine::next_moment() const {
+  if (queue_.empty()) return kNever;
+  if (nodes_) return next_moment_on_nodes();
+  return planner_ ? planner_->next_moment() : kNever;
+}
+
+Seconds Engine::planned_start(JobIndex index) const {
+  if (job(index).state != State::kPending) return kNever;
+  if (nodes_) return planned_start_on_nodes(index);
+  return planner_ ? planner_->planned_start(index) : kNever;
 }
 
 Seconds Engine::next_change() {
@@ -195,7 +246,7 @@ Seconds Engine::next_change() {
     if (job(next.job).state == State::kRunning && job(next.job).end == next.end) break;
     completions_.pop();
   }
-  Seconds next = availability_.next_expiry();
+  Seconds next = std::min(availability_.next_expiry(), next_moment());
   if (!completions_.empty()) next = std::min(next, completions_.top().end);
   if (next_submission_ < submissions_.size()) {
     // One that was pending before the clock began arrives now.
@@ -223,7 +274,11 @@ void Engine::complete_one() {
   completions_.pop();
   job(index).state = State::kFinished;
   availability_.finish(index);
-  if (nodes_) nodes_->pool.finish(index, now_);
+  if (nodes_) {
+    nodes_->pool.finish(index, now_);
+    nodes_->changed = true;
+  }
+  if (planner_) planner_->finished(index, now_);
   finished_.push_back(index);
   full_pass_ = true;
   ++counters_.completions;
@@ -237,6 +292,7 @@ void Engine::arrive_one() {
   arriving.state = State::kPending;
   queue_.insert(index, arriving);
   arrived_.push_back(index);
+  if (planner_) planner_->arrived(index);
   if (queue_.front().job == index) full_pass_ = true;
   ++counters_.submissions;
   counters_.deepest_queue =
@@ -254,6 +310,7 @@ void Engine::start(JobIndex index, StartedBy how) {
   starting.state = State::kRunning;
   starting.started_by = how;
   availability_.start(index);
+  if (planner_) planner_->started(index, now_);
   set_end(index);
   started_.push_back(index);
 }
@@ -268,7 +325,7 @@ void Engine::set_end(JobIndex index) {
 }
 
 void Engine::changed() {
-  if (nodes_) nodes_->ends_changed = true;
+  if (nodes_) nodes_->changed = nodes_->anew = nodes_->ends_changed = true;
   full_pass_ = true;
   pass_pending_ = true;
 }

@@ -1,5 +1,6 @@
-// The event loop: when things happen. What a scheduling pass decides is in pass.cpp and easy.cpp,
-// and what it may know of the running jobs in availability.hpp.
+// The event loop: when things happen. What a scheduling pass decides is in pass.cpp, easy.cpp and
+// first_fit.cpp, or where more than the head job is planned in a planner (planner.hpp); what it may
+// know of the running jobs is in availability.hpp.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 
 #include "availability.hpp"
 #include "node_scheduling.hpp"
+#include "planner.hpp"
 #include "queue.hpp"
 #include "types.hpp"
 
@@ -27,7 +29,8 @@ struct Counters {
 // Times and processors are checked by engine.py before they come here.
 class Engine {
  public:
-  Engine(Processors machine, const Policy& policy, Seconds now);
+  Engine(Processors machine, const Policy& policy, Seconds now,
+         std::vector<AdvanceReservation> reservations = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -62,6 +65,13 @@ class Engine {
   const std::vector<Job>& jobs() const { return jobs_; }
   const Counters& counters() const { return counters_; }
   Seconds expected_end(JobIndex index) const { return availability_.expected_end(index); }
+  // When a waiting job is planned to start, and what was first planned for any job; kNever if
+  // nothing is.
+  Seconds planned_start(JobIndex index) const;
+  Seconds first_planned_start(JobIndex index) const {
+    if (nodes_) return nodes_->first_planned_start(index);
+    return planner_ ? planner_->first_planned_start(index) : kNever;
+  }
   std::vector<JobIndex> queue() const;
   std::vector<JobIndex> running() const;
   // What started and finished since the last call, in the order in which it happened.
@@ -95,6 +105,7 @@ class Engine {
   void run_timesteps(Seconds until, bool hold);
   void run_events(Seconds until, bool hold);
   Seconds next_change();
+  Seconds next_moment() const;
   bool completes(Seconds now);
   bool arrives(Seconds now) const;
   void complete_one();
@@ -109,6 +120,7 @@ class Engine {
   void pass();
   void pass_in_order(bool full);
   void pass_by_score();
+  void pass_by_plan();
   bool guard(JobIndex head);
 
   // easy.cpp: what may start before the head job
@@ -124,6 +136,11 @@ class Engine {
   // node_pass.cpp: the same on a machine of nodes
   void pass_on_nodes();
   void resume_on_nodes(JobIndex index);
+  void drop_reservation(JobIndex index);
+  Seconds next_moment_on_nodes() const;
+  Seconds planned_start_on_nodes(JobIndex index) const;
+  void release_nodes(const NodeReservation& held);
+  bool head_only() const;
   QueuePlace queue_place(JobIndex index) const;
   std::int64_t reservation_depth() const;
   bool arrived_come_last() const;
@@ -131,11 +148,27 @@ class Engine {
   void note_waiting(JobIndex index, const QueuePlace& place);
   Seconds node_time(JobIndex index) const;
   void set_node_ends(bool by_requested);
+  using NodeQueue = std::vector<std::pair<QueuePlace, JobIndex>>;
+  NodeQueue node_queue(bool full) const;
+  void plan_first_on_nodes(const NodeQueue& queue);
   bool start_on_nodes(JobIndex index);
   void reserve_nodes(JobIndex index, const QueuePlace& place);
   NodeReservation planned_on_nodes(JobIndex index);
   void guard_on_nodes(JobIndex head);
 
+  // node_plans.cpp: families on nodes that plan every job
+  void plan_all_on_nodes(const NodeQueue& queue);
+  void plan_conservatively_on_nodes(const NodeQueue& arrived);
+  void reinsert_on_nodes(std::vector<NodeReservation> jobs);
+  void compress_on_nodes();
+  void promise_nodes(JobIndex index);
+  void start_planned(const NodeReservation& held, StartedBy how);
+
+  // first_fit.cpp
+  void first_fit_queue();
+  void first_fit_candidates();
+
+  std::vector<Pending> sorted_by_score() const;
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
   const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
 
@@ -143,6 +176,7 @@ class Engine {
   std::vector<Job> jobs_;
   Availability availability_;
   Queue queue_;
+  std::unique_ptr<Planner> planner_;  // where more than the head job is planned
   Seconds now_;
   Counters counters_;
 
@@ -166,6 +200,7 @@ class Engine {
   std::vector<Candidate> scored_;
   std::vector<Candidate> candidates_;
   std::vector<std::pair<Pending, StartedBy>> picked_;
+  Starts starts_planned_;
   std::vector<JobIndex> started_;
   std::vector<JobIndex> finished_;
 };

@@ -3,8 +3,10 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <tuple>
 #include <utility>
 
 #include "engine.hpp"
@@ -105,7 +107,13 @@ void register_engine(nb::module_& m) {
       .value("NONE", Backfill::kNone)
       .value("EASY", Backfill::kEasy)
       .value("EASY_SJBF", Backfill::kEasySjbf)
+      .value("CONSERVATIVE", Backfill::kConservative)
+      .value("PLANNING", Backfill::kPlanning)
       .value("FIRST_FIT", Backfill::kFirstFit);
+  nb::enum_<Compression>(m, "Compression")
+      .value("RESERVATION_ORDER", Compression::kReservationOrder)
+      .value("SUBMISSION_ORDER", Compression::kSubmissionOrder)
+      .value("ONE_BY_ONE", Compression::kOneByOne);
   nb::enum_<Correction>(m, "Correction")
       .value("REQUESTED", Correction::kRequested)
       .value("INCREMENTAL", Correction::kIncremental)
@@ -126,11 +134,13 @@ void register_engine(nb::module_& m) {
       .def(
           "__init__",
           [](Policy* self, Order order, Backfill backfill, Correction correction,
-             std::optional<Seconds> guard_s, EventOrder event_order, std::int64_t depth) {
-            new (self) Policy{order, backfill, correction, guard_s, event_order, depth};
+             std::optional<Seconds> guard_s, EventOrder event_order, std::int64_t depth,
+             Compression compression) {
+            new (self)
+                Policy{order, backfill, correction, guard_s, event_order, depth, compression};
           },
           nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
-          nb::arg("event_order"), nb::arg("depth"));
+          nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"));
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)
@@ -157,8 +167,18 @@ void register_engine(nb::module_& m) {
       .def_ro("deepest_queue", &Counters::deepest_queue);
 
   nb::class_<Engine>(m, "Engine")
-      .def(nb::init<Processors, const Policy&, Seconds>(), nb::arg("machine_processors"),
-           nb::arg("policy"), nb::arg("now"))
+      .def(
+          "__init__",
+          [](Engine* self, Processors machine, const Policy& policy, Seconds now,
+             const std::vector<std::tuple<Seconds, Seconds, Processors>>& reservations) {
+            std::vector<AdvanceReservation> claims;
+            for (const auto& [start, duration, processors] : reservations) {
+              claims.push_back({start, duration, processors});
+            }
+            new (self) Engine(machine, policy, now, std::move(claims));
+          },
+          nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"),
+          nb::arg("reservations"))
       .def("use_nodes", &use_nodes, nb::arg("groups"), nb::arg("most_nodes_in_use"),
            nb::arg("record"))
       .def("add_request", &Engine::add_request, nb::arg("request"))
@@ -249,6 +269,23 @@ void register_engine(nb::module_& m) {
           "job", [](const Engine& engine, JobIndex index) { return at(engine, index); },
           nb::arg("index"))
       .def("expected_end", &Engine::expected_end, nb::arg("index"))
+      .def(
+          "planned_start",
+          [](const Engine& engine, JobIndex index) -> std::optional<Seconds> {
+            const Seconds start = engine.planned_start(index);
+            return start == kNever ? std::nullopt : std::optional<Seconds>(start);
+          },
+          nb::arg("index"))
+      .def("first_planned_starts",
+           [](const Engine& engine) {
+             std::vector<Seconds> values;
+             values.reserve(engine.jobs().size());
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               const Seconds planned = engine.first_planned_start(static_cast<JobIndex>(i));
+               values.push_back(planned == kNever ? engine.jobs()[i].start : planned);
+             }
+             return to_numpy(std::move(values));
+           })
       .def("queue", [](const Engine& engine) { return to_numpy(engine.queue()); })
       .def("running", [](const Engine& engine) { return to_numpy(engine.running()); })
       .def("start_times",

@@ -7,6 +7,7 @@ namespace foretime {
 
 void Engine::use_nodes(NodeMachine machine) {
   nodes_ = std::make_unique<NodeScheduling>(std::move(machine), now_);
+  planner_.reset();
 }
 
 void Engine::add_request(ResourceRequest request) {
@@ -53,35 +54,93 @@ std::int64_t Engine::reservation_depth() const {
   return policy_.backfill == Backfill::kFirstFit ? 0 : policy_.depth;
 }
 
-void Engine::pass_on_nodes() {
-  NodeScheduling& nodes = *nodes_;
-  const bool full = full_pass_ || is_time_dependent(policy_.order) || availability_.drifts() ||
-                    active_guards_ > 0 || now_ > nodes.next_deadline || !arrived_come_last();
-  std::vector<std::pair<QueuePlace, JobIndex>> queue;
+// Where at most the head job of each slurm_partition is planned.
+bool Engine::head_only() const {
+  const bool easy = policy_.backfill == Backfill::kEasy || policy_.backfill == Backfill::kEasySjbf;
+  return policy_.backfill == Backfill::kNone || (easy && policy_.depth == 1);
+}
+
+void Engine::release_nodes(const NodeReservation& held) {
+  nodes_->pool.unreserve(held.shares, held.slurm_partition, now_, held.start, held.end);
+}
+
+void Engine::drop_reservation(JobIndex index) {
+  auto& reservations = nodes_->reservations;
+  const auto held = std::find_if(reservations.begin(), reservations.end(),
+                                 [index](const auto& other) { return other.job == index; });
+  if (held == reservations.end()) return;
+  release_nodes(*held);
+  reservations.erase(held);
+}
+
+// As on the flat pool, what is planned is an event where more than a head job is planned.
+Seconds Engine::next_moment_on_nodes() const {
+  Seconds next = kNever;
+  if (head_only()) return next;
+  for (const NodeReservation& held : nodes_->reservations) {
+    if (held.start > nodes_->reached) next = std::min(next, held.start);
+  }
+  return next;
+}
+
+Seconds Engine::planned_start_on_nodes(JobIndex index) const {
+  for (const NodeReservation& held : nodes_->reservations) {
+    if (held.job == index) return held.start;
+  }
+  return kNever;
+}
+
+// The waiting jobs in order, or those that have arrived.
+Engine::NodeQueue Engine::node_queue(bool full) const {
+  NodeQueue queue;
   if (full) {
-    full_pass_ = false;
-    for (const NodeReservation& held : nodes.reservations) {
-      nodes.pool.unreserve(held.shares, held.slurm_partition, now_, held.start, held.end);
-    }
-    nodes.reservations.clear();
-    nodes.let_in.clear();
-    nodes.ends_changed |= availability_.drifts();
-    set_node_ends(active_guards_ > 0);
-    std::fill(nodes.waiting.begin(), nodes.waiting.end(), 0);
-    std::fill(nodes.closed_at.begin(), nodes.closed_at.end(), std::nullopt);
-    nodes.failed_time.assign(nodes.requests.size(), kNever);
-    nodes.next_deadline = kNever;
     for (const auto& block : queue_.blocks()) {
       for (const Pending& entry : block) queue.emplace_back(queue_place(entry.job), entry.job);
     }
   } else {
-    nodes.failed_time.resize(nodes.requests.size(), kNever);
     for (const JobIndex index : arrived_) queue.emplace_back(queue_place(index), index);
   }
   std::sort(queue.begin(), queue.end());
+  return queue;
+}
 
-  // Who may hold a reservation, then who may start besides.
-  std::vector<std::pair<QueuePlace, JobIndex>> others;
+void Engine::pass_on_nodes() {
+  NodeScheduling& nodes = *nodes_;
+  const bool keeps = policy_.backfill == Backfill::kConservative;
+  const bool due = !head_only() && std::any_of(nodes.reservations.begin(), nodes.reservations.end(),
+                                               [this](const auto& held) { return held.start <= now_; });
+  const bool full = due || full_pass_ || is_time_dependent(policy_.order) || availability_.drifts() ||
+                    active_guards_ > 0 || now_ > nodes.next_deadline || !arrived_come_last();
+  nodes.ends_changed |= availability_.drifts();
+  if (full || keeps) set_node_ends(active_guards_ > 0);
+  if (full && !keeps) {
+    full_pass_ = false;
+    for (const NodeReservation& held : nodes.reservations) release_nodes(held);
+    nodes.reservations.clear();
+    if (!nodes.let_in.empty()) {
+      nodes.let_in.clear();
+      nodes.ends_changed = true;
+      set_node_ends(active_guards_ > 0);
+    }
+    std::fill(nodes.waiting.begin(), nodes.waiting.end(), 0);
+    std::fill(nodes.closed_at.begin(), nodes.closed_at.end(), std::nullopt);
+    nodes.failed_time.assign(nodes.requests.size(), kNever);
+    nodes.next_deadline = kNever;
+  }
+  nodes.failed_time.resize(nodes.requests.size(), kNever);
+  if (keeps) {
+    plan_conservatively_on_nodes(node_queue(false));
+  } else if (policy_.backfill == Backfill::kPlanning) {
+    plan_all_on_nodes(node_queue(full));
+  } else {
+    plan_first_on_nodes(node_queue(full));
+  }
+}
+
+// Reservations for the first jobs of each slurm_partition that have to wait; of the others, those
+// that fit now.
+void Engine::plan_first_on_nodes(const NodeQueue& queue) {
+  NodeQueue others;
   for (const auto& entry : queue) {
     if (comes_behind(entry.second)) {
       others.push_back(entry);
@@ -160,7 +219,8 @@ bool Engine::start_on_nodes(JobIndex index) {
     const bool head = nodes.waiting[static_cast<std::size_t>(choice.slurm_partition)] == 0;
     if (!head && policy_.backfill == Backfill::kNone) continue;
     // First without the nodes that are reserved for later.
-    StartedBy how = head ? StartedBy::kHead : StartedBy::kOutOfOrder;
+    StartedBy how = StartedBy::kHead;
+    if (!head) how = head_only() ? StartedBy::kOutOfOrder : StartedBy::kBackfilled;
     auto shares = nodes.pool.place_now(request, choice, now_, head ? time : kNever);
     if (!shares && !head && !nodes.reservations.empty()) {
       how = StartedBy::kBackfilled;
@@ -170,7 +230,7 @@ bool Engine::start_on_nodes(JobIndex index) {
     start(index, how);
     const Job& started = job(index);
     Seconds end = nodes.ends_by_requested ? started.hard_end() : started.expected_end;
-    if (!head) {
+    if (!head || !head_only()) {
       if (now_ + time != end) nodes.ends_changed = true;
       end = now_ + time;
       nodes.let_in.push_back(index);

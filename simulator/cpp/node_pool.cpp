@@ -14,6 +14,10 @@ Resources of_unit(const NodeGroup& group, const Share& share) {
   return group.whole ? Resources{0, 0, share.nodes} : share.node;
 }
 
+bool covers(const Resources& free, const Resources& wanted) {
+  return free.cpus >= wanted.cpus && free.memory >= wanted.memory && free.gpus >= wanted.gpus;
+}
+
 std::int64_t nodes_of(const Shares& shares) {
   std::int64_t nodes = 0;
   for (const Share& share : shares) nodes += share.nodes;
@@ -85,7 +89,7 @@ std::int64_t NodePool::tasks_on(const ResourceRequest& request, const PartitionC
     if (memory < request.memory_per_node) return 0;
     if (choice.memory_per_task > 0) tasks = std::min(tasks, memory / choice.memory_per_task);
   }
-  return tasks;
+  return std::max<std::int64_t>(tasks, 0);
 }
 
 NodePool::Amount NodePool::need(const ResourceRequest& request) {
@@ -96,7 +100,7 @@ NodePool::Amount NodePool::need(const ResourceRequest& request) {
 // What a unit with that much free has of it.
 NodePool::Amount NodePool::amount(const ResourceRequest& request, const PartitionChoice& choice,
                                   const NodeGroup& group, const Resources& free) const {
-  const std::int64_t nodes = group.whole ? free.cpus : 1;
+  const std::int64_t nodes = group.whole ? std::max<std::int64_t>(free.cpus, 0) : 1;
   const std::int64_t tasks = tasks_on(request, choice, group, group.whole ? group.node : free);
   if (request.nodes == 0) return {0, nodes * tasks};
   const std::int64_t least_tasks = request.tasks / request.nodes;
@@ -472,20 +476,25 @@ Shares NodePool::shares_of_picks(const ResourceRequest& request, const Partition
   return shares;
 }
 
-bool NodePool::fits(const Shares& shares, std::int32_t slurm_partition, Seconds start,
-                    Seconds duration) const {
-  const Seconds end = end_of(start, duration);
+bool NodePool::fits_now(const Shares& shares, std::int32_t slurm_partition) const {
   for (const Share& share : shares) {
     const Unit& of = units_[static_cast<std::size_t>(share.unit)];
-    const Resources wanted = of_unit(group_of(of), share);
-    const Resources free = of.steps.least_free(start, end);
-    if (free.cpus < wanted.cpus || free.memory < wanted.memory || free.gpus < wanted.gpus) {
-      return false;
-    }
+    if (!covers(of.free, of_unit(group_of(of), share))) return false;
   }
   const auto partition = static_cast<std::size_t>(slurm_partition);
   return machine_.most_nodes_in_use[partition] == kNever ||
-         nodes_left_[partition].least_free(start, end).cpus >= nodes_of(shares);
+         nodes_in_use_[partition] + nodes_of(shares) <= machine_.most_nodes_in_use[partition];
+}
+
+bool NodePool::holds(const Shares& shares, std::int32_t slurm_partition, Seconds start,
+                     Seconds end) const {
+  for (const Share& share : shares) {
+    const Unit& of = units_[static_cast<std::size_t>(share.unit)];
+    if (!covers(of.steps.least_free(start, end), {})) return false;
+  }
+  const auto partition = static_cast<std::size_t>(slurm_partition);
+  return machine_.most_nodes_in_use[partition] == kNever ||
+         nodes_left_[partition].least_free(start, end).cpus >= 0;
 }
 
 // Taking and giving back

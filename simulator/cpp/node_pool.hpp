@@ -37,9 +37,11 @@ class NodePool {
   // Earliest planned start and where, by expected ends and reservations.
   PlannedPlace earliest(const ResourceRequest& request, const PartitionChoice& choice, Seconds now,
                         Seconds duration);
-  // Whether it fits where it is planned, once more.
-  bool fits(const Shares& shares, std::int32_t slurm_partition, Seconds start,
-            Seconds duration) const;
+  // Whether a planned job can really start where it is planned.
+  bool fits_now(const Shares& shares, std::int32_t slurm_partition) const;
+  // Whether no more is claimed there than there is.
+  bool holds(const Shares& shares, std::int32_t slurm_partition, Seconds start,
+             Seconds end) const;
 
   // Running jobs. The end is when the plans take the nodes to be free again.
   void start(JobIndex job, std::int32_t slurm_partition, const Shares& shares, Seconds now,

@@ -36,6 +36,16 @@ struct NodeScheduling {
         waiting(machine.most_nodes_in_use.size(), 0),
         closed_at(machine.most_nodes_in_use.size()) {}
 
+  Seconds first_planned_start(JobIndex job) const {
+    const auto index = static_cast<std::size_t>(job);
+    return index < first_planned.size() ? first_planned[index] : kNever;
+  }
+  void planned(const NodeReservation& held) {
+    const auto index = static_cast<std::size_t>(held.job);
+    if (index >= first_planned.size()) first_planned.resize(index + 1, kNever);
+    if (first_planned[index] == kNever) first_planned[index] = held.start;
+  }
+
   const ResourceRequest& request(JobIndex job) const {
     return requests[static_cast<std::size_t>(request_of[static_cast<std::size_t>(job)])];
   }
@@ -43,6 +53,13 @@ struct NodeScheduling {
   NodePool pool;
   std::vector<ResourceRequest> requests;
   std::vector<std::int32_t> request_of;  // by job
+
+  std::vector<Seconds> first_planned;    // by job; kNever where nothing is
+
+  // Since the last pass of a family that keeps reservations:
+  bool changed = false;  // nodes were given back, or a running job's estimate has changed
+  bool anew = false;     // a job was changed from outside
+  Seconds reached = std::numeric_limits<Seconds>::min();  // moments up to then are over
 
   // Kept from one full pass to the next.
   std::vector<NodeReservation> reservations;

@@ -12,6 +12,8 @@ void Engine::pass() {
   availability_.reestimate(now_);
   if (nodes_) {
     if (!queue_.empty()) pass_on_nodes();
+  } else if (planner_) {
+    if (!queue_.empty()) pass_by_plan();
   } else if (!queue_.empty()) {
     const bool full = full_pass_ || is_time_dependent(policy_.order) || availability_.drifts() ||
                       active_guards_ > 0;
@@ -35,6 +37,19 @@ void Engine::pass_in_order(bool full) {
     }
   }
   if (policy_.backfill == Backfill::kNone || queue_.empty()) return;
+  if (policy_.backfill == Backfill::kFirstFit) {
+    if (full) {
+      first_fit_queue();
+      return;
+    }
+    candidates_.clear();
+    for (const JobIndex index : arrived_) {
+      candidates_.push_back({0, 0, queue_.entry(index, job(index))});
+      candidates_.back().key = candidates_.back().entry.key;
+    }
+    first_fit_candidates();
+    return;
+  }
   const JobIndex head = queue_.front().job;
   const bool on_requested = guard(head);
   if (on_requested && !full) {
@@ -61,6 +76,14 @@ void Engine::pass_in_order(bool full) {
   backfill_candidates(on_requested);
 }
 
+void Engine::pass_by_plan() {
+  const bool by_score = is_time_dependent(policy_.order) && planner_->needs_order();
+  const std::vector<Pending> sorted = by_score ? sorted_by_score() : std::vector<Pending>{};
+  starts_planned_.clear();
+  planner_->pass(now_, QueueInOrder{queue_, by_score ? &sorted : nullptr}, starts_planned_);
+  for (const auto& [index, how] : starts_planned_) start(index, how);
+}
+
 void Engine::pass_by_score() {
   // The guard must know the head job even if nothing can start.
   if (!policy_.guard && queue_.least_processors() > availability_.free()) return;
@@ -77,6 +100,11 @@ void Engine::pass_by_score() {
     scored_.pop_back();
   }
   if (policy_.backfill == Backfill::kNone || scored_.empty()) return;
+  if (policy_.backfill == Backfill::kFirstFit) {
+    candidates_ = scored_;
+    first_fit_candidates();
+    return;
+  }
   const JobIndex head = scored_.front().entry.job;
   const bool on_requested = guard(head);
   if (availability_.free() == 0) return;

@@ -15,7 +15,15 @@ inline constexpr Seconds kNever = std::numeric_limits<Seconds>::max();
 
 // The values are shared with policy.py, which is where the names are explained.
 enum class Order : std::uint8_t { kFcfs, kSjf, kLjf, kXf, kWfp, kPriority };
-enum class Backfill : std::uint8_t { kNone, kEasy, kEasySjbf, kFirstFit };
+enum class Backfill : std::uint8_t {
+  kNone,
+  kEasy,
+  kEasySjbf,
+  kConservative,
+  kPlanning,
+  kFirstFit
+};
+enum class Compression : std::uint8_t { kReservationOrder, kSubmissionOrder, kOneByOne };
 enum class Correction : std::uint8_t { kRequested, kIncremental, kDoubling, kSlurm, kPbs };
 enum class EventOrder : std::uint8_t { kPerTimestep, kPerEvent };
 enum class StartedBy : std::uint8_t { kNotStarted, kHead, kOutOfOrder, kBackfilled };
@@ -35,6 +43,15 @@ struct Policy {
   std::optional<Seconds> guard;
   EventOrder event_order = EventOrder::kPerTimestep;
   std::int64_t depth = 1;
+  Compression compression = Compression::kReservationOrder;
+};
+
+// Processors claimed from outside.
+struct AdvanceReservation {
+  Seconds start = 0;
+  Seconds duration = 0;
+  Processors processors = 0;
+  Seconds end() const { return start + duration; }
 };
 
 // Under these the order of two waiting jobs changes as time goes by.

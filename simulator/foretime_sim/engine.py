@@ -6,23 +6,18 @@ Both run the same native core; `foretime_sim.reference` says in plain Python wha
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
+from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
 from foretime_sim.machine import Machine
-from foretime_sim.node_allocation import NodeAllocation
+from foretime_sim.node_core import add_requests, core_request, recorded_allocation, use_machine
 from foretime_sim.policy import Policy
-from foretime_sim.resource_requests import (
-    JobResources,
-    Request,
-    check_all_fit,
-    counts_memory,
-    fit_request,
-    fit_requests,
-)
+from foretime_sim.resource_requests import JobResources, Request, fit_request
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.schedule import check as check_schedule
@@ -40,6 +35,7 @@ def simulate(
     time_limit: Int64Array | None = None,
     priority: Int64Array | None = None,
     *,
+    reservations: Sequence[AdvanceReservation] = (),
     check: bool = False,
     allocation: bool = False,
 ) -> Schedule:
@@ -60,6 +56,9 @@ def simulate(
         requested times. A job ends at start + min(actual_runtime, time_limit).
     priority
         Shape (jobs,), for the queue order ``priority``; larger first.
+    reservations
+        Processors claimed from outside. Where there are any, jobs are planned around them on their
+        time limits, whatever their scheduled times are.
     check
         Check the conservation laws on the result (`foretime_sim.schedule.check`).
     allocation
@@ -68,22 +67,18 @@ def simulate(
     Raises
     ------
     InputError
-        If a job is wider than the machine or can never run on it, or a column has missing,
-        unsorted or impossible values.
+        If a job is wider than the machine or can never run on it, a column has missing, unsorted or
+        impossible values, or more than the machine is reserved.
     ScheduleError
         If a checked schedule breaks a law.
     """
     policy = policy or Policy()
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
-    core = _core.Engine(workload.machine_processors, _core_policy(policy), begin)
+    core = _core_engine(workload.machine_processors, policy, begin, reservations)
     if workload.machine is not None:
-        fitted = fit_requests(workload)
-        check_all_fit(workload, fitted)
-        _use_machine(core, workload.machine, record=allocation or check)
-        for request in fitted.requests:
-            core.add_request(_core_request(request))
-        core.ask_all(fitted.request_of.astype(np.int64))
+        use_machine(core, workload.machine, record=allocation or check)
+        add_requests(core, workload)
     actual_runtime = np.ascontiguousarray(workload.actual_runtime, dtype=np.int64)
     core.submit_all(
         np.ascontiguousarray(workload.submit_time, dtype=np.int64),
@@ -105,10 +100,11 @@ def simulate(
         killed=actual_runtime > times.time_limit,
         counters=_counters(core),
         slurm_partition=core.slurm_partitions() if workload.machine is not None else None,
-        allocation=_allocation(core) if workload.machine is not None else None,
+        allocation=recorded_allocation(core) if workload.machine is not None else None,
+        first_planned_start=_first_planned_start(core, policy),
     )
     if check:
-        check_schedule(workload, schedule, times.time_limit)
+        check_schedule(workload, schedule, times.time_limit, reservations)
     return schedule
 
 
@@ -196,6 +192,8 @@ class Engine:
         placed by the rule for starting ones.
     allocation
         Record what each job has of which nodes, for `schedule`.
+    reservations
+        Processors claimed from outside, see `simulate`.
     """
 
     def __init__(
@@ -203,6 +201,7 @@ class Engine:
         machine_processors: int,
         policy: Policy | None = None,
         now: int = 0,
+        reservations: Sequence[AdvanceReservation] = (),
         *,
         machine: Machine | None = None,
         allocation: bool = False,
@@ -215,11 +214,11 @@ class Engine:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
-        self._core = _core.Engine(machine_processors, _core_policy(self.policy), now)
+        self._core = _core_engine(machine_processors, self.policy, now, reservations)
         self.machine = machine
         self._requests: dict[Request, int] = {}
         if machine is not None:
-            _use_machine(self._core, machine, record=allocation)
+            use_machine(self._core, machine, record=allocation)
 
     def submit(
         self,
@@ -478,6 +477,21 @@ class Engine:
         """Give the indices of the running jobs, in the order of their submission."""
         return self._core.running()
 
+    def planned_start(self, index: int) -> int | None:
+        """When a pending job is planned to start, seconds; ``None`` where it holds no plan.
+
+        The plan is that of the last pass, so after `submit` or `update` it is known once the clock
+        has moved on (or on `settle`). Every job holds one under conservative backfilling and
+        planning, the first ones of the queue under easy and easy-sjbf.
+
+        Raises
+        ------
+        InputError
+            If there is no such job.
+        """
+        self._job(index)
+        return self._core.planned_start(index)
+
     def job(self, index: int) -> JobView:
         """Look at one job.
 
@@ -531,7 +545,8 @@ class Engine:
             killed=end - start < self._core.actual_runtimes(),
             counters=_counters(self._core),
             slurm_partition=None if self.machine is None else self._core.slurm_partitions(),
-            allocation=None if self.machine is None else _allocation(self._core),
+            allocation=None if self.machine is None else recorded_allocation(self._core),
+            first_planned_start=_first_planned_start(self._core, self.policy),
         )
 
     def __len__(self) -> int:
@@ -555,7 +570,7 @@ class Engine:
         request = fit_request(self.machine, resources or JobResources(), processors, requested_time)
         if request not in self._requests:
             self._requests[request] = len(self._requests)
-            self._core.add_request(_core_request(request))
+            self._core.add_request(core_request(request))
         return request.cpus, self._requests[request]
 
     def _roles(
@@ -591,6 +606,18 @@ class Engine:
             raise InputError(f"time_limit is {time_limit} s: give 1 or more")
 
 
+def _core_engine(
+    machine_processors: int, policy: Policy, now: int, reservations: Sequence[AdvanceReservation]
+) -> _core.Engine:
+    check_reservations(reservations, machine_processors)
+    claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
+    return _core.Engine(machine_processors, _core_policy(policy), now, claims)
+
+
+def _first_planned_start(core: _core.Engine, policy: Policy) -> Int64Array | None:
+    return core.first_planned_starts() if policy.backfill.plans_every_job else None
+
+
 def _core_policy(policy: Policy) -> _core.Policy:
     return _core.Policy(
         _core.Order[policy.order.name],
@@ -599,54 +626,8 @@ def _core_policy(policy: Policy) -> _core.Policy:
         policy.guard_s,
         _core.EventOrder[policy.event_order.name],
         policy.depth,
+        _core.Compression[policy.compression.name],
     )
-
-
-def _use_machine(core: _core.Engine, machine: Machine, *, record: bool) -> None:
-    """Give the core its nodes."""
-    groups = []
-    for index, group in enumerate(machine.node_groups):
-        counted = counts_memory(machine, index)
-        groups.append(
-            _core.NodeGroup(
-                nodes=group.nodes,
-                cpus=group.cpus,
-                memory=group.memory_mib if counted else 0,
-                gpus=group.gpus,
-                memory_size=0 if counted else group.memory_mib,
-                weight=group.weight,
-                whole=machine.is_whole(index),
-            )
-        )
-    core.use_nodes(groups, [part.max_nodes_in_use for part in machine.slurm_partitions], record)
-
-
-def _core_request(request: Request) -> _core.ResourceRequest:
-    choices = [
-        _core.PartitionChoice(
-            slurm_partition=choice.slurm_partition,
-            groups=list(choice.node_groups),
-            most_nodes=choice.most_nodes,
-            memory_per_task=choice.memory_per_task_mib,
-            exclusive=choice.exclusive,
-        )
-        for choice in request.choices
-    ]
-    return _core.ResourceRequest(
-        tasks=request.tasks,
-        cpus_per_task=request.cpus_per_task,
-        nodes=request.nodes,
-        memory_per_node=request.memory_per_node_mib,
-        gpus_per_node=request.gpus_per_node,
-        tier=request.priority_tier,
-        choices=choices,
-    )
-
-
-def _allocation(core: _core.Engine) -> NodeAllocation | None:
-    """Give what was recorded; ``None`` if nothing was."""
-    recorded = core.allocated()
-    return NodeAllocation.of_rows(recorded) if len(recorded) else None
 
 
 def _counters(core: _core.Engine) -> Counters:

@@ -57,15 +57,43 @@ class Order(_Named):
 
 
 class Backfill(_Named):
-    """Backfilling: what may start before a head job that does not fit."""
+    """Backfilling: which waiting jobs hold a reservation, and what may start before them."""
 
     NONE = "none"
-    """Nothing."""
+    """Nothing starts before the head job."""
     EASY = "easy"
-    """In queue order, whatever does not delay the head job's planned start."""
+    """In queue order, whatever does not delay the planned start of the head job; with a `depth` of
+    k, of the first k jobs that have to wait. These are planned anew in every pass."""
     EASY_SJBF = "easy-sjbf"
     """The same with candidates by smallest t_sched(backfill) first, ties in log order."""
+    CONSERVATIVE = "conservative"
+    """Every job holds a reservation, made at its submission and kept (Mu'alem and Feitelson; Talby
+    and Feitelson 1999, section 3.2); see `Compression`. The queue order only decides among jobs
+    that arrive together."""
+    PLANNING = "planning"
+    """Every job is planned, in queue order and anew in every pass (Streit 2002, section 3)."""
     FIRST_FIT = "first-fit"
+    """Nobody holds a reservation: in queue order whatever fits now starts; wide jobs may starve."""
+
+    @property
+    def plans_every_job(self) -> bool:
+        """Whether each job has a planned start from its first pass on."""
+        return self in (Backfill.CONSERVATIVE, Backfill.PLANNING)
+
+
+class Compression(_Named):
+    """Compression: how conservative backfilling moves reservations forward when a job ends early.
+
+    What breaks reservations (a running job that gets a longer estimate, a changed job) makes all
+    of them anew: by submission under ``submission-order``, else by planned start.
+    """
+
+    RESERVATION_ORDER = "reservation-order"
+    """All removed, and reinserted by planned start. None becomes later."""
+    SUBMISSION_ORDER = "submission-order"
+    """All removed, and reinserted by submission. A job may become later than it was promised."""
+    ONE_BY_ONE = "one-by-one"
+    """By submission, each removed alone and reinserted. None becomes later."""
 
 
 class Correction(_Named):
@@ -153,7 +181,15 @@ class Policy:
         its own: it takes effect at the first pass after it, which an arrival, a completion or an
         expiry brings about. (Planning on t_req moves the shadow time later, so a pass at the
         deadline itself could let a job in that waits for the next event; a real scheduler, too,
-        notices at its next pass.)
+        notices at its next pass.) Only for easy and easy-sjbf with a depth of 1 (``none`` takes
+        and ignores it): elsewhere more than the head job is protected, or nobody.
+    depth
+        Of easy and easy-sjbf: how many jobs hold a reservation at once, at least 1 (PBS's
+        ``backfill_depth``; Slurm's ``bf_max_job_test`` bounds the same from above). In queue order
+        jobs start or get a reservation; behind the last reservation only such jobs start as delay
+        none of them.
+    compression
+        Of conservative backfilling, see `Compression`.
     """
 
     order: Order = Order.FCFS
@@ -163,7 +199,36 @@ class Policy:
     roles: Roles = field(default_factory=Roles)
     event_order: EventOrder = EventOrder.PER_TIMESTEP
     depth: int = 1
+    compression: Compression = Compression.RESERVATION_ORDER
+
+    @property
+    def may_guard(self) -> bool:
+        """Whether a starvation guard has a meaning: where at most the head job is protected."""
+        easy = self.backfill in (Backfill.EASY, Backfill.EASY_SJBF)
+        return self.backfill is Backfill.NONE or (easy and self.depth == 1)
 
     def __post_init__(self) -> None:
         if self.guard_s is not None and self.guard_s < 0:
             raise InputError(f"guard_s is {self.guard_s}: give a bound of 0 seconds or more")
+        if self.depth < 1:
+            raise InputError(
+                f"depth is {self.depth}: give 1 or more; without reservations it is first-fit"
+            )
+        if self.depth > 1 and self.backfill not in (Backfill.EASY, Backfill.EASY_SJBF):
+            raise InputError(
+                f"depth is {self.depth}: only easy and easy-sjbf have a depth, not {self.backfill}"
+            )
+        if (
+            self.compression is not Compression.RESERVATION_ORDER
+            and self.backfill is not Backfill.CONSERVATIVE
+        ):
+            raise InputError(
+                f"compression is {self.compression}: only conservative backfilling compresses, not"
+                f" {self.backfill}"
+            )
+        if self.guard_s is not None and not self.may_guard:
+            depth = f" with a depth of {self.depth}" if self.depth > 1 else ""
+            raise InputError(
+                f"guard_s is {self.guard_s}: the starvation guard is for easy and easy-sjbf with a"
+                f" depth of 1, not for {self.backfill}{depth}: leave it out"
+            )

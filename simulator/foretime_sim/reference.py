@@ -1,16 +1,20 @@
 """What the engine does, in plain Python: the specification that the native core must agree with.
 
 Written to be read, not to be fast: everything is looked at anew in every pass. One loop, one
-function for each decision. `foretime_sim.policy` explains the names.
+function for each decision. `foretime_sim.policy` explains the names. Where more than the head job
+is planned, `foretime_sim.reference_plans` decides the pass.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.reference_plans import PlainProfile, Planner, Profile
 from foretime_sim.role_times import ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.workload import Int64Array, Workload
@@ -19,7 +23,9 @@ INCREMENTS_S = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360
 
 
 @dataclass(slots=True)
-class _Job:
+class ReferenceJob:
+    """A job, and what has become of it."""
+
     index: int
     submit: int
     processors: int
@@ -41,28 +47,48 @@ class _Job:
 
     @property
     def hard_end(self) -> int:
+        """When it has run for the requested time."""
         return self.start + self.requested
 
 
-class _Simulation:
-    def __init__(self, jobs: list[_Job], machine_processors: int, policy: Policy) -> None:
+class Simulation:
+    """One run: events in order, and a scheduling pass after them."""
+
+    def __init__(
+        self,
+        jobs: list[ReferenceJob],
+        machine_processors: int,
+        policy: Policy,
+        reservations: Sequence[AdvanceReservation],
+        new_profile: Callable[[int, int], Profile],
+    ) -> None:
         self.policy = policy
+        self.machine_processors = machine_processors
         self.free = machine_processors
         self.to_submit = jobs
-        self.pending: list[_Job] = []
-        self.running: list[_Job] = []
+        self.pending: list[ReferenceJob] = []
+        self.running: list[ReferenceJob] = []
         self.now = 0
         self.passes = self.completions = self.expiries = self.submissions = 0
         self.guard_activations = self.deepest_queue = 0
+        head_only = policy.backfill in (Backfill.NONE, Backfill.EASY, Backfill.EASY_SJBF)
+        self.planner: Planner | None = None
+        if not head_only or policy.depth > 1 or reservations:
+            self.planner = Planner(self, reservations, new_profile)
 
     # Events
 
     def run(self) -> None:
-        while self.to_submit or self.running:
+        """Go from event to event until every job has ended."""
+        if self.to_submit:
+            self.now = self.to_submit[0].submit
+        while self.to_submit or self.running or self.pending:
+            planned = self.moments() if self.pending else []
             self.now = min(
                 [job.submit for job in self.to_submit[:1]]
                 + [job.end for job in self.running]
                 + [job.expected_end for job in self.running if not job.expects_no_end]
+                + planned
             )
             if self.policy.event_order is EventOrder.PER_TIMESTEP:
                 while completing := self.first_completing():
@@ -81,30 +107,39 @@ class _Simulation:
                     self.arrive(self.to_submit.pop(0))
                 elif completing := self.first_completing():
                     self.complete(completing)
-                elif not expected:
+                elif not expected and self.now not in planned:
                     self.reestimate()
                     continue
             self.schedule()
 
-    def first_completing(self) -> _Job | None:
+    def moments(self) -> list[int]:
+        """Give the times to come at which a pass is due because of a plan."""
+        return list(self.planner.moments()) if self.planner else []
+
+    def first_completing(self) -> ReferenceJob | None:
         """Give the job that started first of those that end now."""
         return next((job for job in self.running if job.end == self.now), None)
 
-    def expiring(self) -> list[_Job]:
+    def expiring(self) -> list[ReferenceJob]:
         expired = [j for j in self.running if j.expected_end == self.now and not j.expects_no_end]
         return sorted(expired, key=lambda job: job.index)
 
-    def complete(self, job: _Job) -> None:
+    def complete(self, job: ReferenceJob) -> None:
         self.running.remove(job)
         self.free += job.processors
         self.completions += 1
+        self.claims_changed()
 
-    def arrive(self, job: _Job) -> None:
+    def claims_changed(self) -> None:
+        if self.planner:
+            self.planner.changed = True
+
+    def arrive(self, job: ReferenceJob) -> None:
         self.pending.append(job)
         self.submissions += 1
         self.deepest_queue = max(self.deepest_queue, len(self.pending))
 
-    def start(self, job: _Job, started_by: StartedBy) -> None:
+    def start(self, job: ReferenceJob, started_by: StartedBy) -> None:
         self.pending.remove(job)
         self.running.append(job)
         self.free -= job.processors
@@ -115,9 +150,10 @@ class _Simulation:
 
     # Estimates
 
-    def correct(self, job: _Job) -> None:
+    def correct(self, job: ReferenceJob) -> None:
         """Give a running job whose estimate expires now another one."""
         self.expiries += 1
+        self.claims_changed()
         if job.expected_end == job.hard_end:
             job.expects_no_end = True
             return
@@ -145,8 +181,9 @@ class _Simulation:
             for job in self.running:
                 if job.corrections > 0 and job.hard_end > self.now:
                     job.expected_end = self.slurm_expected_end(job)
+                    self.claims_changed()
 
-    def slurm_expected_end(self, job: _Job) -> int:
+    def slurm_expected_end(self, job: ReferenceJob) -> int:
         return self.now + max(1, (job.hard_end - self.now) // 2)
 
     # A scheduling pass
@@ -154,13 +191,16 @@ class _Simulation:
     def schedule(self) -> None:
         self.passes += 1
         self.reestimate()
+        if self.planner:
+            self.planner.schedule()
+            return
         queue = sorted(self.pending, key=self.place_in_queue)
         while queue and queue[0].processors <= self.free:
             self.start(queue.pop(0), StartedBy.HEAD)
         if queue and self.policy.backfill is not Backfill.NONE:
             self.backfill(queue[0], queue[1:])
 
-    def place_in_queue(self, job: _Job) -> tuple[float, int]:
+    def place_in_queue(self, job: ReferenceJob) -> tuple[float, int]:
         """Smallest first."""
         wait, time = self.now - job.submit, job.queue_time
         match self.policy.order:
@@ -178,11 +218,11 @@ class _Simulation:
             case Order.PRIORITY:
                 return -job.priority, job.index
 
-    def backfill(self, head: _Job, candidates: list[_Job]) -> None:
+    def backfill(self, head: ReferenceJob, candidates: list[ReferenceJob]) -> None:
         on_requested = self.guard(head)
         shadow_time, extra = self.plan(head, on_requested)
 
-        def time(job: _Job) -> int:
+        def time(job: ReferenceJob) -> int:
             return job.requested if on_requested else job.backfill_time
 
         if self.policy.backfill is Backfill.EASY_SJBF:
@@ -200,10 +240,10 @@ class _Simulation:
             if not ends_in_time:
                 extra -= job.processors
 
-    def plan(self, head: _Job, on_requested: bool) -> tuple[int, int]:
+    def plan(self, head: ReferenceJob, on_requested: bool) -> tuple[int, int]:
         """When the head job can start, and how many processors it will leave free then."""
 
-        def expected_end(job: _Job) -> int:
+        def expected_end(job: ReferenceJob) -> int:
             return max(self.now, job.hard_end if on_requested else job.expected_end)
 
         def free_at(time: int) -> int:
@@ -215,7 +255,7 @@ class _Simulation:
         )
         return shadow_time, free_at(shadow_time) - head.processors
 
-    def guard(self, head: _Job) -> bool:
+    def guard(self, head: ReferenceJob) -> bool:
         """Say whether to plan on requested times, because a job has been blocked for too long."""
         if self.policy.guard_s is None:
             return False
@@ -233,9 +273,19 @@ def simulate(
     scheduled_time: ScheduledTimes = None,
     time_limit: Int64Array | None = None,
     priority: Int64Array | None = None,
+    *,
+    reservations: Sequence[AdvanceReservation] = (),
+    new_profile: Callable[[int, int], Profile] = PlainProfile,
 ) -> Schedule:
-    """Schedule a whole workload; same parameters and result as `foretime_sim.engine.simulate`."""
+    """Schedule a whole workload; same parameters and result as `foretime_sim.engine.simulate`.
+
+    Parameters
+    ----------
+    new_profile
+        Makes an empty profile from a capacity and a start time (seconds), for plans.
+    """
     policy = policy or Policy()
+    check_reservations(reservations, workload.machine_processors)
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     columns = (
         workload.submit_time,
@@ -249,11 +299,17 @@ def simulate(
         times.priority,
     )
     jobs = [
-        _Job(index, *row)
+        ReferenceJob(index, *row)
         for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
     ]
-    simulation = _Simulation(list(jobs), workload.machine_processors, policy)
+    simulation = Simulation(
+        list(jobs), workload.machine_processors, policy, reservations, new_profile
+    )
     simulation.run()
+    first_planned = None
+    if simulation.planner and policy.backfill.plans_every_job:
+        first = simulation.planner.first_planned
+        first_planned = np.array([first[job.index] for job in jobs], dtype=np.int64)
     return Schedule(
         start_time=np.array([job.start for job in jobs], dtype=np.int64),
         end_time=np.array([job.end for job in jobs], dtype=np.int64),
@@ -268,4 +324,5 @@ def simulate(
             guard_activations=simulation.guard_activations,
             deepest_queue=simulation.deepest_queue,
         ),
+        first_planned_start=first_planned,
     )

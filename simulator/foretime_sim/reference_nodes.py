@@ -1,354 +1,131 @@
-"""How jobs are placed on nodes and planned there, in plain Python, node by node: the specification.
+"""What a scheduling pass decides on nodes, in plain Python: the specification.
 
-Written to be read, not to be fast: everything is worked out anew whenever it is needed.
-`foretime_sim.reference` is the event loop.
+Written to be read, not to be fast. `foretime_sim.reference` is the event loop, and
+`foretime_sim.reference_placement` says where jobs are placed.
 
 **Queue.** Jobs of a higher priority tier first (a job in several slurm_partitions has the highest
-of theirs), then in the policy's order. The first job that can't start in its slurm_partition, and
-with a ``depth`` of k the first k, hold reservations there: in each slurm_partition some, or those
-over other nodes would starve. A job in several slurm_partitions is planned in the one that gives it
-the earliest start and counts in all of them; it starts in the first that can run it. First the jobs
-that may hold a reservation are gone through, in queue order; then the others, which start if that
-delays none of the reservations: each is for certain nodes, as in Slurm's backfill scheduler.
+of theirs), then in the policy's order. A job in several slurm_partitions starts in the first that
+can run it, and is planned in the one that gives it the earliest start.
 
-**Placement.** Tasks go to nodes of the smallest weight first. There, if one node can hold all tasks
-that are left, the one that could hold the fewest is taken (best fit); if none can, the one that can
-hold the most, so that a job has few nodes. Among equals: fewest free GPUs, least free memory,
-fewest free CPUs, lowest number. A job that would so get more nodes than it may is placed without
-regard to weights. A job for N nodes has its tasks spread evenly, over nodes of the smallest weight
-first, and there those that could hold the fewest tasks.
+**EASY, depth, first-fit.** The first job that can't start in its slurm_partition, and with a
+``depth`` of k the first k, hold reservations there: in each slurm_partition some, or those over
+other nodes would starve. A job counts in all its slurm_partitions. First the jobs that may hold a
+reservation are gone through, in queue order; then the others, which start if that delays none of
+the reservations. Each reservation is for certain nodes, as in Slurm's backfill scheduler.
 
-**Interchangeable nodes** (`Machine.is_whole`) are planned by their number, as a flat pool is.
+**Planning, conservative.** Every job is planned for certain nodes. Compression moves a job only if
+it can start earlier with all others in place, so none becomes later; only when a claim grows over
+others, or a job can't start when planned, are all removed and inserted anew.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from foretime_estimators.errors import InputError
 
-from foretime_sim.machine import Machine
 from foretime_sim.node_allocation import NodeAllocation
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.reference import _Job, _Simulation
-from foretime_sim.resource_requests import (
-    FittedRequests,
-    PartitionChoice,
-    Request,
-    check_all_fit,
-    counts_memory,
-    fit_requests,
-)
+from foretime_sim.policy import Backfill, Compression, Policy
+from foretime_sim.reference import ReferenceJob
+from foretime_sim.reference_placement import FOREVER, Claim, NodeSimulation, Share
+from foretime_sim.resource_requests import PartitionChoice, check_all_fit, fit_requests
 from foretime_sim.role_times import ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.workload import Int64Array, Workload
 
-FOREVER = 2**62
 
+class NodePlanner:
+    """The plans of one simulation on nodes."""
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A node, or a group of interchangeable nodes."""
-
-    first_node: int
-    group: int
-    nodes: int
-    cpus: int
-    memory: int
-    gpus: int
-    weight: int
-    whole: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """What a job has of a unit: of one node, or a number of whole nodes."""
-
-    unit: int
-    nodes: int
-    cpus: int
-    memory: int
-    gpus: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    start: int
-    end: int
-    shares: list[_Share]
-    slurm_partition: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """A node as a job that is to be placed sees it."""
-
-    unit: int
-    number: int
-    weight: int
-    tasks: int
-    gpus: int
-    memory: int
-    cpus: int
-
-    def best_fit(self) -> tuple[int, ...]:
-        return self.tasks, self.gpus, self.memory, self.cpus, self.number
-
-    def largest(self) -> tuple[int, ...]:
-        return -self.tasks, self.gpus, self.memory, self.cpus, self.number
-
-
-def units_of(machine: Machine) -> list[_Unit]:
-    """Give the nodes of a machine, interchangeable ones together."""
-    units: list[_Unit] = []
-    for index, group in enumerate(machine.node_groups):
-        memory = group.memory_mib if counts_memory(machine, index) else 0
-        whole = machine.is_whole(index)
-        units.extend(
-            _Unit(
-                first_node=machine.first_nodes[index] + number,
-                group=index,
-                nodes=group.nodes if whole else 1,
-                cpus=group.cpus,
-                memory=memory,
-                gpus=group.gpus,
-                weight=group.weight,
-                whole=whole,
-            )
-            for number in range(1 if whole else group.nodes)
-        )
-    return units
-
-
-class _NodeSimulation(_Simulation):
-    def __init__(
-        self, jobs: list[_Job], machine: Machine, policy: Policy, fitted: FittedRequests
-    ) -> None:
-        super().__init__(jobs, machine.cpus, policy)
-        self.machine = machine
-        self.units = units_of(machine)
-        self.request = [fitted.requests[number] for number in fitted.request_of.tolist()]
-        self.shares: dict[int, list[_Share]] = {}  # of started jobs, by index
-        self.partition: dict[int, int] = {}  # the same
-        self.allocated: list[tuple[int, int, int, int, int]] = []
-        self.nodes_of: dict[int, list[int]] = {}  # of running jobs, interchangeable ones
-        self.idle = {
-            number: set(range(unit.first_node, unit.first_node + unit.nodes))
-            for number, unit in enumerate(self.units)
-            if unit.whole
-        }
-        self.reserved: list[_Claim] = []
-        self.let_in_until: dict[int, int] = {}  # in this pass, before waiting jobs
+    def __init__(self, simulation: NodeSimulation) -> None:
+        self.simulation = simulation
+        self.policy = simulation.policy
+        self.reserved: list[Claim] = []
+        self.first_planned: dict[int, int] = {}
+        self.let_in_until: dict[int, int] = {}  # in this pass
         self.on_requested = False
         self.waiting: Counter[int] = Counter()  # by slurm_partition, in this pass
+        self.changed = False  # a running job's claim, since the last pass
 
-    # Claims
+    @property
+    def now(self) -> int:
+        return self.simulation.now
 
-    def running_claims(self) -> Iterator[_Claim]:
-        for job in self.running:
-            end = job.hard_end if self.on_requested else job.expected_end
-            end = self.let_in_until.get(job.index, end)
-            yield _Claim(
-                self.now, max(end, self.now), self.shares[job.index], self.partition[job.index]
-            )
+    @property
+    def head_only(self) -> bool:
+        """Whether at most the head job of each slurm_partition is planned."""
+        easy = self.policy.backfill in (Backfill.EASY, Backfill.EASY_SJBF)
+        return self.policy.backfill is Backfill.NONE or (easy and self.policy.depth == 1)
 
-    def claims(self) -> list[_Claim]:
-        return [*self.running_claims(), *self.reserved]
+    def moments(self) -> Iterator[int]:
+        """Give the times to come at which a pass is due."""
+        if not self.head_only:
+            yield from (claim.start for claim in self.reserved if claim.start > self.now)
 
-    def moments(self, start: int, duration: int) -> list[int]:
-        """When less can become free in a time: at its beginning, and as claims begin in it."""
-        later = {c.start for c in self.reserved if start < c.start < start + duration}
-        return [start, *sorted(later)]
+    def expected_end(self, job: ReferenceJob) -> int:
+        """Say when a running job is taken to end.
 
-    # Placement
+        A job that was let in before waiting ones is taken, in the same pass, to run for the time
+        for which it was let in.
+        """
+        end = job.hard_end if self.on_requested else job.expected_end
+        return self.let_in_until.get(job.index, end)
 
-    def shares_in_use(self, time: int) -> list[_Share]:
-        return [s for c in self.claims() if c.start <= time < c.end for s in c.shares]
+    def time(self, job: ReferenceJob) -> int:
+        return job.requested if self.on_requested else job.backfill_time
 
-    def nodes(
-        self, request: Request, choice: PartitionChoice, start: int, duration: int, now: bool
-    ) -> list[_Node]:
-        """Give the nodes that could hold a task of a job for the whole time."""
-        uses = [self.shares_in_use(time) for time in self.moments(start, duration)]
-        if now:
-            uses.append([share for job in self.running for share in self.shares[job.index]])
-        found = []
-        for number, unit in enumerate(self.units):
-            if unit.group not in choice.node_groups:
-                continue
-            mine = [[share for share in use if share.unit == number] for use in uses]
-            cpus = unit.cpus - max(sum(share.cpus for share in use) for use in mine)
-            memory = unit.memory - max(sum(share.memory for share in use) for use in mine)
-            gpus = unit.gpus - max(sum(share.gpus for share in use) for use in mine)
-            count = 1
-            if unit.whole:
-                count = unit.nodes - max(sum(share.nodes for share in use) for use in mine)
-                cpus, memory, gpus = unit.cpus, unit.memory, unit.gpus
-            elif choice.exclusive and (cpus, memory, gpus) != (unit.cpus, unit.memory, unit.gpus):
-                continue
-            tasks = cpus // request.cpus_per_task
-            if gpus < request.gpus_per_node:
-                tasks = 0
-            tasks = min(tasks, self.tasks_in_memory(request, choice, unit, memory))
-            if tasks > 0:
-                node = _Node(number, unit.first_node, unit.weight, tasks, gpus, memory, cpus)
-                found.extend([node] * count)
-        return found
-
-    def tasks_in_memory(
-        self, request: Request, choice: PartitionChoice, unit: _Unit, memory: int
-    ) -> int:
-        if not counts_memory(self.machine, unit.group):
-            memory = self.machine.node_groups[unit.group].memory_mib or FOREVER
-        if memory < request.memory_per_node_mib:
-            return 0
-        task = choice.memory_per_task_mib
-        return memory // task if task else FOREVER
-
-    def most_nodes(self, choice: PartitionChoice, start: int, duration: int) -> int:
-        """Most nodes that a job may have, as its slurm_partition may use only so many."""
-        limit = self.machine.slurm_partitions[choice.slurm_partition].max_nodes_in_use
-        if limit is None:
-            return choice.most_nodes
-        used = [
-            sum(
-                share.nodes
-                for claim in self.claims()
-                if claim.start <= time < claim.end
-                and claim.slurm_partition == choice.slurm_partition
-                for share in claim.shares
-            )
-            for time in self.moments(start, duration)
-        ]
-        return min(choice.most_nodes, limit - max(used))
-
-    def place(
-        self, request: Request, choice: PartitionChoice, start: int, duration: int, now: bool
-    ) -> list[_Share] | None:
-        """Find nodes for a job for a time; ``None`` if there are not enough."""
-        nodes = self.nodes(request, choice, start, duration, now)
-        most = self.most_nodes(choice, start, duration)
-        if now:  # jobs past every estimate are still there
-            limit = self.machine.slurm_partitions[choice.slurm_partition].max_nodes_in_use
-            if limit is not None:
-                most = min(most, limit - self.nodes_in_use(choice.slurm_partition))
-        if request.nodes:
-            taken = self.evenly(nodes, request.tasks, request.nodes)
-            if request.nodes > most:
-                return None
-        else:
-            taken = self.fewest(nodes, request.tasks, by_weight=True)
-            if taken and len(taken) > most:
-                taken = self.fewest(nodes, request.tasks, by_weight=False)
-                if taken and len(taken) > most:
-                    return None
-        if not taken:
-            return None
-        return [self.share(request, choice, node, tasks) for node, tasks in taken]
-
-    def nodes_in_use(self, partition: int) -> int:
-        return sum(
-            share.nodes
-            for job in self.running
-            if self.partition[job.index] == partition
-            for share in self.shares[job.index]
-        )
-
-    def fewest(
-        self, nodes: list[_Node], tasks: int, *, by_weight: bool
-    ) -> list[tuple[_Node, int]] | None:
-        weights = sorted({node.weight for node in nodes}) if by_weight else [None]
-        taken: list[tuple[_Node, int]] = []
-        for weight in weights:
-            left = [node for node in nodes if weight in (None, node.weight)]
-            left.sort(key=_Node.largest)
-            while left:
-                if enough := [node for node in left if node.tasks >= tasks]:
-                    return [*taken, (min(enough, key=_Node.best_fit), tasks)]
-                taken.append((left[0], left[0].tasks))
-                tasks -= left.pop(0).tasks
-        return None
-
-    def evenly(self, nodes: list[_Node], tasks: int, count: int) -> list[tuple[_Node, int]] | None:
-        least, more = divmod(tasks, count)
-        left = sorted(nodes, key=lambda node: (node.weight, *node.best_fit()))
-        taken: list[tuple[_Node, int]] = []
-        for size, wanted in ((least + 1, more), (least, count - more)):
-            chosen = [number for number, node in enumerate(left) if node.tasks >= size][:wanted]
-            if len(chosen) < wanted:
-                return None
-            taken.extend((left[number], size) for number in chosen)
-            left = [node for number, node in enumerate(left) if number not in chosen]
-        return taken
-
-    def share(self, request: Request, choice: PartitionChoice, node: _Node, tasks: int) -> _Share:
-        unit = self.units[node.unit]
-        if unit.whole or choice.exclusive:
-            return _Share(node.unit, 1, unit.cpus, unit.memory, unit.gpus)
-        memory = request.memory_per_node_mib + tasks * choice.memory_per_task_mib
-        return _Share(
-            node.unit, 1, tasks * request.cpus_per_task, memory if unit.memory else 0,
-            request.gpus_per_node,
-        )  # fmt: skip
-
-    def earliest(
-        self, request: Request, choice: PartitionChoice, duration: int
-    ) -> tuple[int, list[_Share]]:
-        """When and where a job can start: at once, or as a claim ends."""
-        for start in sorted({self.now} | {c.end for c in self.claims() if c.end > self.now}):
-            shares = self.place(request, choice, start, duration, now=False)
-            if shares is not None:
-                return start, shares
-        raise InputError("a job never fits, though every claim ends")
-
-    # Events
-
-    def complete(self, job: _Job) -> None:
-        super().complete(job)
-        for node in self.nodes_of.pop(job.index):
-            for number, unit in enumerate(self.units):
-                if unit.whole and unit.first_node <= node < unit.first_node + unit.nodes:
-                    self.idle[number].add(node)
-
-    def start_on(
-        self, job: _Job, how: StartedBy, choice: PartitionChoice, shares: list[_Share]
-    ) -> None:
-        self.start(job, how)
-        self.shares[job.index] = shares
-        self.partition[job.index] = choice.slurm_partition
-        self.nodes_of[job.index] = []
-        for share in shares:
-            node = self.units[share.unit].first_node
-            if self.units[share.unit].whole:
-                node = min(self.idle[share.unit])
-                self.idle[share.unit].remove(node)
-                self.nodes_of[job.index].append(node)
-            self.allocated.append((job.index, node, share.cpus, share.memory, share.gpus))
-
-    # A scheduling pass
-
-    def place_in_queue(self, job: _Job) -> tuple[float, ...]:
-        return -self.request[job.index].priority_tier, *super().place_in_queue(job)
+    def choices(self, job: ReferenceJob) -> tuple[PartitionChoice, ...]:
+        return self.simulation.request[job.index].choices
 
     def schedule(self) -> None:
-        self.passes += 1
-        self.reestimate()
-        self.reserved = []
+        """Decide a scheduling pass."""
+        queue = sorted(self.simulation.pending, key=self.simulation.place_in_queue)
         self.waiting.clear()
-        self.on_requested = any(job.guarded for job in self.pending)
-        depth = {Backfill.NONE: 1, Backfill.FIRST_FIT: 0}.get(
-            self.policy.backfill, self.policy.depth
-        )
+        match self.policy.backfill:
+            case Backfill.CONSERVATIVE:
+                self.plan_conservatively(queue)
+            case Backfill.PLANNING:
+                self.plan_all_anew(queue)
+            case _:
+                self.plan_first(queue)
+
+    def note_waiting(self, job: ReferenceJob) -> None:
+        for choice in self.choices(job):
+            self.waiting[choice.slurm_partition] += 1
+
+    def planned(self, job: ReferenceJob) -> tuple[int, list[Share], int]:
+        """Give the earliest start in any of a job's slurm_partitions."""
+        request = self.simulation.request[job.index]
+        plans = [
+            (
+                *self.simulation.earliest(request, choice, self.time(job)),
+                choice.slurm_partition,
+            )
+            for choice in request.choices
+        ]
+        return min(plans, key=lambda plan: plan[0])
+
+    def reserve(self, job: ReferenceJob) -> None:
+        """Reserve the earliest place that is left."""
+        start, shares, partition = self.planned(job)
+        self.reserved.append(Claim(job.index, start, start + self.time(job), shares, partition))
+        self.first_planned.setdefault(job.index, start)
+
+    # None, EASY, first-fit
+
+    def plan_first(self, queue: list[ReferenceJob]) -> None:
+        """Reservations for the first jobs that have to wait; of the others, those that fit now."""
+        self.reserved = []
+        self.on_requested = any(job.guarded for job in queue)
+        depth = 0 if self.policy.backfill is Backfill.FIRST_FIT else self.policy.depth
         others = []
-        for job in sorted(self.pending, key=self.place_in_queue):
-            choices = self.request[job.index].choices
-            if all(self.waiting[choice.slurm_partition] >= depth for choice in choices):
+        for job in queue:
+            if all(self.waiting[choice.slurm_partition] >= depth for choice in self.choices(job)):
                 others.append(job)
             elif not self.start_if_possible(job):
-                self.reserve(job)
+                self.wait(job)
         if self.policy.backfill is Backfill.EASY_SJBF:
             others.sort(key=lambda job: (self.time(job), job.index))
         if self.policy.backfill is not Backfill.NONE:
@@ -357,57 +134,123 @@ class _NodeSimulation(_Simulation):
                     self.note_waiting(job)
         self.let_in_until.clear()
 
-    def time(self, job: _Job) -> int:
-        return job.requested if self.on_requested else job.backfill_time
-
-    def start_if_possible(self, job: _Job) -> bool:
-        request = self.request[job.index]
+    def start_if_possible(self, job: ReferenceJob) -> bool:
+        request = self.simulation.request[job.index]
         for choice in request.choices:
-            if self.waiting[choice.slurm_partition] == 0:
+            head = self.waiting[choice.slurm_partition] == 0
+            if head:
                 ways = [(StartedBy.HEAD, self.time(job))]
             elif self.policy.backfill is Backfill.NONE:
                 continue
             else:  # first without the nodes that are reserved for later
-                ways = [(StartedBy.OUT_OF_ORDER, FOREVER), (StartedBy.BACKFILLED, self.time(job))]
+                unplanned = StartedBy.OUT_OF_ORDER if self.head_only else StartedBy.BACKFILLED
+                ways = [(unplanned, FOREVER), (StartedBy.BACKFILLED, self.time(job))]
             for how, duration in ways:
-                shares = self.place(request, choice, self.now, duration, now=True)
+                shares = self.simulation.place(request, choice, self.now, duration, now=True)
                 if shares is not None:
-                    if how is not StartedBy.HEAD:
+                    if not (head and self.head_only):
                         self.let_in_until[job.index] = self.now + self.time(job)
-                    self.start_on(job, how, choice, shares)
+                    self.simulation.start_on(job, how, choice.slurm_partition, shares)
                     return True
         return False
 
-    def note_waiting(self, job: _Job) -> None:
-        for choice in self.request[job.index].choices:
-            self.waiting[choice.slurm_partition] += 1
-
-    def reserve(self, job: _Job) -> None:
-        choices = self.request[job.index].choices
-        first = any(self.waiting[choice.slurm_partition] == 0 for choice in choices)
+    def wait(self, job: ReferenceJob) -> None:
+        first = any(self.waiting[choice.slurm_partition] == 0 for choice in self.choices(job))
         self.note_waiting(job)
-        if self.policy.backfill is Backfill.NONE:
-            return
-        if first:
-            self.on_requested = self.guard(job)
+        if self.policy.backfill is not Backfill.NONE:
+            if first:
+                self.on_requested = self.guard(job)
+            self.reserve(job)
+
+    def guard(self, head: ReferenceJob) -> bool:
+        """As on the flat pool, for the head job of each slurm_partition."""
+        if self.policy.guard_s is None:
+            return False
+        if head.planned_start is None:
+            before, self.on_requested = self.on_requested, True
+            head.planned_start = self.planned(head)[0]
+            self.on_requested = before
+        if not head.guarded and self.now > head.planned_start + self.policy.guard_s:
+            head.guarded = True
+            self.simulation.guard_activations += 1
+        return any(job.guarded for job in self.simulation.pending)
+
+    # Planning
+
+    def plan_all_anew(self, queue: list[ReferenceJob]) -> None:
+        self.reserved = []
+        for job in queue:
+            self.reserve(job)
+        self.start_planned(queue)
+
+    def start_planned(self, queue: list[ReferenceJob]) -> None:
+        """Start, in this order, whoever is planned for now and can."""
+        claims = {claim.job: claim for claim in self.reserved}
+        for job in queue:
+            claim = claims[job.index]
+            if claim.start > self.now or not self.simulation.fits_now(claim):
+                self.note_waiting(job)
+                continue
+            self.reserved.remove(claim)
+            head = self.waiting[claim.slurm_partition] == 0
+            how = StartedBy.HEAD if head else StartedBy.BACKFILLED
+            self.simulation.start_on(job, how, claim.slurm_partition, claim.shares)
+            if job.drain_time != job.backfill_time:
+                self.changed = True
+
+    # Conservative
+
+    def plan_conservatively(self, queue: list[ReferenceJob]) -> None:
+        by_index = {job.index: job for job in queue}
+        late = any(claim.start < self.now for claim in self.reserved)
+        compression = self.policy.compression
+        if self.changed or late:
+            anew = late or self.overused() or compression is Compression.SUBMISSION_ORDER
+            claims = sorted(self.reserved, key=lambda claim: claim.job)
+            if compression is Compression.RESERVATION_ORDER or (
+                anew and compression is Compression.ONE_BY_ONE
+            ):
+                claims.sort(key=lambda claim: (claim.start, claim.job))
+            if anew:
+                self.reserved = []
+                for claim in claims:
+                    self.reserve(by_index[claim.job])
+            else:
+                for claim in claims:
+                    self.move_if_earlier(by_index[claim.job], claim)
+        self.changed = False
+        planned = {claim.job for claim in self.reserved}
+        for job in queue:
+            if job.index not in planned:
+                self.reserve(job)
+        self.start_planned(sorted(queue, key=lambda job: job.index))
+
+    def move_if_earlier(self, job: ReferenceJob, claim: Claim) -> None:
+        self.reserved.remove(claim)
         start, shares, partition = self.planned(job)
-        self.reserved.append(_Claim(start, start + self.time(job), shares, partition))
+        if start < claim.start:
+            claim = Claim(job.index, start, start + self.time(job), shares, partition)
+        self.reserved.append(claim)
 
-    def planned(self, job: _Job) -> tuple[int, list[_Share], int]:
-        """Give the earliest start in any of a job's slurm_partitions."""
-        request = self.request[job.index]
-        plans = [
-            (*self.earliest(request, choice, self.time(job)), choice.slurm_partition)
-            for choice in request.choices
-        ]
-        return min(plans, key=lambda plan: plan[0])
-
-    def plan(self, head: _Job, on_requested: bool) -> tuple[int, int]:
-        """For the guard: when a job can start."""
-        before, self.on_requested = self.on_requested, on_requested
-        start, _, _ = self.planned(head)
-        self.on_requested = before
-        return start, 0
+    def overused(self) -> bool:
+        """Whether more is claimed than there is of what waiting jobs have reserved."""
+        run = self.simulation
+        for time in {self.now, *(claim.start for claim in self.reserved)}:
+            active = [claim for claim in run.claims() if claim.start <= time < claim.end]
+            for number, unit in enumerate(run.units):
+                mine = [s for claim in active for s in claim.shares if s.unit == number]
+                if run.overused(unit, mine):
+                    return True
+            for index, part in enumerate(run.machine.slurm_partitions):
+                nodes = [
+                    share.nodes
+                    for claim in active
+                    if claim.slurm_partition == index
+                    for share in claim.shares
+                ]
+                if part.max_nodes_in_use is not None and sum(nodes) > part.max_nodes_in_use:
+                    return True
+        return False
 
 
 def simulate(
@@ -416,8 +259,14 @@ def simulate(
     scheduled_time: ScheduledTimes = None,
     time_limit: Int64Array | None = None,
     priority: Int64Array | None = None,
+    new_planner: Callable[[NodeSimulation], NodePlanner] = NodePlanner,
 ) -> Schedule:
     """Schedule a workload on its machine; as `foretime_sim.engine.simulate`, allocation included.
+
+    Parameters
+    ----------
+    new_planner
+        Makes what decides the passes.
 
     Raises
     ------
@@ -427,8 +276,7 @@ def simulate(
     policy = policy or Policy()
     fitted = fit_requests(workload)
     check_all_fit(workload, fitted)
-    machine = workload.machine
-    if machine is None:
+    if workload.machine is None:
         raise InputError(f"{workload.name}: the workload has no machine")
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     columns: Sequence[Int64Array] = (
@@ -443,13 +291,15 @@ def simulate(
         times.priority,
     )
     jobs = [
-        _Job(index, *row)
+        ReferenceJob(index, *row)
         for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
     ]
-    simulation = _NodeSimulation(list(jobs), machine, policy, fitted)
-    if jobs:
-        simulation.now = jobs[0].submit
+    simulation = NodeSimulation(list(jobs), workload.machine, policy, fitted, new_planner)
     simulation.run()
+    first_planned = None
+    if policy.backfill.plans_every_job:
+        first = simulation.plans.first_planned
+        first_planned = np.array([first[job.index] for job in jobs], dtype=np.int64)
     return Schedule(
         start_time=np.array([job.start for job in jobs], dtype=np.int64),
         end_time=np.array([job.end for job in jobs], dtype=np.int64),
@@ -464,6 +314,9 @@ def simulate(
             guard_activations=simulation.guard_activations,
             deepest_queue=simulation.deepest_queue,
         ),
-        slurm_partition=np.array([simulation.partition[job.index] for job in jobs], dtype=np.int32),
+        first_planned_start=first_planned,
+        slurm_partition=np.array(
+            [simulation.partition[job.index] for job in jobs], dtype=np.int32
+        ),
         allocation=NodeAllocation.of_rows(simulation.allocated),
     )

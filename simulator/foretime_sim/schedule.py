@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from foretime_estimators.errors import ForetimeError
 
 from foretime_sim.node_allocation import NodeAllocation, broken_law
 from foretime_sim.resource_requests import fit_requests
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
 
@@ -71,6 +73,9 @@ class Schedule:
         int32: on a machine of nodes, the index of the slurm_partition in which each job ran.
     allocation
         On a machine of nodes and if asked for, what each job had of which nodes.
+    first_planned_start
+        Seconds, int64: the planned start that each job was given in its first scheduling pass;
+        ``None`` unless every job is planned (conservative, planning).
     """
 
     start_time: Int64Array
@@ -81,6 +86,7 @@ class Schedule:
     counters: Counters
     slurm_partition: Int32Array | None = None
     allocation: NodeAllocation | None = None
+    first_planned_start: Int64Array | None = None
 
     @property
     def guard_activations(self) -> int:
@@ -91,11 +97,17 @@ class Schedule:
         return len(self.start_time)
 
 
-def check(workload: Workload, schedule: Schedule, time_limit: Int64Array) -> None:
+def check(
+    workload: Workload,
+    schedule: Schedule,
+    time_limit: Int64Array,
+    reservations: Sequence[AdvanceReservation] = (),
+) -> None:
     """Check the conservation laws.
 
     No job starts before its submission; each runs for its actual runtime or is killed exactly at
-    its time limit; at no moment are more processors in use than there are, and in the end none.
+    its time limit; at no moment are more processors in use than there are, those of advance
+    reservations included, and in the end none.
     Where the schedule has an allocation, the laws of `foretime_sim.node_allocation` hold, too.
 
     Parameters
@@ -104,6 +116,8 @@ def check(workload: Workload, schedule: Schedule, time_limit: Int64Array) -> Non
         Jobs, and when they ran.
     time_limit
         Shape (jobs,), seconds: the limits that the scheduler held.
+    reservations
+        Processors that were claimed from outside.
 
     Raises
     ------
@@ -130,14 +144,20 @@ def check(workload: Workload, schedule: Schedule, time_limit: Int64Array) -> Non
     first(~np.isin(schedule.started_by, [how.value for how in StartedBy]), "never started")
 
     lasting = ran > 0
-    times = np.concatenate([schedule.start_time[lasting], schedule.end_time[lasting]])
-    change = np.concatenate([workload.processors[lasting], -workload.processors[lasting]])
+    claims = [(claim.start, claim.end, claim.processors) for claim in reservations]
+    claim_start, claim_end, claimed = np.array(claims, dtype=np.int64).reshape(-1, 3).T
+    begins = np.concatenate([schedule.start_time[lasting], claim_start])
+    ends = np.concatenate([schedule.end_time[lasting], claim_end])
+    taken = np.concatenate([workload.processors[lasting], claimed])
+    times = np.concatenate([begins, ends])
+    change = np.concatenate([taken, -taken])
     order = np.lexsort((change, times))
     used = np.cumsum(change[order])
     if len(used) and (used.max() > workload.machine_processors or used[-1] != 0):
         moment = times[order][int(used.argmax())]
+        reserved = " or reserved" if reservations else ""
         raise ScheduleError(
-            f"{workload.name}: {used.max()} processors in use at {moment} s,"
+            f"{workload.name}: {used.max()} processors in use{reserved} at {moment} s,"
             f" the machine has {workload.machine_processors}"
         )
     if schedule.allocation is not None and schedule.slurm_partition is not None:
@@ -151,3 +171,25 @@ def check(workload: Workload, schedule: Schedule, time_limit: Int64Array) -> Non
         )
         if broken:
             raise ScheduleError(f"{workload.name}: {broken}")
+
+
+def check_promises(workload: Workload, schedule: Schedule) -> None:
+    """Check that no job started later than it was first planned.
+
+    That is a law of conservative backfilling in reservation order (and one by one), as long as no
+    running job outlives its estimate and nobody's times are changed.
+
+    Raises
+    ------
+    ScheduleError
+        Naming the first job that started too late, or saying that there are no plans.
+    """
+    if schedule.first_planned_start is None:
+        raise ScheduleError(f"{workload.name}: not every job was planned, nothing was promised")
+    late = schedule.start_time > schedule.first_planned_start
+    if late.any():
+        job = int(np.flatnonzero(late)[0])
+        raise ScheduleError(
+            f"{workload.name}: job {workload.job_id[job]} was promised"
+            f" {schedule.first_planned_start[job]} and started at {schedule.start_time[job]}"
+        )

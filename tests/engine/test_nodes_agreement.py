@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from foretime_sim import reference_nodes
 from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
 from foretime_sim.schedule import Schedule
 from foretime_sim.workload import Workload
 from hypothesis import given, settings
@@ -29,11 +29,15 @@ def policies(draw: st.DrawFn) -> Policy:
         roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
         event_order=draw(st.sampled_from(EventOrder)),
         depth=depth,
+        compression=draw(st.sampled_from(Compression))
+        if backfill is Backfill.CONSERVATIVE
+        else Compression.RESERVATION_ORDER,
     )
 
 
 def assert_same(one: Schedule, other: Schedule) -> None:
-    names = ("start_time", "end_time", "started_by", "corrections", "killed", "slurm_partition")
+    names = ("start_time", "end_time", "started_by", "corrections", "killed", "slurm_partition",
+             "first_planned_start")  # fmt: skip
     for name in names:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     assert one.counters == other.counters

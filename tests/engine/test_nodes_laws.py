@@ -10,7 +10,8 @@ from foretime_sim import reference_nodes
 from foretime_sim.engine import Engine, simulate
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
-from foretime_sim.reference import _Job
+from foretime_sim.reference import ReferenceJob
+from foretime_sim.reference_placement import NodeSimulation, Share
 from foretime_sim.resource_requests import (
     JobResources,
     ResourceRequests,

@@ -1,0 +1,198 @@
+#include "planner.hpp"
+
+#include <algorithm>
+
+#include "conservative.hpp"
+#include "depth_limited.hpp"
+#include "planning.hpp"
+
+namespace foretime {
+
+Planner::Planner(std::unique_ptr<PlanProfile> profile, const Policy& policy,
+                 const std::vector<Job>& jobs, const Availability& availability,
+                 std::vector<AdvanceReservation> reservations)
+    : profile_(std::move(profile)),
+      policy_(policy),
+      jobs_(jobs),
+      availability_(availability),
+      reservations_(std::move(reservations)) {
+  std::sort(reservations_.begin(), reservations_.end(),
+            [](const auto& a, const auto& b) { return a.end() < b.end(); });
+  for (const AdvanceReservation& reservation : reservations_) profile_->claim(reservation);
+}
+
+void Planner::make_room() {
+  const std::size_t jobs = std::max(jobs_.size(), jobs_.capacity());
+  planned_.resize(jobs, kNever);
+  first_planned_.resize(jobs, kNever);
+  claim_end_.resize(jobs, kNever);
+}
+
+void Planner::gain(Seconds start, Seconds end) {
+  if (start >= end) return;
+  gained_from_ = std::min(gained_from_, start);
+  gained_until_ = std::max(gained_until_, end);
+}
+
+// Changes the end of a running job's claim.
+void Planner::set_claim_end(JobIndex index, Seconds now, Seconds end) {
+  Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
+  if (end < claimed) {
+    profile_->release(index, std::max(end, now), claimed);
+    gain(std::max(end, now), claimed);
+  } else if (end > claimed) {
+    profile_->claim(index, std::max(claimed, now), end);
+    broken_ = true;
+  }
+  claimed = end;
+}
+
+// An overdue job is planned to end now, and claims nothing.
+Seconds Planner::believed_end(JobIndex index, Seconds now) const {
+  if (has_reservations()) return std::max(now, job(index).start + job(index).time_limit);
+  return std::max(now, availability_.expected_end(index));
+}
+
+void Planner::promise(JobIndex index, Seconds start) {
+  const auto place = static_cast<std::size_t>(index);
+  planned_[place] = start;
+  claim_end_[place] = start + time(index);
+  if (first_planned_[place] == kNever) first_planned_[place] = start;
+  profile_->claim(index, start, claim_end_[place]);
+  now_planned(index);
+}
+
+void Planner::move_promise(JobIndex index, Seconds start) {
+  const auto place = static_cast<std::size_t>(index);
+  profile_->release(index, planned_[place], claim_end_[place]);
+  planned_[place] = start;
+  claim_end_[place] = start + time(index);
+  profile_->claim(index, start, claim_end_[place]);
+}
+
+void Planner::break_promise(JobIndex index) {
+  const auto place = static_cast<std::size_t>(index);
+  no_longer_planned(index);
+  profile_->release(index, planned_[place], claim_end_[place]);
+  planned_[place] = kNever;
+  claim_end_[place] = kNever;
+}
+
+void Planner::arrived(JobIndex index) {
+  if (planned_.size() < jobs_.size()) make_room();
+  arrivals_.push_back(index);
+}
+
+void Planner::cancelled(JobIndex index) {
+  std::erase(arrivals_, index);
+  if (is_planned(index)) {
+    gain(planned_start(index), claim_end(index));
+    break_promise(index);
+  }
+  changed_ = true;
+}
+
+// It keeps its place among the promises, which are all made anew.
+void Planner::changed_waiting(JobIndex index) {
+  changed_ = true;
+  broken_ = true;
+  if (!is_planned(index)) return;
+  Seconds& end = claim_end_[static_cast<std::size_t>(index)];
+  profile_->release(index, planned_start(index), end);
+  end = planned_start(index) + time(index);
+  profile_->claim(index, planned_start(index), end);
+}
+
+// Who starts has been promised this moment in the pass before.
+void Planner::started(JobIndex index, Seconds now) {
+  no_longer_planned(index);
+  planned_[static_cast<std::size_t>(index)] = kNever;
+  const Seconds planned_end = claim_end(index);
+  set_claim_end(index, now, believed_end(index, now));
+  if (claim_end(index) != planned_end) changed_ = true;
+}
+
+void Planner::changed_running(JobIndex index, Seconds now) {
+  if (planned_.size() < jobs_.size()) make_room();
+  Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
+  if (claimed == kNever) claimed = now;
+  changed_ = true;
+  set_claim_end(index, now, believed_end(index, now));
+}
+
+void Planner::finished(JobIndex index, Seconds now) {
+  changed_ = true;
+  Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
+  if (claimed > now) {
+    profile_->release(index, now, claimed);
+    gain(now, claimed);
+  }
+  claimed = kNever;
+}
+
+Seconds Planner::next_moment() const {
+  const auto over = [this](const AdvanceReservation& r) { return r.end() <= reached_; };
+  const auto next = std::partition_point(reservations_.begin(), reservations_.end(), over);
+  const Seconds end = next == reservations_.end() ? kNever : next->end();
+  return std::min(end, next_planned_start());
+}
+
+Processors Planner::really_free(Seconds now) const {
+  Processors free = availability_.free();
+  for (const AdvanceReservation& claim : reservations_) {
+    if (claim.start <= now && now < claim.end()) free -= claim.processors;
+  }
+  return free;
+}
+
+std::vector<JobIndex> Planner::arrivals_in_order(const QueueInOrder& queue) const {
+  if (arrivals_.size() < 2) return arrivals_;
+  std::vector<Pending> entries;
+  if (queue.sorted != nullptr) {
+    for (const Pending& entry : *queue.sorted) {
+      if (!is_planned(entry.job)) entries.push_back(entry);
+    }
+  } else {
+    for (const JobIndex index : arrivals_) entries.push_back(queue.queue.entry(index, job(index)));
+    std::sort(entries.begin(), entries.end());
+  }
+  std::vector<JobIndex> ordered;
+  for (const Pending& entry : entries) ordered.push_back(entry.job);
+  return ordered;
+}
+
+void Planner::pass(Seconds now, const QueueInOrder& queue, Starts& starts) {
+  profile_->advance(now);
+  availability_.for_each_overstaying([&](JobIndex index) { changed_running(index, now); });
+  plan(now, queue, starts);
+  arrivals_.clear();
+  changed_ = false;
+  broken_ = false;
+  gained_from_ = kNever;
+  gained_until_ = kLongAgo;
+}
+
+bool needs_planner(const Policy& policy, bool any_reservations) {
+  return any_reservations || policy.depth > 1 || policy.backfill == Backfill::kConservative ||
+         policy.backfill == Backfill::kPlanning;
+}
+
+std::unique_ptr<Planner> make_planner(std::unique_ptr<PlanProfile> profile, const Policy& policy,
+                                      const std::vector<Job>& jobs,
+                                      const Availability& availability,
+                                      std::vector<AdvanceReservation> reservations) {
+  const auto make = [&]<class Family>() -> std::unique_ptr<Planner> {
+    return std::make_unique<Family>(std::move(profile), policy, jobs, availability,
+                                    std::move(reservations));
+  };
+  switch (policy.backfill) {
+    case Backfill::kConservative:
+      return make.template operator()<Conservative>();
+    case Backfill::kPlanning:
+      return make.template operator()<Planning>();
+    default:
+      return make.template operator()<DepthLimited>();
+  }
+}
+
+}  // namespace foretime

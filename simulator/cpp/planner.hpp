@@ -1,0 +1,147 @@
+// What the families that plan more than the head job have in common: the claims of running and
+// planned jobs in a profile, kept up to date from event to event.
+//
+// A running job claims its processors until its expected end. Advance reservations are promises, so
+// where there are any everything is planned on the time limit at which jobs are killed.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "availability.hpp"
+#include "plan_profile.hpp"
+#include "queue.hpp"
+#include "types.hpp"
+
+namespace foretime {
+
+// The waiting jobs in queue order: as the queue is kept, or sorted for one pass.
+struct QueueInOrder {
+  const Queue& queue;
+  const std::vector<Pending>* sorted = nullptr;
+
+  // Until `visit` says false. Blocks of which `skip` says so by their least needs are left out.
+  template <class Skip, class Visit>
+  void for_each(Skip skip, Visit visit) const {
+    if (sorted != nullptr) {
+      for (const Pending& entry : *sorted) {
+        if (!visit(entry)) return;
+      }
+      return;
+    }
+    for (const auto& block : queue.blocks()) {
+      if (skip(block.summary)) continue;
+      for (const Pending& entry : block) {
+        if (!visit(entry)) return;
+      }
+    }
+  }
+};
+
+using Starts = std::vector<std::pair<JobIndex, StartedBy>>;
+
+class Planner {
+ public:
+  Planner(std::unique_ptr<PlanProfile> profile, const Policy& policy, const std::vector<Job>& jobs,
+          const Availability& availability, std::vector<AdvanceReservation> reservations);
+  virtual ~Planner() = default;
+  Planner(const Planner&) = delete;
+  Planner& operator=(const Planner&) = delete;
+
+  // What happens between passes.
+  void arrived(JobIndex index);
+  void cancelled(JobIndex index);
+  void changed_waiting(JobIndex index);
+  void started(JobIndex index, Seconds now);
+  void changed_running(JobIndex index, Seconds now);
+  void finished(JobIndex index, Seconds now);
+
+  // Whether the next pass must know the queue in order.
+  virtual bool needs_order() const = 0;
+  // Who starts now, in this order.
+  void pass(Seconds now, const QueueInOrder& queue, Starts& starts);
+
+  // When a pass is due because of the plan alone: something is planned for then, or an advance
+  // reservation ends. Those up to the last `reached` are over.
+  Seconds next_moment() const;
+  void reached(Seconds now) { reached_ = now; }
+
+  // kNever if it has none.
+  Seconds planned_start(JobIndex index) const { return at(planned_, index); }
+  Seconds first_planned_start(JobIndex index) const { return at(first_planned_, index); }
+
+ protected:
+  virtual void plan(Seconds now, const QueueInOrder& queue, Starts& starts) = 0;
+  // A waiting job has a planned start now, or will have none soon.
+  virtual void now_planned(JobIndex) {}
+  virtual void no_longer_planned(JobIndex) {}
+  virtual Seconds next_planned_start() const = 0;  // after reached()
+
+  Seconds reached() const { return reached_; }
+  const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
+  bool has_reservations() const { return !reservations_.empty(); }
+  // What a job is planned for.
+  Seconds time(JobIndex index) const {
+    return has_reservations() ? job(index).time_limit : job(index).backfill_time;
+  }
+  Seconds claim_end(JobIndex index) const { return at(claim_end_, index); }
+  bool is_planned(JobIndex index) const { return planned_start(index) != kNever; }
+
+  // Claims from `start` on for a waiting job.
+  void promise(JobIndex index, Seconds start);
+  // The same, of which now_planned() and no_longer_planned() hear nothing.
+  void move_promise(JobIndex index, Seconds start);
+  void break_promise(JobIndex index);
+  Seconds earliest(JobIndex index, Seconds now) const {
+    return profile_->earliest_fit(index, now, time(index));
+  }
+  // Processors that are really free, and not claimed from outside.
+  Processors really_free(Seconds now) const;
+  void gain(Seconds start, Seconds end);
+
+  PlanProfile& profile() { return *profile_; }
+  const PlanProfile& profile() const { return *profile_; }
+  const std::vector<JobIndex>& arrivals() const { return arrivals_; }
+  std::vector<JobIndex> arrivals_in_order(const QueueInOrder& queue) const;
+  const Policy& policy() const { return policy_; }
+
+  // Since the last plan():
+  bool changed_ = false;  // a claim of a running job
+  bool broken_ = false;   // a claim has grown: promises may overlap it
+  Seconds gained_from_ = kNever;  // within these processors were given back
+  Seconds gained_until_ = kLongAgo;
+
+  static constexpr Seconds kLongAgo = std::numeric_limits<Seconds>::min();
+
+ private:
+  Seconds at(const std::vector<Seconds>& times, JobIndex index) const {
+    const auto place = static_cast<std::size_t>(index);
+    return place < times.size() ? times[place] : kNever;
+  }
+  void make_room();
+  void set_claim_end(JobIndex index, Seconds now, Seconds end);
+  Seconds believed_end(JobIndex index, Seconds now) const;
+
+  std::unique_ptr<PlanProfile> profile_;
+  const Policy& policy_;
+  const std::vector<Job>& jobs_;
+  const Availability& availability_;
+  std::vector<AdvanceReservation> reservations_;  // by end
+  Seconds reached_ = kLongAgo;
+  std::vector<JobIndex> arrivals_;
+  // By job index; kNever where there is none.
+  std::vector<Seconds> planned_;
+  std::vector<Seconds> first_planned_;
+  std::vector<Seconds> claim_end_;
+};
+
+// The planner of a policy; null where EASY's single reservation, or none, is all there is.
+std::unique_ptr<Planner> make_planner(std::unique_ptr<PlanProfile> profile, const Policy& policy,
+                                      const std::vector<Job>& jobs,
+                                      const Availability& availability,
+                                      std::vector<AdvanceReservation> reservations);
+bool needs_planner(const Policy& policy, bool any_reservations);
+
+}  // namespace foretime

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "planner.hpp"
+
+namespace foretime {
+
+class Planning final : public Planner {
+ public:
+  using Planner::Planner;
+
+ private:
+  void plan(Seconds now, const QueueInOrder& queue, Starts& starts) override;
+  Seconds next_planned_start() const override {
+    return next_start_ > reached() ? next_start_ : kNever;
+  }
+  bool needs_order() const override { return true; }
+
+  void plan_all(Seconds now, const QueueInOrder& queue);
+
+  Pending last_;            // nobody who is planned comes later in the queue
+  bool any_planned_ = false;
+  Seconds next_start_ = kNever;  // earliest planned start after the last pass
+  bool stuck_ = false;           // somebody was planned for the last pass, but could not start
+};
+
+}  // namespace foretime

@@ -1,0 +1,111 @@
+"""Advance reservations: processors claimed from outside for a fixed time, and a file of them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from foretime_estimators.errors import InputError
+
+from foretime_sim.role_times import LONGEST_S
+
+COLUMNS = ("start", "duration", "processors")
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceReservation:
+    """Processors that no job may use for a fixed time; every job is planned around them.
+
+    Attributes
+    ----------
+    start
+        Seconds, on the workload's clock.
+    duration
+        Seconds, at least 1.
+    processors
+        At least 1.
+    """
+
+    start: int
+    duration: int
+    processors: int
+
+    @property
+    def end(self) -> int:
+        """First second after it."""
+        return self.start + self.duration
+
+
+def read_reservations(path: Path) -> tuple[AdvanceReservation, ...]:
+    """Read a CSV file with the columns start, duration (seconds) and processors.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and field.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = csv.reader(file)
+            header = [name.strip() for name in next(lines, [])]
+            if sorted(header) != sorted(COLUMNS):
+                raise InputError(
+                    f"{path}:1: the columns are {', '.join(header) or 'missing'}: give a first line"
+                    f" of {','.join(COLUMNS)}"
+                )
+            return tuple(
+                _reservation(f"{path}:{lines.line_num}", dict(zip(header, row, strict=False)))
+                for row in lines
+                if row
+            )
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: can't be read: {error}") from error
+
+
+def _reservation(where: str, fields: dict[str, str]) -> AdvanceReservation:
+    def whole(name: str, least: int) -> int:
+        text = fields.get(name, "").strip()
+        try:
+            value = int(text)
+        except ValueError:
+            raise InputError(f"{where}: {name} is {text!r}: give a whole number") from None
+        if not least <= value <= LONGEST_S:
+            raise InputError(f"{where}: {name} is {value}: it must be from {least} to {LONGEST_S}")
+        return value
+
+    return AdvanceReservation(
+        whole("start", -LONGEST_S), whole("duration", 1), whole("processors", 1)
+    )
+
+
+def check_reservations(
+    reservations: Sequence[AdvanceReservation], machine_processors: int
+) -> None:
+    """Check that each claims something, and all together no more than the machine.
+
+    Raises
+    ------
+    InputError
+        Naming the first reservation (from 0) that is impossible.
+    """
+    changes: list[tuple[int, int, int]] = []
+    for number, claim in enumerate(reservations):
+        if not (1 <= claim.duration <= LONGEST_S and claim.processors >= 1):
+            raise InputError(
+                f"advance reservation {number}: duration {claim.duration} s,"
+                f" {claim.processors} processors: give at least 1 of each"
+            )
+        if abs(claim.start) > LONGEST_S:
+            raise InputError(f"advance reservation {number}: start {claim.start} is out of range")
+        changes.append((claim.start, claim.processors, number))
+        changes.append((claim.end, -claim.processors, number))
+    claimed = 0
+    for time, change, number in sorted(changes):  # ends before starts of the same second
+        claimed += change
+        if claimed > machine_processors:
+            raise InputError(
+                f"advance reservation {number}: {claimed} processors are claimed at {time} s, the"
+                f" machine has {machine_processors}"
+            )
