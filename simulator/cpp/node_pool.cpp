@@ -467,7 +467,16 @@ Shares NodePool::shares_of_picks(const ResourceRequest& request, const Partition
         share.node = {request.gpus_per_node, group.node.memory > 0 ? memory : 0,
                       pick.tasks * request.cpus_per_task};
       }
-      shares.push_back(share);
+      const auto same = !group.whole ? shares.end()
+                                     : std::find_if(shares.begin(), shares.end(),
+                                                    [&](const Share& other) {
+                                                      return other.unit == index;
+                                                    });
+      if (same != shares.end()) {
+        same->nodes += taken;
+      } else {
+        shares.push_back(share);
+      }
       left -= taken;
       nodes -= taken;
       if (nodes == 0) ++run->next;

@@ -80,9 +80,7 @@ def _reservation(where: str, fields: dict[str, str]) -> AdvanceReservation:
     )
 
 
-def check_reservations(
-    reservations: Sequence[AdvanceReservation], machine_processors: int
-) -> None:
+def check_reservations(reservations: Sequence[AdvanceReservation], machine_processors: int) -> None:
     """Check that each claims something, and all together no more than the machine.
 
     Raises

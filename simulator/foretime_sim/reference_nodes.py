@@ -315,8 +315,6 @@ def simulate(
             deepest_queue=simulation.deepest_queue,
         ),
         first_planned_start=first_planned,
-        slurm_partition=np.array(
-            [simulation.partition[job.index] for job in jobs], dtype=np.int32
-        ),
+        slurm_partition=np.array([simulation.partition[job.index] for job in jobs], dtype=np.int32),
         allocation=NodeAllocation.of_rows(simulation.allocated),
     )

@@ -19,11 +19,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim.machine import Machine
-from foretime_sim.node_allocation import NodeAllocation
 from foretime_sim.policy import Policy
 from foretime_sim.reference import ReferenceJob, Simulation
 from foretime_sim.reference_plans import PlainProfile
@@ -31,13 +29,9 @@ from foretime_sim.resource_requests import (
     FittedRequests,
     PartitionChoice,
     Request,
-    check_all_fit,
     counts_memory,
-    fit_requests,
 )
-from foretime_sim.role_times import ScheduledTimes, job_times
-from foretime_sim.schedule import Counters, Schedule, StartedBy
-from foretime_sim.workload import Int64Array, Workload
+from foretime_sim.schedule import StartedBy
 
 FOREVER = 2**62
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from foretime_estimators.errors import ForetimeError
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.node_allocation import NodeAllocation, broken_law
 from foretime_sim.resource_requests import fit_requests
-from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
 

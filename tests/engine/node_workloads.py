@@ -1,9 +1,10 @@
-"""Random machines of nodes, and jobs for them."""
+"""Random machines of nodes, jobs for them, and policies."""
 
 from __future__ import annotations
 
 import numpy as np
 from foretime_sim.machine import Machine, NodeGroup, Selection, SlurmPartition
+from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
 from foretime_sim.resource_requests import ResourceRequests, fit_requests
 from foretime_sim.workload import Labels, Workload
 from hypothesis import strategies as st
@@ -92,3 +93,25 @@ def workloads(draw: st.DrawFn, machine: Machine, most_jobs: int = 25) -> Workloa
     cpus = np.array([request.cpus for request in fitted.requests], dtype=np.int64)
     workload.processors[:] = cpus[fitted.request_of] if len(workload) else 0
     return workload
+
+
+EASY = (Backfill.EASY, Backfill.EASY_SJBF)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    backfill = draw(st.sampled_from(Backfill))
+    depth = draw(st.sampled_from([1, 1, 2, 3])) if backfill in EASY else 1
+    guard = draw(st.none() | st.integers(0, 200)) if backfill in EASY and depth == 1 else None
+    return Policy(
+        order=draw(st.sampled_from(Order)),
+        backfill=backfill,
+        correction=draw(st.sampled_from(Correction)),
+        guard_s=guard,
+        roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
+        event_order=draw(st.sampled_from(EventOrder)),
+        depth=depth,
+        compression=draw(st.sampled_from(Compression))
+        if backfill is Backfill.CONSERVATIVE
+        else Compression.RESERVATION_ORDER,
+    )

@@ -5,34 +5,13 @@ from __future__ import annotations
 import numpy as np
 from foretime_sim import reference_nodes
 from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import Policy
 from foretime_sim.schedule import Schedule
 from foretime_sim.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.node_workloads import machines, workloads
-
-EASY = (Backfill.EASY, Backfill.EASY_SJBF)
-
-
-@st.composite
-def policies(draw: st.DrawFn) -> Policy:
-    backfill = draw(st.sampled_from(Backfill))
-    depth = draw(st.sampled_from([1, 1, 2, 3])) if backfill in EASY else 1
-    guard = draw(st.none() | st.integers(0, 200)) if backfill in EASY and depth == 1 else None
-    return Policy(
-        order=draw(st.sampled_from(Order)),
-        backfill=backfill,
-        correction=draw(st.sampled_from(Correction)),
-        guard_s=guard,
-        roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
-        event_order=draw(st.sampled_from(EventOrder)),
-        depth=depth,
-        compression=draw(st.sampled_from(Compression))
-        if backfill is Backfill.CONSERVATIVE
-        else Compression.RESERVATION_ORDER,
-    )
+from tests.engine.node_workloads import machines, policies, workloads
 
 
 def assert_same(one: Schedule, other: Schedule) -> None:

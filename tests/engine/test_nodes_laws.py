@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from foretime_sim import reference_nodes
 from foretime_sim.engine import Engine, simulate
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.policy import Backfill, Compression, Order, Policy
 from foretime_sim.reference import ReferenceJob
-from foretime_sim.reference_placement import NodeSimulation, Share
+from foretime_sim.reference_nodes import NodePlanner
+from foretime_sim.reference_placement import Share
 from foretime_sim.resource_requests import (
     JobResources,
     ResourceRequests,
     fit_requests,
     with_machine,
 )
-from foretime_sim.schedule import ScheduleError, check
+from foretime_sim.schedule import ScheduleError, check, check_promises
 from foretime_sim.workload import Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.node_workloads import machines, workloads
+from tests.engine.node_workloads import machines, policies, workloads
 
 rows = st.tuples(
     st.sampled_from([0, 0, 1, 7, 30]),
@@ -47,40 +49,30 @@ def jobs_of(rows: list[tuple[int, ...]]) -> tuple[Workload, np.ndarray]:
 
 @given(
     rows=st.lists(rows, min_size=1, max_size=40),
-    order=st.sampled_from(Order),
-    backfill=st.sampled_from([Backfill.NONE, Backfill.EASY, Backfill.EASY_SJBF]),
-    correction=st.sampled_from(Correction),
-    guard=st.none() | st.integers(0, 200),
-    event_order=st.sampled_from(EventOrder),
+    policy=policies(),
 )
 @settings(max_examples=200)
-def test_nodes_of_one_cpu_are_a_flat_pool(
-    rows: list[tuple[int, ...]],
-    order: Order,
-    backfill: Backfill,
-    correction: Correction,
-    guard: int | None,
-    event_order: EventOrder,
-) -> None:
+def test_nodes_of_one_cpu_are_a_flat_pool(rows: list[tuple[int, ...]], policy: Policy) -> None:
     jobs, columns = jobs_of(rows)
-    policy = Policy(order, backfill, correction, guard, event_order=event_order)
     flat = simulate(jobs, policy, columns[4], columns[5], columns[6])
     nodes = simulate(
         with_machine(jobs, Machine.flat(8)), policy, columns[4], columns[5], columns[6], check=True
     )
-    for name in ("start_time", "end_time", "started_by", "corrections", "killed"):
+    for name in ("start_time", "end_time", "started_by", "corrections", "killed",
+                 "first_planned_start"):  # fmt: skip
         np.testing.assert_array_equal(getattr(flat, name), getattr(nodes, name), err_msg=name)
     assert flat.counters == nodes.counters
 
 
-class _WatchedHeads(reference_nodes._NodeSimulation):
+class _WatchedHeads(NodePlanner):
     """Notes when the first waiting job of a slurm_partition is planned to start."""
 
-    promised: dict[int, int]
+    promised: ClassVar[dict[int, int]] = {}
+    overlapping: ClassVar[bool]
 
-    def planned(self, job: _Job) -> tuple[int, list[reference_nodes._Share], int]:
+    def planned(self, job: ReferenceJob) -> tuple[int, list[Share], int]:
         plan = super().planned(job)
-        partitions = {c.slurm_partition for c in self.request[job.index].choices}
+        partitions = {choice.slurm_partition for choice in self.choices(job)}
         others = {claim.slurm_partition for claim in self.reserved}
         if not (others if self.overlapping else partitions & others):
             assert plan[0] <= self.promised.get(job.index, plan[0])
@@ -118,33 +110,38 @@ def test_no_backfilled_job_delays_a_head_job(
     jobs = jobs.take(fit_requests(jobs).request_of >= 0)
     if not len(jobs):
         return
-    fitted = fit_requests(jobs)
-    columns = (jobs.submit_time, jobs.processors, jobs.actual_runtime, jobs.requested_time)
-    every = [
-        _Job(index, *row, row[3], row[3], row[3], row[3], 0)
-        for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
-    ]
-    assert jobs.machine is not None
     policy = Policy(backfill=Backfill.EASY_SJBF if sjbf else Backfill.EASY)
-    run = _WatchedHeads(list(every), jobs.machine, policy, fitted)
-    run.promised, run.overlapping = {}, overlapping
-    run.run()
-    for index, promised in run.promised.items():
-        if not overlapping:
-            assert every[index].start <= promised
-    native = simulate(jobs, policy, check=True)
-    assert native.start_time.tolist() == [job.start for job in every]
+    _WatchedHeads.promised, _WatchedHeads.overlapping = {}, overlapping
+    watched = reference_nodes.simulate(jobs, policy, new_planner=_WatchedHeads)
+    if not overlapping:
+        for job, promised in _WatchedHeads.promised.items():
+            assert watched.start_time[job] <= promised
+    np.testing.assert_array_equal(watched.start_time, simulate(jobs, policy).start_time)
 
 
-@given(workload=machines().flatmap(workloads), order=st.sampled_from(Order))
+@given(
+    workload=machines().flatmap(workloads),
+    compression=st.sampled_from([Compression.RESERVATION_ORDER, Compression.ONE_BY_ONE]),
+    order=st.sampled_from(Order),
+)
+@settings(max_examples=150)
+def test_conservative_keeps_its_promises(
+    workload: Workload, compression: Compression, order: Order
+) -> None:
+    """No job starts later than first planned, whatever ends early."""
+    if len(workload):
+        policy = Policy(order, Backfill.CONSERVATIVE, compression=compression)
+        check_promises(workload, simulate(workload, policy, check=True))
+
+
+@given(workload=machines().flatmap(workloads), policy=policies())
 @settings(max_examples=100)
-def test_stepwise_is_the_same(workload: Workload, order: Order) -> None:
+def test_stepwise_is_the_same(workload: Workload, policy: Policy) -> None:
     if not len(workload):
         return
     assert workload.machine is not None
     assert workload.requests is not None
     asked = workload.requests
-    policy = Policy(order)
     begin = int(workload.submit_time[0])
     engine = Engine(workload.machine.cpus, policy, begin, machine=workload.machine, allocation=True)
     for job in range(len(workload)):
@@ -165,7 +162,7 @@ def test_stepwise_is_the_same(workload: Workload, order: Order) -> None:
             int(workload.actual_runtime[job]),
             int(workload.requested_time[job]),
             resources=JobResources(
-                slurm_partitions=names.split(",") if names else None,
+                slurm_partitions=tuple(names.split(",")) if names else None,
                 constraint=asked.constraints.get(job) or "",
                 exclusive=asked.exclusive[job] is not np.ma.masked,
                 **numbers,
@@ -201,6 +198,6 @@ def test_a_broken_law_is_found() -> None:
     for message, allocation in wrong:
         with pytest.raises(ScheduleError, match=message):
             check(jobs, replace(good, allocation=allocation), jobs.requested_time)
+    elsewhere = replace(good, slurm_partition=np.array([1, 0], dtype=np.int32))
     with pytest.raises(ScheduleError, match="in which it may not"):
-        elsewhere = replace(good, slurm_partition=np.array([1, 0], dtype=np.int32))
         check(jobs, elsewhere, jobs.requested_time)
