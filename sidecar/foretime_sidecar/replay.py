@@ -21,6 +21,7 @@ from foretime_sim.engine import simulate
 from foretime_sim.mock_slurm import Mechanism, MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Correction, Policy, Roles
 from foretime_sim.replay_result import HookStatistics
+from foretime_sim.resource_requests import job_resources
 from foretime_sim.schedule import Schedule
 from foretime_sim.slurm_hook import LuaHook
 from foretime_sim.workload import Int64Array, Workload
@@ -237,6 +238,7 @@ class Replay:
             self.setup or SlurmSetup(workload.machine_processors),
             processors=workload.machine_processors,
             mechanism=self.mechanism,
+            machine=workload.machine,
         )
         slurm = MockSlurm(setup, self.policy, hook, begin)
         store = Store(settings.store.path, settings.store.durability)
@@ -338,6 +340,7 @@ def _submissions(workload: Workload) -> list[Submission]:
             actual_runtime=runtimes[job],
             ending=workload.ending(job) or Ending.COMPLETED,
             array_id=None if arrays is None or arrays[job] < 0 else arrays[job] + 1,
+            resources=None if workload.machine is None else job_resources(workload, job),
         )
         for job in range(len(workload))
     ]

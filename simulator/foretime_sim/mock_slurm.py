@@ -21,7 +21,9 @@ from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.engine import Engine, Moves
+from foretime_sim.machine import Machine
 from foretime_sim.policy import Policy
+from foretime_sim.resource_requests import JobResources
 from foretime_sim.schedule import Schedule
 from foretime_sim.slurm_hook import Fields, Value
 from foretime_sim.workload import Int64Array
@@ -101,6 +103,8 @@ class Submission:
         ``--time-min``, seconds; ``None`` if not given.
     array_id
         The job array that it is a task of.
+    resources
+        What it asks of a machine of nodes.
     """
 
     user: str | None
@@ -113,6 +117,7 @@ class Submission:
     comment: str | None = None
     time_min: int | None = None
     array_id: int | None = None
+    resources: JobResources | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,8 @@ class SlurmSetup:
         limit that jobs are killed at, as on a real Slurm.
     prolog_works
         Whether PrologSlurmctld raises the limits that the hook lowered.
+    machine
+        Nodes in place of a flat pool of processors.
     """
 
     processors: int
@@ -139,6 +146,7 @@ class SlurmSetup:
     max_time_min: Mapping[str, int] = field(default_factory=dict)
     soft_limit_parameter: bool = True
     prolog_works: bool = True
+    machine: Machine | None = None
 
 
 @dataclass(slots=True)
@@ -207,7 +215,7 @@ class MockSlurm:
     ) -> None:
         self._setup = setup
         self._hook = hook
-        self._engine = Engine(setup.processors, policy, start_time)
+        self._engine = Engine(setup.processors, policy, start_time, machine=setup.machine)
         self._jobs: list[_Job] = []
         self._uids: dict[str, int] = {}
         self._partitions: dict[str, dict[str, Value]] = {}
@@ -291,6 +299,7 @@ class MockSlurm:
             requested_time=limit,
             scheduled_time=planned,
             time_limit=kill_limit,
+            resources=submission.resources if self._setup.machine is not None else None,
         )
         self._jobs.append(job)
         self._planned.append(planned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -215,9 +216,11 @@ def with_machine(workload: Workload, machine: Machine, *, leave_out: bool = Fals
         kept = fitted.request_of >= 0
         if not kept.any():
             raise InputError(f"{workload.name}: no job can run on this machine: {reason}")
+        most = Counter(fitted.reasons.values()).most_common(3)
         note = (
-            f"{len(fitted.reasons):,} jobs left out that could never run on the machine"
-            f" (job {workload.job_id[job]}: {reason})"
+            f"{len(fitted.reasons):,} jobs left out that could never run on the machine: "
+            + "; ".join(f"{reason} ({jobs:,})" for reason, jobs in most)
+            + "."
         )
         placed = replace(placed.take(kept), notes=(*workload.notes, note))
         fitted = fit_requests(placed)
@@ -246,21 +249,12 @@ def fit_requests(workload: Workload) -> FittedRequests:
     requests: list[Request] = []
     reason_of: dict[int, str] = {}
     number_of = np.full(len(distinct), -1, dtype=np.int32)
-    for row, values in enumerate(distinct.tolist()):
+    for row in range(len(distinct)):
         job = int(first[row])
-        numbers = dict(zip(NUMBERS, values[1:], strict=False))
-        given = {name: value for name, value in numbers.items() if value >= 0}
-        names = None if asked.slurm_partitions is None else asked.slurm_partitions.get(job)
-        constraint = None if asked.constraints is None else asked.constraints.get(job)
-        resources = JobResources(
-            slurm_partitions=None if names is None else tuple(names.split(",")),
-            constraint=constraint or "",
-            exclusive=given.pop("exclusive", 0) > 0,
-            **given,
-        )
+        resources = job_resources(workload, job)
         try:
             request = fit_request(
-                machine, resources, int(values[0]), int(workload.requested_time[job])
+                machine, resources, int(workload.processors[job]), int(workload.requested_time[job])
             )
         except InputError as error:
             reason_of[row] = str(error)
@@ -273,6 +267,24 @@ def fit_requests(workload: Workload) -> FittedRequests:
         tuple(requests),
         np.asarray(number_of[rows], dtype=np.int32),
         {int(job): reason_of[int(rows[job])] for job in impossible},
+    )
+
+
+def job_resources(workload: Workload, job: int) -> JobResources:
+    """Give what the job at one position asks for."""
+    asked = workload.requests or ResourceRequests()
+    given: dict[str, int] = {}
+    for name in NUMBERS:
+        column: MaskedInt64Array | None = getattr(asked, name)
+        if column is not None and not bool(np.ma.getmaskarray(column)[job]):
+            given[name] = int(column.data[job])
+    names = None if asked.slurm_partitions is None else asked.slurm_partitions.get(job)
+    constraint = None if asked.constraints is None else asked.constraints.get(job)
+    return JobResources(
+        slurm_partitions=None if names is None else tuple(names.split(",")),
+        constraint=constraint or "",
+        exclusive=given.pop("exclusive", 0) > 0,
+        **given,
     )
 
 

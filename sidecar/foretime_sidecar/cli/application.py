@@ -9,6 +9,7 @@ import typer
 from foretime_estimators.errors import ForetimeError
 
 from foretime_sidecar.cli.config import config_app
+from foretime_sidecar.cli.machine import machine
 from foretime_sidecar.cli.serve import serve
 from foretime_sidecar.cli.wait import wait
 
@@ -64,6 +65,7 @@ except ModuleNotFoundError as error:
 else:
     app.command("replay")(replay)
     app.add_typer(workload_app, name="workload")
+app.command("machine")(machine)
 app.command("serve")(serve)
 app.command("wait")(wait)
 app.add_typer(config_app, name="config")

@@ -24,10 +24,12 @@ from foretime_sim.filters import Filters, workload_of_log
 from foretime_sim.job_classes import CLASS_METRICS
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.log_files import read_log
+from foretime_sim.machine_file import read_machine
 from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
 from foretime_sim.mock_slurm import Mechanism
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
 from foretime_sim.replay_result import ReplayResult
+from foretime_sim.resource_requests import with_machine
 from foretime_sim.swf import write_swf
 from foretime_sim.workload import Workload
 from rich.console import Console
@@ -86,6 +88,14 @@ def replay(
         float | None, typer.Option(help="Offered load of what is generated; 0.7 if not given.")
     ] = None,
     processors: ProcessorsOption = None,
+    machine: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Run on the nodes and slurm_partitions that this TOML file describes, not on a "
+            "flat pool; jobs that could never run there are left out.",
+        ),
+    ] = None,
     log_format: FormatOption = None,
     columns: ColumnsOption = None,
     time_zone: TimeZoneOption = None,
@@ -211,10 +221,15 @@ def replay(
         raise InputError(f"--classes {classes}: take one of {', '.join(CLASS_METRICS)}")
     _check_outputs(
         {"--csv": csv_out, "--swf-out": swf_out, "--plot": plot},
-        {"the log": log, "--history": history, "--settings": settings},
+        {"the log": log, "--history": history, "--settings": settings, "--machine": machine},
     )
     if swf_out is not None and repeat != 1:
         raise InputError(f"--swf-out writes one schedule, not {repeat}: give --repeat 1")
+    described = None if machine is None else read_machine(machine)
+    if described is not None:
+        if processors is not None:
+            raise InputError("--machine says how large the machine is: leave --processors out")
+        processors = described.cpus
     filters = Filters(
         overruns="keep" if keep_overruns else "cut",
         missing_request=parse_missing_request(missing_request),
@@ -259,6 +274,10 @@ def replay(
         notes = (*notes, f"history: {text}")
     if learn is Learn.HISTORY_ONLY and past is None:
         raise InputError("--learn history-only needs a history: give --history LOG or --split DATE")
+    if described is not None:
+        said = len(workload.notes)
+        workload = with_machine(workload, described, leave_out=True)
+        notes = (*notes, *workload.notes[said:])
     if head is not None:
         if head < 1:
             raise InputError(f"--head {head}: give at least 1 job")
@@ -289,6 +308,7 @@ def replay(
         state_dir=state_dir,
     )
     options = {
+        **({} if machine is None else {"machine": str(machine)}),
         "order": str(order),
         "backfill": str(backfill),
         "scheme": scheme,
