@@ -153,7 +153,7 @@ class Engine {
   void plan_first_on_nodes(const NodeQueue& queue);
   bool start_on_nodes(JobIndex index);
   void reserve_nodes(JobIndex index, const QueuePlace& place);
-  NodeReservation planned_on_nodes(JobIndex index);
+  NodeReservation planned_on_nodes(JobIndex index, Seconds from, Seconds before);
   void guard_on_nodes(JobIndex head);
 
   // node_plans.cpp: families on nodes that plan every job

@@ -128,6 +128,7 @@ void Engine::pass_on_nodes() {
     nodes.next_deadline = kNever;
   }
   nodes.failed_time.resize(nodes.requests.size(), kNever);
+  nodes.searched.assign(nodes.requests.size(), {kNever, now_});
   if (keeps) {
     plan_conservatively_on_nodes(node_queue(false));
   } else if (policy_.backfill == Backfill::kPlanning) {
@@ -253,18 +254,19 @@ void Engine::reserve_nodes(JobIndex index, const QueuePlace& place) {
   note_waiting(index, place);
   if (policy_.backfill == Backfill::kNone) return;
   if (first) guard_on_nodes(index);
-  NodeReservation held = planned_on_nodes(index);
+  NodeReservation held = planned_on_nodes(index, now_, kNever);
   nodes.pool.reserve(held.shares, held.slurm_partition, now_, held.start, held.end);
   nodes.reservations.push_back(std::move(held));
 }
 
-// The earliest start in any of its slurm_partitions.
-NodeReservation Engine::planned_on_nodes(JobIndex index) {
+// The earliest start in any of its slurm_partitions; kNever if there is none before `before`.
+NodeReservation Engine::planned_on_nodes(JobIndex index, Seconds from, Seconds before) {
   const ResourceRequest& request = nodes_->request(index);
   const Seconds time = node_time(index);
   NodeReservation best{index, 0, kNever, kNever, {}};
   for (const PartitionChoice& choice : request.choices) {
-    PlannedPlace place = nodes_->pool.earliest(request, choice, now_, time);
+    PlannedPlace place =
+        nodes_->pool.earliest(request, choice, from, std::min(before, best.start), time);
     if (place.start >= best.start) continue;
     best = {index, choice.slurm_partition, place.start, place.start + time,
             std::move(place.shares)};
@@ -279,7 +281,7 @@ void Engine::guard_on_nodes(JobIndex head) {
   const bool by_requested = nodes_->ends_by_requested;
   if (blocked.planned_start == kNever) {
     set_node_ends(true);
-    blocked.planned_start = planned_on_nodes(head).start;
+    blocked.planned_start = planned_on_nodes(head, now_, kNever).start;
   }
   const Seconds deadline = blocked.planned_start + *policy_.guard;
   if (!blocked.guarded && now_ > deadline) {

@@ -8,7 +8,13 @@ namespace foretime {
 
 // Plans a job for the earliest place that is left.
 void Engine::promise_nodes(JobIndex index) {
-  NodeReservation held = planned_on_nodes(index);
+  auto& [searched_time, searched_start] =
+      nodes_->searched[static_cast<std::size_t>(nodes_->request_of[static_cast<std::size_t>(index)])];
+  const Seconds time = node_time(index);
+  const Seconds from = time >= searched_time ? searched_start : now_;
+  NodeReservation held = planned_on_nodes(index, from, kNever);
+  searched_time = time;
+  searched_start = held.start;
   nodes_->pool.reserve(held.shares, held.slurm_partition, now_, held.start, held.end);
   nodes_->planned(held);
   nodes_->reservations.push_back(std::move(held));
@@ -107,7 +113,7 @@ void Engine::compress_on_nodes() {
   for (NodeReservation& held : reservations) {
     if (held.start <= now_) continue;
     release_nodes(held);
-    NodeReservation earlier = planned_on_nodes(held.job);
+    NodeReservation earlier = planned_on_nodes(held.job, now_, held.start);
     if (earlier.start < held.start) held = std::move(earlier);
     nodes_->pool.reserve(held.shares, held.slurm_partition, now_, held.start, held.end);
   }

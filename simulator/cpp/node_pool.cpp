@@ -137,7 +137,7 @@ std::optional<Shares> NodePool::place_now(const ResourceRequest& request,
 }
 
 PlannedPlace NodePool::earliest(const ResourceRequest& request, const PartitionChoice& choice,
-                                Seconds now, Seconds duration) {
+                                Seconds from, Seconds before, Seconds duration) {
   ++search_;
   touched_.clear();
   changes_.clear();
@@ -154,13 +154,13 @@ PlannedPlace NodePool::earliest(const ResourceRequest& request, const PartitionC
       have.add(amount(request, choice, group, unit(whole_unit_[g]).free), 1);
     }
     for (const std::int32_t reserved : reserved_[g]) {
-      add_reserved_changes(request, choice, unit(reserved), now, duration);
+      have.add(reserved_changes(request, choice, unit(reserved), from, before, duration), 1);
     }
   }
   const auto partition = static_cast<std::size_t>(choice.slurm_partition);
   if (machine_.most_nodes_in_use[partition] != kNever) {
     for (const FreeSteps::Step& step : nodes_left_[partition].steps()) {
-      if (step.time > now) changes_.push_back({step.time, {}, {}});
+      if (step.time > from) changes_.push_back({step.time, {}, {}});
     }
   }
   std::sort(changes_.begin(), changes_.end(),
@@ -169,7 +169,7 @@ PlannedPlace NodePool::earliest(const ResourceRequest& request, const PartitionC
   const Amount needed = need(request);
   auto end = ends_.begin();
   auto change = changes_.begin();
-  for (Seconds time = now;;) {
+  for (Seconds time = from; time < before;) {
     for (; end != ends_.end() && end->first <= time; ++end) {
       for (const Share& share : running(end->second).shares) {
         Unit& freed = unit(share.unit);
@@ -200,67 +200,72 @@ PlannedPlace NodePool::earliest(const ResourceRequest& request, const PartitionC
     Seconds next = kNever;
     if (end != ends_.end()) next = end->first;
     if (change != changes_.end()) next = std::min(next, change->time);
-    if (next == kNever) return {};
+    if (next == kNever) break;
     time = next;
   }
+  return {};
 }
 
-// When a node with reservations has how much for a job that would start then: the least in the
-// job's duration, from the moments at which that changes.
-void NodePool::add_reserved_changes(const ResourceRequest& request, const PartitionChoice& choice,
-                                    const Unit& unit, Seconds now, Seconds duration) {
+// What a node with reservations has for a job that would start at `from`: the least in the job's
+// duration. Notes the moments before `before` at which that changes.
+NodePool::Amount NodePool::reserved_changes(const ResourceRequest& request,
+                                            const PartitionChoice& choice, const Unit& unit,
+                                            Seconds from, Seconds before, Seconds duration) {
   const std::vector<FreeSteps::Step>& steps = unit.steps.steps();
-  const std::size_t first = unit.steps.step_at(now);
-  std::vector<Amount> amounts;
-  std::vector<Seconds> moments = {now};
-  for (std::size_t i = first; i < steps.size(); ++i) {
-    amounts.push_back(amount(request, choice, group_of(unit), steps[i].free));
+  const std::size_t first = unit.steps.step_at(from);
+  const Seconds last_end = before == kNever ? kNever : end_of(before, duration);
+  amounts_.clear();
+  moments_.assign(1, from);
+  for (std::size_t i = first; i < steps.size() && steps[i].time < last_end; ++i) {
+    amounts_.push_back(amount(request, choice, group_of(unit), steps[i].free));
     if (i == first) continue;
-    moments.push_back(steps[i].time);
-    if (duration < kNever && steps[i].time - duration >= now) {
-      moments.push_back(steps[i].time - duration + 1);
+    if (steps[i].time < before) moments_.push_back(steps[i].time);
+    if (duration < kNever && steps[i].time - duration >= from) {
+      moments_.push_back(steps[i].time - duration + 1);
     }
   }
-  std::sort(moments.begin(), moments.end());
-  moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
+  const std::size_t steps_end = first + amounts_.size();
+  if (moments_.size() > 2) std::sort(moments_.begin(), moments_.end());
+  moments_.erase(std::unique(moments_.begin(), moments_.end()), moments_.end());
 
-  // The steps in the window whose amount is below that of every later one there.
-  struct Ascending {
-    std::vector<std::size_t> steps;
-    std::size_t front = 0;
-  };
-  Ascending larger;
-  Ascending smaller;
+  for (AscendingSteps* list : {&larger_, &smaller_}) {
+    list->steps.clear();
+    list->front = 0;
+  }
   std::size_t begin = first;
   std::size_t end = first;
-  Amount before;
-  const auto value = [&](std::size_t step) { return amounts[step - first]; };
-  const auto push = [&](Ascending& list, std::int64_t Amount::* part) {
+  const auto value = [&](std::size_t step) { return amounts_[step - first]; };
+  const auto push = [&](AscendingSteps& list, std::int64_t Amount::* part) {
     while (list.steps.size() > list.front && value(list.steps.back()).*part >= value(end).*part) {
       list.steps.pop_back();
     }
     list.steps.push_back(end);
   };
-  const auto drop = [&](Ascending& list) {
+  const auto drop = [&](AscendingSteps& list) {
     while (list.steps[list.front] < begin) ++list.front;
   };
-  for (const Seconds moment : moments) {
-    while (begin + 1 < steps.size() && steps[begin + 1].time <= moment) ++begin;
+  Amount at_first;
+  Amount previous;
+  for (const Seconds moment : moments_) {
+    while (begin + 1 < steps_end && steps[begin + 1].time <= moment) ++begin;
     const Seconds window_end = end_of(moment, duration);
-    while (end < steps.size() && (end <= begin || steps[end].time < window_end)) {
-      push(larger, &Amount::larger);
-      push(smaller, &Amount::smaller);
+    while (end < steps_end && (end <= begin || steps[end].time < window_end)) {
+      push(larger_, &Amount::larger);
+      push(smaller_, &Amount::smaller);
       ++end;
     }
-    drop(larger);
-    drop(smaller);
-    const Amount after{value(larger.steps[larger.front]).larger,
-                       value(smaller.steps[smaller.front]).smaller};
-    if (after.larger != before.larger || after.smaller != before.smaller) {
-      changes_.push_back({moment, before, after});
+    drop(larger_);
+    drop(smaller_);
+    const Amount after{value(larger_.steps[larger_.front]).larger,
+                       value(smaller_.steps[smaller_.front]).smaller};
+    if (moment == from) {
+      at_first = after;
+    } else if (after.larger != previous.larger || after.smaller != previous.smaller) {
+      changes_.push_back({moment, previous, after});
     }
-    before = after;
+    previous = after;
   }
+  return at_first;
 }
 
 void NodePool::add_kind(const ResourceRequest& request, const PartitionChoice& choice,

@@ -34,9 +34,10 @@ class NodePool {
   // Where the job fits from now on for the duration; nothing if it does not.
   std::optional<Shares> place_now(const ResourceRequest& request, const PartitionChoice& choice,
                                   Seconds now, Seconds duration);
-  // Earliest planned start and where, by expected ends and reservations.
-  PlannedPlace earliest(const ResourceRequest& request, const PartitionChoice& choice, Seconds now,
-                        Seconds duration);
+  // Earliest planned start in [from, before) and where, by expected ends and reservations; kNever
+  // if there is none.
+  PlannedPlace earliest(const ResourceRequest& request, const PartitionChoice& choice, Seconds from,
+                        Seconds before, Seconds duration);
   // Whether a planned job can really start where it is planned.
   bool fits_now(const Shares& shares, std::int32_t slurm_partition) const;
   // Whether no more is claimed there than there is.
@@ -105,6 +106,11 @@ class NodePool {
       return larger >= need.larger && smaller >= need.smaller;
     }
   };
+  // Of the steps in a window those whose amount is below that of every later one there.
+  struct AscendingSteps {
+    std::vector<std::size_t> steps;
+    std::size_t front = 0;
+  };
   struct Change {
     Seconds time = 0;
     Amount before;
@@ -118,8 +124,8 @@ class NodePool {
                 const NodeGroup& group, const Resources& free) const;
   void add_kind(const ResourceRequest& request, const PartitionChoice& choice, std::int32_t group,
                 const Resources& free, std::int64_t count, const Units* units, std::int32_t unit);
-  void add_reserved_changes(const ResourceRequest& request, const PartitionChoice& choice,
-                            const Unit& unit, Seconds now, Seconds duration);
+  Amount reserved_changes(const ResourceRequest& request, const PartitionChoice& choice,
+                          const Unit& unit, Seconds from, Seconds before, Seconds duration);
   void collect_kinds(const ResourceRequest& request, const PartitionChoice& choice, Seconds start,
                      Seconds duration, bool now);
   std::optional<Shares> choose(const ResourceRequest& request, const PartitionChoice& choice,
@@ -156,6 +162,10 @@ class NodePool {
   std::vector<Kind> kinds_;
   std::vector<Pick> picks_;
   std::vector<Change> changes_;
+  std::vector<Amount> amounts_;
+  std::vector<Seconds> moments_;
+  AscendingSteps larger_;
+  AscendingSteps smaller_;
 
   bool records_ = false;
   std::vector<std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>>> idle_;
