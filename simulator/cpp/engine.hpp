@@ -152,6 +152,7 @@ class Engine {
   NodeQueue node_queue(bool full) const;
   void plan_first_on_nodes(const NodeQueue& queue);
   bool start_on_nodes(JobIndex index);
+  void reserve_deferred();
   void reserve_nodes(JobIndex index, const QueuePlace& place);
   NodeReservation planned_on_nodes(JobIndex index, Seconds from, Seconds before);
   void guard_on_nodes(JobIndex head);

@@ -65,6 +65,7 @@ void Engine::release_nodes(const NodeReservation& held) {
 }
 
 void Engine::drop_reservation(JobIndex index) {
+  std::erase(nodes_->deferred, index);
   auto& reservations = nodes_->reservations;
   const auto held = std::find_if(reservations.begin(), reservations.end(),
                                  [index](const auto& other) { return other.job == index; });
@@ -117,6 +118,7 @@ void Engine::pass_on_nodes() {
     full_pass_ = false;
     for (const NodeReservation& held : nodes.reservations) release_nodes(held);
     nodes.reservations.clear();
+    nodes.deferred.clear();
     if (!nodes.let_in.empty()) {
       nodes.let_in.clear();
       nodes.ends_changed = true;
@@ -219,6 +221,10 @@ bool Engine::start_on_nodes(JobIndex index) {
   for (const PartitionChoice& choice : request.choices) {
     const bool head = nodes.waiting[static_cast<std::size_t>(choice.slurm_partition)] == 0;
     if (!head && policy_.backfill == Backfill::kNone) continue;
+    if (!nodes.deferred.empty()) {
+      if (!nodes.pool.place_now(request, choice, now_, 0)) continue;
+      reserve_deferred();
+    }
     // First without the nodes that are reserved for later.
     StartedBy how = StartedBy::kHead;
     if (!head) how = head_only() ? StartedBy::kOutOfOrder : StartedBy::kBackfilled;
@@ -254,9 +260,19 @@ void Engine::reserve_nodes(JobIndex index, const QueuePlace& place) {
   note_waiting(index, place);
   if (policy_.backfill == Backfill::kNone) return;
   if (first) guard_on_nodes(index);
-  NodeReservation held = planned_on_nodes(index, now_, kNever);
-  nodes.pool.reserve(held.shares, held.slurm_partition, now_, held.start, held.end);
-  nodes.reservations.push_back(std::move(held));
+  nodes.deferred.push_back(index);
+  if (!head_only()) reserve_deferred();
+}
+
+// A head job's reservation is made when a job comes up that could start but for it.
+void Engine::reserve_deferred() {
+  NodeScheduling& nodes = *nodes_;
+  for (const JobIndex index : nodes.deferred) {
+    NodeReservation held = planned_on_nodes(index, now_, kNever);
+    nodes.pool.reserve(held.shares, held.slurm_partition, now_, held.start, held.end);
+    nodes.reservations.push_back(std::move(held));
+  }
+  nodes.deferred.clear();
 }
 
 // The earliest start in any of its slurm_partitions; kNever if there is none before `before`.
@@ -280,11 +296,13 @@ void Engine::guard_on_nodes(JobIndex head) {
   Job& blocked = job(head);
   const bool by_requested = nodes_->ends_by_requested;
   if (blocked.planned_start == kNever) {
+    reserve_deferred();
     set_node_ends(true);
     blocked.planned_start = planned_on_nodes(head, now_, kNever).start;
   }
   const Seconds deadline = blocked.planned_start + *policy_.guard;
   if (!blocked.guarded && now_ > deadline) {
+    reserve_deferred();
     blocked.guarded = true;
     ++active_guards_;
     ++counters_.guard_activations;

@@ -63,6 +63,7 @@ struct NodeScheduling {
 
   // Kept from one full pass to the next.
   std::vector<NodeReservation> reservations;
+  std::vector<JobIndex> deferred;     // whose reservations nobody has asked for yet
   std::vector<std::int64_t> waiting;  // by slurm_partition: jobs that could not start in it
   // By slurm_partition: the last job that held a reservation in it or was at its head. Jobs behind
   // it may only start if they delay nobody.
