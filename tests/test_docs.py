@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 import typer
+from foretime_sidecar.cli.application import COMMANDS as MODULES
 from foretime_sidecar.cli.application import app
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGE = REPOSITORY / "docs" / "commands.md"
+
+
+def whole_command() -> Any:
+    """Give `foretime` with all its sub-commands imported."""
+    command: Any = typer.main.get_command(app)
+    command.load_all()
+    return command
 
 
 def commands() -> dict[str, Any]:
@@ -27,7 +35,7 @@ def commands() -> dict[str, Any]:
             for child_name, child in children.items():
                 yield from below(f"{name} {child_name}", child)
 
-    return dict(below("foretime", typer.main.get_command(app)))
+    return dict(below("foretime", whole_command()))
 
 
 COMMANDS = commands()
@@ -75,6 +83,12 @@ def test_every_command_has_an_example_and_every_option_a_help(name: str) -> None
             assert parameter.help, f"{name}: {parameter.opts} has no help"
 
 
+@pytest.mark.parametrize("name", MODULES)
+def test_the_line_of_a_command_in_help_is_its_own_first_line(name: str) -> None:
+    own: str = whole_command().commands[name].help
+    assert own.split("\n")[0] == MODULES[name].line
+
+
 def command_lines() -> list[tuple[str, str]]:
     """Find every line of a document that calls foretime, with where it stands."""
     found = []
@@ -96,7 +110,7 @@ def command_lines() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("where", "line"), command_lines())
 def test_documented_command_lines_exist(where: str, line: str) -> None:
-    command: Any = typer.main.get_command(app)
+    command = whole_command()
     words = shlex.split(line.split(" | ")[0].split(" > ")[0], comments=True)[1:]
     while words and hasattr(command, "commands") and not words[0].startswith("-"):
         assert words[0] in command.commands, f"{where}: no command {words[0]!r}: {line}"

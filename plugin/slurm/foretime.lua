@@ -128,6 +128,10 @@ end
 
 local parsers = {
   mode = function(text) return match(text, "^%l+$") end,
+  enforce_share_percent = function(text)
+    local value = match(text, "^%d+$") and tonumber(text)
+    return value and value <= 100 and value or nil
+  end,
   scheme = function(text) return choices.scheme[text] and text end,
   mechanism = function(text) return choices.mechanism[text] and text end,
   user_time_min = function(text) return choices.user_time_min[text] and text end,
@@ -142,7 +146,10 @@ local parsers = {
     if text == "-" then
       return bounds
     end
-    for word in string.gmatch(text, "[^,]+") do
+    for word in string.gmatch(text .. ",", "([^,]*),") do
+      if not match(word, "^%d+$") then
+        return nil
+      end
       bounds[#bounds + 1] = tonumber(word)
     end
     return bounds
@@ -177,7 +184,8 @@ local repeated = {
 -- The settings between the first line and the first bucket, or nil and what is wrong.
 local function parse_settings(text)
   local settings = {
-    leave = { user = {}, account = {}, slurm_partition = {}, qos = {} },
+    -- Queues are PBS' and mean nothing here.
+    leave = { user = {}, account = {}, slurm_partition = {}, qos = {}, queue = {} },
     reservations = {},
   }
   for line in string.gmatch(text, "([^\n]*)\n") do
@@ -318,8 +326,8 @@ local function find_row(t, name, row)
     return false
   end
   local value, largest = match(rows, "^(%S+) (%S+)\n", key_end + 1)
-  value = value and micro(value)
-  return value and { adjustment = value, largest = tonumber(largest) }
+  value = value and (largest == "-" or match(largest, "^%d+$")) and micro(value)
+  return value and { adjustment = value, largest = tonumber(largest) } or nil
 end
 
 local function row_of(t, scope, name, class)
@@ -522,6 +530,12 @@ local function excluded(t, job, records, user, project, requested_time, now)
   return touches_reservation(t, job, records, requested_time, now)
 end
 
+-- Whether this user is among those for whom enforce counts, if not for all.
+local function in_share(t, user)
+  local share = t.enforce_share_percent
+  return share == 100 or user ~= nil and check(encode(user)) % 100 < share
+end
+
 -- Submission ----------------------------------------------------------------------------------
 
 -- The note for PrologSlurmctld is ours alone: nobody may submit with a forged one.
@@ -579,7 +593,7 @@ local function submit(job, part_list)
     or excluded(t, job, records, user, project, requested_time, now) then
     return
   end
-  if t.mode == "observe" then
+  if t.mode == "observe" or not in_share(t, user) then
     log(slurm.log_info, "observe", "observe: would plan a job of %s with %d min instead of %d",
       tostring(user), seconds / 60, requested_time / 60)
   else

@@ -170,6 +170,7 @@ class Learner:
             valid_until=valid_until,
             settings=TableSettings(
                 mode=mode,
+                enforce_share_percent=hook.enforce_share_percent,
                 scheme=Scheme(accuracy.scheme),
                 mechanism=_MECHANISMS[hook.mechanism],
                 user_time_min=UserTimeMin(hook.user_time_min),
@@ -183,6 +184,7 @@ class Learner:
                 accounts=tuple(hook.leave_accounts),
                 slurm_partitions=tuple(hook.leave_slurm_partitions),
                 qos=tuple(hook.leave_qos),
+                queues=tuple(hook.leave_queues),
             ),
             # A reservation's nodes may also belong to slurm_partitions that it does not name, so
             # it counts for all of them.

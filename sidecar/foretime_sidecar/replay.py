@@ -15,14 +15,18 @@ from pathlib import Path
 
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob
+from foretime_estimators.jobs import Ending
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.comparison import PairedRun
 from foretime_sim.engine import simulate
+from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.finished_history import finished_before
 from foretime_sim.mock_slurm import Mechanism, MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Correction, Policy, Roles
 from foretime_sim.replay_result import HookStatistics
 from foretime_sim.resource_requests import job_resources
 from foretime_sim.schedule import Schedule
+from foretime_sim.schedule import check as check_schedule
 from foretime_sim.slurm_hook import LuaHook
 from foretime_sim.workload import Int64Array, Workload
 
@@ -152,6 +156,10 @@ class Replay:
         is removed afterwards.
     setup
         Faults to inject: the mock's slurm.conf; processors are the workload's.
+    reservations
+        Advance reservations of both runs, on the workload's clock.
+    check
+        Whether the conservation laws are checked on both schedules.
     progress
         Called with the number of jobs submitted so far, about a hundred times.
     """
@@ -166,11 +174,13 @@ class Replay:
     lua_version: str = "5.1"
     state_dir: Path | None = None
     setup: SlurmSetup | None = None
+    reservations: tuple[AdvanceReservation, ...] = ()
+    check: bool = False
     progress: Callable[[int], None] | None = None
 
     def __call__(self, workload: Workload, repeat: int) -> PairedRun:
         """Run a workload without and with Foretime."""
-        plain = simulate(workload, self.policy)
+        plain = simulate(workload, self.policy, reservations=self.reservations, check=self.check)
         baseline = ReplaySchedule.of(workload, plain, workload.requested_time)
         if self.scheme in TABLE_SCHEMES:
             adjusted, statistics = self._through_the_hook(workload, repeat)
@@ -179,16 +189,16 @@ class Replay:
         return PairedRun(baseline, adjusted, statistics)
 
     def _by_oracle(self, workload: Workload) -> tuple[ReplaySchedule, AdjustedStatistics]:
-        share = oracle_share(self.scheme)
-        requested = workload.requested_time
-        actual = np.minimum(workload.actual_runtime, requested)
-        scheduled = np.maximum(
-            np.ceil(share * actual + (1 - share) * requested).astype(np.int64), 1
+        estimated = simulate_with_estimator(
+            workload,
+            self.policy,
+            estimator_of(self.scheme, workload),
+            reservations=self.reservations,
+            check=self.check,
         )
-        schedule = simulate(workload, self.policy, scheduled)
-        judged = ReplaySchedule.of(workload, schedule, scheduled)
-        wait = schedule.start_time - workload.submit_time
-        return judged, AdjustedStatistics(None, wait, schedule.guard_activations)
+        judged = ReplaySchedule.of(workload, estimated.schedule, estimated.scheduled_time)
+        wait = estimated.start_time - workload.submit_time
+        return judged, AdjustedStatistics(None, wait, estimated.guard_activations)
 
     def _through_the_hook(
         self, workload: Workload, repeat: int
@@ -239,6 +249,7 @@ class Replay:
             processors=workload.machine_processors,
             mechanism=self.mechanism,
             machine=workload.machine,
+            reservations=tuple(replace(r, start=r.start + clock) for r in self.reservations),
         )
         slurm = MockSlurm(setup, self.policy, hook, begin)
         store = Store(settings.store.path, settings.store.durability)
@@ -246,7 +257,8 @@ class Replay:
             client = SlurmCommands(slurm.run, settings.scheduler.overlap_s)
             sidecar = Sidecar(settings, client, store)
             if self.history is not None:
-                store.add_finished(_history_records(self.history, clock, begin), Cursor(begin - 1))
+                records = _history_records(self.history, workload, clock)
+                store.add_finished(records, Cursor(begin - 1))
             sidecar.start(begin)
             sidecar.poll(begin)
             self._drive(workload, clock, slurm, sidecar)
@@ -257,6 +269,8 @@ class Replay:
         schedule = replace(
             schedule, start_time=schedule.start_time - clock, end_time=schedule.end_time - clock
         )
+        if self.check:
+            check_schedule(workload, schedule, workload.requested_time, self.reservations)
         scheduled = slurm.scheduled_times()
         judged = ReplaySchedule.of(workload, schedule, scheduled)
         statistics = HookStatistics(
@@ -354,46 +368,27 @@ def _names(workload: Workload, column: str) -> list[str | None]:
     return [names[code] for code in labels.codes.tolist()]
 
 
-def _history_records(history: Workload, clock: int, begin: int) -> list[FinishedRecord]:
+def _history_records(history: Workload, workload: Workload, clock: int) -> list[FinishedRecord]:
     """Give a history's jobs as the accounting would have recorded them, by end.
-
-    Jobs that ended after ``begin`` are left out: nothing is learned from the future.
 
     Parameters
     ----------
     clock
-        Epoch seconds of the replayed log's time zero; the history's too if it does not say when
-        it was.
-    begin
-        Epoch seconds of the replayed log's first submission.
+        Epoch seconds of the workload's time zero.
 
     Raises
     ------
     InputError
-        If no job had ended by then.
+        If no job had ended when the workload begins.
     """
-    waits = history.logged_wait
-    wait = np.zeros(len(history), dtype=np.int64) if waits is None else waits.filled(0)
-    own_clock = history.unix_start_time or clock
-    start_time = history.submit_time + wait + own_clock
-    end_time = start_time + history.actual_runtime
-    past = np.flatnonzero(end_time <= begin)
-    if not len(past):
-        raise InputError(
-            f"history {history.name}: none of its jobs had ended when the replayed log begins; "
-            "give a log from before"
-        )
     records = []
-    for job in past[np.argsort(end_time[past], kind="stable")].tolist():
-        request = history.job_request(job)
-        submitted = own_clock + request.submit_time
-        ending = history.ending(job) or Ending.COMPLETED
-        finished = FinishedJob(
-            replace(request, job_id=f"history-{job}", submit_time=submitted),
-            int(start_time[job]),
-            int(end_time[job]),
-            int(history.actual_runtime[job]),
-            ending,
+    for job in finished_before(history, workload):
+        submitted = job.request.submit_time + clock
+        finished = replace(
+            job,
+            request=replace(job.request, submit_time=submitted),
+            start_time=None if job.start_time is None else job.start_time + clock,
+            end_time=job.end_time + clock,
         )
-        records.append(FinishedRecord(finished, submitted, ending.value))
+        records.append(FinishedRecord(finished, submitted, job.ending.value))
     return records

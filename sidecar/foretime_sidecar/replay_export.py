@@ -10,7 +10,8 @@ from dataclasses import asdict
 from typing import TypeAlias
 
 import numpy as np
-from foretime_sim.comparison import PAIRED_METRICS, Comparison, MetricComparison
+from foretime_sim.comparison import PAIRED_METRICS, Comparison
+from foretime_sim.gains import MetricComparison
 from foretime_sim.job_classes import ALL, CLASS_METRICS, LENGTHS, SIZES
 from foretime_sim.metrics import METRICS
 from foretime_sim.replay_result import ReplayResult

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from foretime_sim.comparison import Comparison, MetricComparison
+from foretime_sim.comparison import Comparison
+from foretime_sim.gains import MetricComparison
 from foretime_sim.job_classes import ALL, LENGTHS, SIZES
-from foretime_sim.metrics import METRICS, Metric
+from foretime_sim.metrics import METRICS
 from foretime_sim.replay_result import ReplayResult
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -15,6 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.durations import format_duration
+from foretime_sidecar.figures import (
+    NOTHING,
+    format_count,
+    format_gain,
+    format_value,
+    gain_text,
+)
 
 WIDTH = 100
 """Columns that a report takes at most."""
@@ -57,43 +65,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
 }
 """What the table shows, by section; JSON and CSV have all metrics."""
-
-_NOTHING = "–"
-
-
-def format_value(value: float | None, metric: Metric) -> str:
-    """Write a figure as its unit asks for: D-HH:MM:SS, percent, a count, or a ratio."""
-    if value is None or math.isnan(value):
-        return _NOTHING
-    match metric.unit:
-        case "s":
-            return format_duration(round(value))
-        case "share":
-            return f"{value:.1%}"
-        case "jobs":
-            return _count(value)
-        case _:
-            return f"{value:,.2f}"
-
-
-def _count(value: float) -> str:
-    """Write a mean count of jobs: a decimal only where it tells something."""
-    return f"{value:,.0f}" if value == round(value) or value >= 100 else f"{value:,.1f}"
-
-
-def format_gain(gain: float | None) -> str:
-    """Write a gain as a signed percentage; positive is better."""
-    if gain is None or math.isnan(gain):
-        return _NOTHING
-    return f"{gain:+.1%}" if abs(gain) < 10 else f"{gain:+,.0%}"
-
-
-def _gain_text(gain: float | None, low: float | None = None, high: float | None = None) -> Text:
-    """Colour a gain when it is sure (its interval leaves out 0), or where no interval is."""
-    style = ""
-    if gain is not None and (low is None or high is None or low > 0 or high < 0):
-        style = "green" if gain > 0 else "red" if gain < 0 else ""
-    return Text(format_gain(gain), style)
 
 
 def render(
@@ -165,9 +136,9 @@ def _metric_row(compared: MetricComparison) -> tuple[RenderableType, ...]:
         f"  {compared.metric.title}",
         format_value(compared.baseline, compared.metric),
         format_value(compared.adjusted, compared.metric),
-        _NOTHING if compared.ratio is None else f"{compared.ratio:.2f}",
-        _gain_text(compared.gain, low, high),
-        _NOTHING if interval is None else f"{format_gain(low)} to {format_gain(high)}",
+        NOTHING if compared.ratio is None else f"{compared.ratio:.2f}",
+        gain_text(compared.gain, low, high),
+        NOTHING if interval is None else f"{format_gain(low)} to {format_gain(high)}",
     )
 
 
@@ -207,7 +178,7 @@ def class_table(comparison: Comparison, metric: str) -> Table:
         table.add_row()
         table.add_row(Text(size_class, "bold"), *(format_value(x, described) for x in row[:, 0]))
         table.add_row(Text(bound, "dim"), *(format_value(x, described) for x in row[:, 1]))
-        table.add_row("", *(_gain_text(gain) for gain in gains))
+        table.add_row("", *(gain_text(gain) for gain in gains))
     return table
 
 
@@ -250,8 +221,8 @@ def _killed_line(comparison: Comparison) -> Text:
     if with_foretime == 0 and without == 0:
         return Text("Nobody was killed before the time they asked for.")
     return Text(
-        f"KILLED EARLY: {_count(with_foretime)} jobs were ended before the time they asked for "
-        f"({_count(without)} without Foretime).",
+        f"KILLED EARLY: {format_count(with_foretime)} jobs were ended before the time they asked "
+        f"for ({format_count(without)} without Foretime).",
         "bold red",
     )
 
@@ -268,8 +239,8 @@ def _starved_line(comparison: Comparison) -> Text:
         return Text(f"No job starved ({rule}).")
     newly = comparison.paired("newly_starved_jobs")
     return Text(
-        f"Starved: {_count(with_foretime)} jobs {rule}; {_count(without)} without Foretime; "
-        f"{_count(newly)} only with it.",
+        f"Starved: {format_count(with_foretime)} jobs {rule}; {format_count(without)} without "
+        f"Foretime; {format_count(newly)} only with it.",
         "bold red" if newly else "",
     )
 
@@ -277,8 +248,8 @@ def _starved_line(comparison: Comparison) -> Text:
 def _who_lost_line(comparison: Comparison) -> Text:
     most = format_duration(round(comparison.paired("largest_added_wait_s")))
     return Text(
-        f"{_count(comparison.paired('started_earlier_jobs'))} jobs start earlier, "
-        f"{_count(comparison.paired('started_later_jobs'))} later, none by more than {most}."
+        f"{format_count(comparison.paired('started_earlier_jobs'))} jobs start earlier, "
+        f"{format_count(comparison.paired('started_later_jobs'))} later, none by more than {most}."
     )
 
 

@@ -232,6 +232,15 @@ class HookSettings(_Section):
             "Back at observe, waiting jobs lose their time_min once."
         ),
     )
+    enforce_share_percent: int = Field(
+        default=100,
+        ge=0,
+        le=100,
+        description=(
+            "Under enforce, the share of users whose jobs are changed, always the same ones; the "
+            "others' are observed."
+        ),
+    )
     mechanism: Literal["slurm-soft-limit", "rewrite-limit"] = Field(
         default="slurm-soft-limit",
         description=(
@@ -263,6 +272,7 @@ class HookSettings(_Section):
         default=[],
         description="QOS whose jobs are left alone; name those with limits as for accounts.",
     )
+    leave_queues: Names = Field(default=[], description="PBS queues whose jobs are left alone.")
 
 
 class ForecastSettings(_Section):

@@ -105,6 +105,7 @@ class LeftAlone:
     accounts: tuple[str, ...] = ()
     slurm_partitions: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ class TableSettings:
     ----------
     mode, scheme, mechanism, user_time_min
         See their classes.
+    enforce_share_percent
+        Under ``enforce``, the share of users whose jobs are changed; the others' are observed.
     minimum_adjustment
         A is never taken to be smaller.
     minimum_scheduled_time_s
@@ -127,6 +130,7 @@ class TableSettings:
     """
 
     mode: Mode = Mode.OBSERVE
+    enforce_share_percent: int = 100
     scheme: Scheme = Scheme.COMBINED
     mechanism: Mechanism = Mechanism.TIME_MIN
     user_time_min: UserTimeMin = UserTimeMin.RAISE
@@ -211,6 +215,7 @@ def _settings_lines(table: Table) -> Iterable[str]:
         ("account", left.accounts),
         ("slurm_partition", left.slurm_partitions),
         ("qos", left.qos),
+        ("queue", left.queues),
     ):
         for name in sorted(set(names)):
             yield f"leave {kind} {encode_name(name)}\n"
@@ -350,7 +355,8 @@ def parse_table(content: bytes, where: str = "table") -> Table:
 
 def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
     settings: dict[str, str] = {}
-    left: dict[str, list[str]] = {"user": [], "account": [], "slurm_partition": [], "qos": []}
+    kinds = ("user", "account", "slurm_partition", "qos", "queue")
+    left: dict[str, list[str]] = {kind: [] for kind in kinds}
     reservations: list[Reservation] = []
     rows: list[TableRow] = []
     for number, line in enumerate(lines[1:], start=2):
@@ -394,6 +400,7 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
             accounts=tuple(left["account"]),
             slurm_partitions=tuple(left["slurm_partition"]),
             qos=tuple(left["qos"]),
+            queues=tuple(left["queue"]),
         ),
         reservations=tuple(reservations),
         rows=tuple(sorted(rows, key=lambda row: (row.scope, row.name, row.requested_time_class))),
@@ -405,6 +412,7 @@ def _settings_from(settings: dict[str, str], where: str) -> TableSettings:
     try:
         return TableSettings(
             mode=Mode(settings["mode"]),
+            enforce_share_percent=int(settings["enforce_share_percent"]),
             scheme=Scheme(settings["scheme"]),
             mechanism=Mechanism(settings["mechanism"]),
             user_time_min=UserTimeMin(settings["user_time_min"]),
@@ -431,6 +439,11 @@ def _validate(table: Table) -> None:
     for name, value, least in whole:
         if not least <= value < 1 << 40:
             raise InputError(f"table: {name} is {value}; it must be a whole number from {least}")
+    if not 0 <= settings.enforce_share_percent <= 100:
+        raise InputError(
+            f"table: enforce_share_percent is {settings.enforce_share_percent};"
+            " it must be from 0 to 100"
+        )
     if not 0 <= settings.minimum_adjustment <= 1:
         raise InputError(
             f"table: minimum_adjustment is {settings.minimum_adjustment}; it must be from 0 to 1"

@@ -23,9 +23,15 @@ AvailabilityProfile::Block::Block(const Block& from, std::size_t first_step)
 }
 
 void AvailabilityProfile::Block::summarize() {
-  const auto [low, high] = std::minmax_element(free.begin(), free.end());
-  least = *low + added;
-  most = *high + added;
+  // Without branches: what is free goes up and down unpredictably.
+  Processors low = free.front();
+  Processors high = low;
+  for (const Processors step : free) {
+    low = std::min(low, step);
+    high = std::max(high, step);
+  }
+  least = low + added;
+  most = high + added;
 }
 
 // Leaves the summary to the caller.

@@ -17,7 +17,7 @@ namespace foretime {
 
 class AvailabilityProfile {
  public:
-  static constexpr std::size_t kBlockSteps = 256;
+  static constexpr std::size_t kBlockSteps = 128;
 
   AvailabilityProfile(Processors capacity, Seconds now)
       : capacity_(capacity), blocks_(1, Block(now, capacity)) {}

@@ -99,12 +99,14 @@ void Conservative::compress(Seconds now) {
   }
 }
 
-// Tries a job, and adds what it gives up to what has been gained.
-bool Conservative::try_to_move(JobIndex index, Seconds now) {
+// Moves a job to its earliest start from `from` on, and adds what it gives up to what has been
+// gained; false if there is none before it.
+bool Conservative::try_to_move(JobIndex index, Seconds from) {
   const Seconds planned = planned_start(index);
   const Seconds duration = time(index);
-  const Seconds from = std::max(now, gained_from_ - duration + 1);
   const Seconds before = std::min(planned, gained_until_);
+  from = std::max(from, gained_from_ - duration + 1);
+  if (from >= before) return false;
   const Seconds start = profile().earlier_fit(index, from, before, planned, duration);
   if (start == kNever) return false;
   move_promise(index, start);
@@ -112,19 +114,47 @@ bool Conservative::try_to_move(JobIndex index, Seconds now) {
   return true;
 }
 
+// In this order a start at which one job does not fit is none for any later job that needs as much
+// for as long: what bars it lies before the planned start of the first, where nothing is given up
+// any more.
 void Conservative::compress_in_order(Seconds now) {
   Processors most = profile().most_free(gained_from_, gained_until_);
+  barred_.clear();
   moved_.clear();
   for (const auto& block : promises_.blocks()) {
     if (block.last().start <= gained_from_ || block.summary.processors > most) continue;
     for (const Promise& promise : block) {
       if (promise.start <= gained_from_ || promise.processors > most) continue;
-      if (!try_to_move(promise.job, now)) continue;
-      moved_.push_back(promise);
-      most = profile().most_free(gained_from_, gained_until_);
+      const Seconds duration = time(promise.job);
+      const Seconds from = first_not_barred(now, promise.processors, duration);
+      if (from >= std::min(promise.start, gained_until_)) continue;
+      if (try_to_move(promise.job, from)) {
+        moved_.push_back(promise);
+        const Seconds given_up_from = std::max(promise.start, claim_end(promise.job));
+        most = std::max(most, profile().most_free(given_up_from, promise.start + duration));
+      } else {
+        bar(promise.processors, duration, std::min(promise.start, gained_until_));
+      }
     }
   }
   apply_moves();
+}
+
+Seconds Conservative::first_not_barred(Seconds now, Processors processors, Seconds duration) const {
+  Seconds from = now;
+  for (const Barred& barred : barred_) {
+    if (barred.processors <= processors && barred.duration <= duration) {
+      from = std::max(from, barred.until);
+    }
+  }
+  return from;
+}
+
+void Conservative::bar(Processors processors, Seconds duration, Seconds until) {
+  std::erase_if(barred_, [&](const Barred& barred) {
+    return barred.processors >= processors && barred.duration >= duration;
+  });
+  if (barred_.size() < kMostBarred) barred_.push_back({processors, duration, until});
 }
 
 // By submission; a job may only find its way free at the next try.

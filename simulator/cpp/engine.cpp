@@ -233,7 +233,15 @@ Seconds Engine::next_moment() const {
 Seconds Engine::planned_start(JobIndex index) const {
   if (job(index).state != State::kPending) return kNever;
   if (nodes_) return planned_start_on_nodes(index);
-  return planner_ ? planner_->planned_start(index) : kNever;
+  if (planner_) return planner_->planned_start(index);
+  if (policy_.backfill != Backfill::kEasy && policy_.backfill != Backfill::kEasySjbf) return kNever;
+  const JobIndex head =
+      is_time_dependent(policy_.order) ? queue().front() : queue_.front().job;
+  if (index != head) return kNever;
+  const Processors needed = job(head).processors;
+  const Plan plan = active_guards_ > 0 ? availability_.plan_on_requested(needed, now_)
+                                       : availability_.plan(needed, now_);
+  return plan.shadow_time;
 }
 
 Seconds Engine::next_change() {

@@ -4,6 +4,7 @@
 #include "availability_profile_bindings.hpp"
 #include "engine_bindings.hpp"
 #include "node_bindings.hpp"
+#include "swf_bindings.hpp"
 
 NB_MODULE(_core, m) {
   m.doc() = "Native core of foretime_sim; private: use foretime_sim.engine.";
@@ -15,4 +16,5 @@ NB_MODULE(_core, m) {
   foretime::register_nodes(m);
   foretime::register_engine(m);
   foretime::register_availability_profile(m);
+  foretime::register_swf(m);
 }

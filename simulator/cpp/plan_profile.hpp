@@ -4,6 +4,9 @@
 // machine than this.
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include "availability_profile.hpp"
 #include "types.hpp"
 
@@ -20,6 +23,8 @@ class PlanProfile {
   // Gives back a claim, or its end.
   virtual void release(JobIndex job, Seconds start, Seconds end) = 0;
   virtual void claim(const AdvanceReservation& reservation) = 0;
+  // Moves a whole claim to an earlier start that earlier_fit() has found.
+  virtual void move(JobIndex job, Seconds start, Seconds end, Seconds to_start, Seconds to_end) = 0;
 
   virtual bool fits(JobIndex job, Seconds start, Seconds duration) const = 0;
   // First start from `from` on; kNever if there is none.
@@ -50,6 +55,11 @@ class PoolProfile final : public PlanProfile {
   }
   void claim(const AdvanceReservation& reservation) override {
     profile_.shift(reservation.start, reservation.end(), -reservation.processors);
+  }
+  // What both claims cover stays as it is.
+  void move(JobIndex job, Seconds start, Seconds end, Seconds to_start, Seconds to_end) override {
+    profile_.shift(to_start, std::min(start, to_end), -processors(job));
+    profile_.shift(std::max(start, to_end), end, processors(job));
   }
   bool fits(JobIndex job, Seconds start, Seconds duration) const override {
     return profile_.is_free(start, start + duration, processors(job));

@@ -64,10 +64,10 @@ void Planner::promise(JobIndex index, Seconds start) {
 
 void Planner::move_promise(JobIndex index, Seconds start) {
   const auto place = static_cast<std::size_t>(index);
-  profile_->release(index, planned_[place], claim_end_[place]);
+  const Seconds end = start + time(index);
+  profile_->move(index, planned_[place], claim_end_[place], start, end);
   planned_[place] = start;
-  claim_end_[place] = start + time(index);
-  profile_->claim(index, start, claim_end_[place]);
+  claim_end_[place] = end;
 }
 
 void Planner::break_promise(JobIndex index) {

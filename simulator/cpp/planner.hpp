@@ -91,7 +91,7 @@ class Planner {
 
   // Claims from `start` on for a waiting job.
   void promise(JobIndex index, Seconds start);
-  // The same, of which now_planned() and no_longer_planned() hear nothing.
+  // To an earlier start; now_planned() and no_longer_planned() hear nothing of it.
   void move_promise(JobIndex index, Seconds start);
   void break_promise(JobIndex index);
   Seconds earliest(JobIndex index, Seconds now) const {

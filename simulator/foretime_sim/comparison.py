@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
-import psutil
 from foretime_estimators.errors import InputError
 
-from foretime_sim.intervals import Interval, Weeks, percentile_interval, t_interval
+from foretime_sim.gains import MetricComparison, compare_metric, resampled_figures
+from foretime_sim.intervals import Weeks, gains
 from foretime_sim.job_classes import CLASS_METRICS, JobClasses, scores_by_class
 from foretime_sim.metrics import (
     METRICS,
@@ -28,16 +26,10 @@ from foretime_sim.metrics import (
     score,
     starved,
 )
+from foretime_sim.repeats import Repeats
 from foretime_sim.shortening import Shortening
+from foretime_sim.wait_curve import wait_curve
 from foretime_sim.workload import Int64Array, Workload
-
-FEWEST_REPEATS = 3
-"""Repeats from which on Student's interval is given; with fewer, a bootstrap over weeks."""
-
-WAIT_CURVE_SHARES = np.unique(
-    np.concatenate((np.linspace(0, 1, 201), 1 - np.geomspace(1e-5, 1e-1, 101)))
-)
-"""Shares of the jobs at which `RepeatScores` keeps the distribution of waits; dense at the top."""
 
 PAIRED_METRICS = {
     metric.key: metric
@@ -104,37 +96,6 @@ class RepeatScores:
     adjusted_wait_curve: Float64Array
     resampled_gains: dict[str, Float64Array]
     statistics: object
-
-
-@dataclass(frozen=True, slots=True)
-class MetricComparison:
-    """One metric in both runs.
-
-    Attributes
-    ----------
-    metric
-        What it is.
-    baseline, adjusted
-        Means over the repeats, ``None`` where a repeat has no value.
-    gain
-        Mean over the repeats of (base - new) / base (Tang 2010, IV.C), or (new - base) / base where
-        larger is better: positive is better. ``None`` where neither is, or where a base is 0.
-    interval
-        Of the gain; ``None`` where there is none.
-    """
-
-    metric: Metric
-    baseline: float | None
-    adjusted: float | None
-    gain: float | None
-    interval: Interval | None
-
-    @property
-    def ratio(self) -> float | None:
-        """Adjusted / baseline, the way tails are told; ``None`` where either is missing or 0."""
-        if self.baseline is None or self.adjusted is None or self.baseline == 0:
-            return None
-        return self.adjusted / self.baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,23 +168,13 @@ class Comparison:
 class _Task:
     """One repeat's work, as it goes to a worker process."""
 
-    workload: Workload
     run: Run
     settings: ScoreSettings
     span: ScoredSpan
     classes: JobClasses
-    jitter_s: int
-    shuffle_ties: bool
-    seed: int
-    weeks: Weeks | None = field(default=None)
+    weeks: Weeks | None
 
-    def __call__(self, repeat: int) -> RepeatScores:
-        rng = np.random.default_rng([self.seed, repeat])
-        workload = self.workload
-        if self.jitter_s:
-            workload = workload.jittered(rng, self.jitter_s)
-        if self.shuffle_ties:
-            workload = workload.shuffled_ties(rng)
+    def __call__(self, workload: Workload, repeat: int) -> RepeatScores:
         return score_pair(
             workload,
             PairedRun(*self.run(workload, repeat)),
@@ -249,27 +200,16 @@ def score_pair(
     adjusted = job_metrics(workload, pair.adjusted, settings)
     old = {name: values[scored] for name, values in baseline.items()}
     new = {name: values[scored] for name, values in adjusted.items()}
-    requested, processors = workload.requested_time[scored], workload.processors[scored]
+    requested = workload.requested_time[scored]
     old_starved = starved(old["wait"], requested, settings)
     new_starved = starved(new["wait"], requested, settings)
     added = new["wait"] - old["wait"]
     resampled = {}
     if weeks is not None:
-        resampled = weeks.resampled_gains(
-            workload.submit_time[scored],
-            old,
-            new,
-            {
-                "bounded_slowdown_weighted_mean": (
-                    processors * old["bounded_slowdown"],
-                    processors * new["bounded_slowdown"],
-                ),
-                "turnaround_time_weighted_mean_s": (
-                    processors * old["turnaround_time"],
-                    processors * new["turnaround_time"],
-                ),
-                "starved_jobs": (old_starved, new_starved),
-            },
+        jobs = workload.take(scored)
+        resampled = gains(
+            resampled_figures(weeks, jobs, old, settings),
+            resampled_figures(weeks, jobs, new, settings),
         )
     return RepeatScores(
         baseline=score(workload, pair.baseline, settings, span),
@@ -285,8 +225,8 @@ def score_pair(
         ),
         baseline_classes=scores_by_class(workload, pair.baseline, classes, settings, span),
         adjusted_classes=scores_by_class(workload, pair.adjusted, classes, settings, span),
-        baseline_wait_curve=np.quantile(old["wait"], WAIT_CURVE_SHARES, method="inverted_cdf"),
-        adjusted_wait_curve=np.quantile(new["wait"], WAIT_CURVE_SHARES, method="inverted_cdf"),
+        baseline_wait_curve=wait_curve(old["wait"]),
+        adjusted_wait_curve=wait_curve(new["wait"]),
         resampled_gains=resampled,
         statistics=pair.statistics,
     )
@@ -334,108 +274,36 @@ def compare(
     progress
         Called with repeats done and repeats in all, at each that is done.
     """
-    if repeats < 1:
-        raise InputError(f"{repeats} repeats: give at least 1")
-    if seed < 0:
-        raise InputError(f"seed {seed}: give 0 or more")
-    if workers is not None and workers < 1:
-        raise InputError(f"{workers} workers: give at least 1")
-    if jitter_s < 0:
-        raise InputError(f"jitter of {jitter_s} s: give 0 or more")
-    if not 0 < level < 1:
-        raise InputError(f"level of intervals is {level}: give a share between 0 and 1")
-    span, vary = span or ScoredSpan(), repeats > 1
-    scored_submissions = workload.submit_time[span.select(workload)]
+    varied = Repeats(repeats, seed=seed, jitter_s=jitter_s, level=level, workers=workers)
+    span = span or ScoredSpan()
     task = _Task(
-        workload=workload,
         run=run,
         settings=settings or ScoreSettings(),
         span=span,
         classes=classes or JobClasses(),
-        jitter_s=jitter_s if vary else 0,
-        shuffle_ties=vary,
-        seed=seed,
-        weeks=Weeks.of(scored_submissions, seed) if repeats < FEWEST_REPEATS else None,
+        weeks=varied.weeks(workload.submit_time[span.select(workload)]),
     )
-    scores = _scores(task, repeats, workers, progress)
-    method = "none" if task.weeks is None else "weeks"
-    if repeats >= FEWEST_REPEATS:
-        method = "t"
+    scores = varied.run(workload, task, progress)
+    baseline = [repeat.baseline.to_dict() for repeat in scores]
+    adjusted = [repeat.adjusted.to_dict() for repeat in scores]
+    resampled = [repeat.resampled_gains for repeat in scores]
     return Comparison(
         repeats=scores,
-        metrics={key: _compare_metric(metric, scores, level) for key, metric in METRICS.items()},
+        metrics={
+            key: compare_metric(
+                metric,
+                [figures[key] for figures in baseline],
+                [figures[key] for figures in adjusted],
+                resampled,
+                level,
+            )
+            for key, metric in METRICS.items()
+        },
         level=level,
-        interval_method=method,
+        interval_method=varied.interval_method(task.weeks),
         settings=task.settings,
         span=span,
         classes=task.classes,
-        jitter_s=task.jitter_s,
+        jitter_s=varied.jitter_s if varied.vary else 0,
         seed=seed,
     )
-
-
-def _scores(
-    task: _Task,
-    repeats: int,
-    workers: int | None,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[RepeatScores, ...]:
-    done: dict[int, RepeatScores] = {}
-
-    def finished(repeat: int, scores: RepeatScores) -> None:
-        done[repeat] = scores
-        if progress is not None:
-            progress(len(done), repeats)
-
-    processes = min(repeats, workers or psutil.cpu_count(logical=False) or 1)
-    if processes == 1:
-        for repeat in range(repeats):
-            finished(repeat, task(repeat))
-    else:
-        # Spawned, because a fork of a process with threads (a progress bar's) may hang.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(processes, mp_context=context) as pool:
-            futures = {pool.submit(task, repeat): repeat for repeat in range(repeats)}
-            try:
-                for future in as_completed(futures):
-                    finished(futures[future], future.result())
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    return tuple(done[repeat] for repeat in range(repeats))
-
-
-def _compare_metric(
-    metric: Metric, repeats: tuple[RepeatScores, ...], level: float
-) -> MetricComparison:
-    baseline = [repeat.baseline.to_dict()[metric.key] for repeat in repeats]
-    adjusted = [repeat.adjusted.to_dict()[metric.key] for repeat in repeats]
-    gains = [
-        relative_gain(before, after, metric.better)
-        for before, after in zip(baseline, adjusted, strict=True)
-    ]
-    known = [gain for gain in gains if gain is not None]
-    gain = sum(known) / len(known) if len(known) == len(repeats) else None
-    interval = None
-    if gain is not None:
-        if len(repeats) >= FEWEST_REPEATS:
-            interval = t_interval(known, level)
-        elif all(metric.key in repeat.resampled_gains for repeat in repeats):
-            resampled = np.mean([r.resampled_gains[metric.key] for r in repeats], axis=0)
-            interval = percentile_interval(resampled, level)
-    return MetricComparison(metric, _mean(baseline), _mean(adjusted), gain, interval)
-
-
-def relative_gain(
-    baseline: float | None, adjusted: float | None, better: Direction
-) -> float | None:
-    """Give (base - new) / base, negated where larger is better; ``None`` where undefined."""
-    if baseline is None or adjusted is None or baseline == 0 or better is Direction.NEITHER:
-        return None
-    gain = (baseline - adjusted) / baseline
-    return gain if better is Direction.SMALLER else -gain
-
-
-def _mean(values: list[float | int | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None

@@ -77,7 +77,7 @@ def simulate(
     begin = int(workload.submit_time[0]) if len(workload) else 0
     core = _core_engine(workload.machine_processors, policy, begin, reservations)
     if workload.machine is not None:
-        use_machine(core, workload.machine, record=allocation or check)
+        use_machine(core, workload.machine, reserved=bool(reservations), record=allocation or check)
         add_requests(core, workload)
     actual_runtime = np.ascontiguousarray(workload.actual_runtime, dtype=np.int64)
     core.submit_all(
@@ -218,7 +218,7 @@ class Engine:
         self.machine = machine
         self._requests: dict[Request, int] = {}
         if machine is not None:
-            use_machine(self._core, machine, record=allocation)
+            use_machine(self._core, machine, reserved=bool(reservations), record=allocation)
 
     def submit(
         self,
@@ -522,6 +522,19 @@ class Engine:
             killed=job.state == State.FINISHED
             and job.end_time - job.start_time < job.actual_runtime,
         )
+
+    def ran(self, index: int) -> tuple[int, int]:
+        """Give when one job that has finished started and ended, seconds.
+
+        Raises
+        ------
+        InputError
+            If there is no such job, or it has not finished.
+        """
+        job = self._job(index)
+        if job.state != State.FINISHED:
+            raise InputError(f"job {index} is {job.state.name.lower()}: it has not finished")
+        return job.start_time, job.end_time
 
     def schedule(self) -> Schedule:
         """Give the schedule of all jobs, in the order of their indices.

@@ -15,7 +15,6 @@ from foretime_sim.metrics import (
     WEEK_S,
     BoolArray,
     Float64Array,
-    rank,
     statistic_key,
 )
 from foretime_sim.workload import Int64Array
@@ -35,6 +34,20 @@ class Interval:
 
     low: float
     high: float
+
+
+def gains(
+    baseline: Mapping[str, Float64Array], adjusted: Mapping[str, Float64Array]
+) -> dict[str, Float64Array]:
+    """Give the gain (base - new) / base of each metric in each resample, of two runs' figures.
+
+    Parameters
+    ----------
+    baseline, adjusted
+        What `Weeks.figures` gave for two runs of the same jobs, with the same draws.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {key: 1 - adjusted[key] / baseline[key] for key in baseline}
 
 
 def student_t_quantile(probability: float, degrees: int) -> float:
@@ -127,43 +140,41 @@ class Weeks:
         draws = rng.multinomial(weeks, np.full(weeks, 1 / weeks), size=resamples)
         return cls(start, draws.astype(np.float64))
 
-    def resampled_gains(
+    def figures(
         self,
         submit_time: Int64Array,
-        baseline: Mapping[str, Int64Array | Float64Array],
-        adjusted: Mapping[str, Int64Array | Float64Array],
-        sums: Mapping[str, tuple[Summed, Summed]],
+        values: Mapping[str, Int64Array | Float64Array],
+        sums: Mapping[str, Summed],
     ) -> dict[str, Float64Array]:
-        """Gain (base - new) / base of each metric in each resample, shape (resamples,).
+        """Work out each metric of one run in each resample, shape (resamples,); see `gains`.
 
         Parameters
         ----------
         submit_time
             Shape (jobs,), scored jobs only, as all that follows.
-        baseline, adjusted
-            All `JOB_METRICS` of the two runs; their means, means below p99 and percentiles are
-            resampled. A maximum is not: no resample can exceed the largest job seen.
+        values
+            All `JOB_METRICS`; their means, means below p99 and percentiles are resampled. A maximum
+            is not: no resample can exceed the largest job seen.
         sums
-            Per metric key, what each job adds to it in the two runs (weighted means, counts).
+            Per metric key, what each job adds to it (weighted means, counts).
+
+        Returns
+        -------
+        dict
+            Means and sums are given up to a factor that every run of the same jobs shares.
         """
         weeks = self.draws.shape[1]
         week = np.clip((submit_time - self.start_time) // WEEK_S, 0, weeks - 1)
 
-        def total(values: Summed) -> Float64Array:
-            return np.asarray(self.draws @ np.bincount(week, values, minlength=weeks))
+        def total(added: Summed) -> Float64Array:
+            return np.asarray(self.draws @ np.bincount(week, added, minlength=weeks))
 
-        gains = {}
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for key, (before, after) in sums.items():
-                gains[key] = 1 - total(after) / total(before)
-            for name in JOB_METRICS:
-                key = statistic_key(name, "mean")
-                gains[key] = 1 - total(adjusted[name]) / total(baseline[name])
-                old = self._order_statistics(week, baseline[name])
-                new = self._order_statistics(week, adjusted[name])
-                for statistic in old:
-                    gains[statistic_key(name, statistic)] = 1 - new[statistic] / old[statistic]
-        return gains
+        found = {key: total(added) for key, added in sums.items()}
+        for name in JOB_METRICS:
+            found[statistic_key(name, "mean")] = total(values[name])
+            statistics = self._order_statistics(week, values[name])
+            found |= {statistic_key(name, key): array for key, array in statistics.items()}
+        return found
 
     def _order_statistics(
         self, week: Int64Array, values: Int64Array | Float64Array
@@ -184,7 +195,7 @@ class Weeks:
         sum_up_to = np.cumsum(self.draws @ sums, axis=1)
 
         def ranked(share: float) -> tuple[Float64Array, Int64Array]:
-            wanted = np.array([rank(share, int(count)) for count in jobs_up_to[:, -1]], np.float64)
+            wanted = np.maximum(1.0, np.ceil(np.round(share * jobs_up_to[:, -1], 6)))  # as `rank`
             return wanted, np.argmax(jobs_up_to >= wanted[:, np.newaxis], axis=1)
 
         found = {name: marks[ranked(share)[1]] for name, share in _PERCENTILES.items()}

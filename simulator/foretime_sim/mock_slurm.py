@@ -20,6 +20,7 @@ import numpy as np
 from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, Moves
 from foretime_sim.machine import Machine
 from foretime_sim.policy import Policy
@@ -139,6 +140,8 @@ class SlurmSetup:
         Whether PrologSlurmctld raises the limits that the hook lowered.
     machine
         Nodes in place of a flat pool of processors.
+    reservations
+        Advance reservations, on the mock's clock.
     """
 
     processors: int
@@ -147,6 +150,7 @@ class SlurmSetup:
     soft_limit_parameter: bool = True
     prolog_works: bool = True
     machine: Machine | None = None
+    reservations: tuple[AdvanceReservation, ...] = ()
 
 
 @dataclass(slots=True)
@@ -215,7 +219,9 @@ class MockSlurm:
     ) -> None:
         self._setup = setup
         self._hook = hook
-        self._engine = Engine(setup.processors, policy, start_time, machine=setup.machine)
+        self._engine = Engine(
+            setup.processors, policy, start_time, setup.reservations, machine=setup.machine
+        )
         self._jobs: list[_Job] = []
         self._uids: dict[str, int] = {}
         self._partitions: dict[str, dict[str, Value]] = {}
@@ -457,7 +463,7 @@ class MockSlurm:
             case ["scontrol", "show", "config"]:
                 return self._configuration()
             case ["scontrol", "show", "reservation", *_]:
-                return "No reservations in the system\n"
+                return self._reservations()
             case ["scontrol"] if stdin is not None:
                 # As scontrol does it: what is refused does not keep the rest from being done.
                 refused = []
@@ -471,6 +477,17 @@ class MockSlurm:
                 return ""
             case _:
                 raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
+
+    def _reservations(self) -> str:
+        """Give the reservations that have not ended, as ``--oneliner`` with epoch seconds does."""
+        lines = [
+            f"ReservationName=reserved{number} StartTime={claim.start} EndTime={claim.end}"
+            f" PartitionName=(null) Flags=MAINT TRES=cpu={claim.processors} State="
+            f"{'ACTIVE' if claim.start <= self.now else 'INACTIVE'}\n"
+            for number, claim in enumerate(self._setup.reservations)
+            if claim.end > self.now
+        ]
+        return "".join(lines) or "No reservations in the system\n"
 
     def _configuration(self) -> str:
         parameters = ["bf_continue"]

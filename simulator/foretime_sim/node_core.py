@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.machine import Machine
@@ -11,8 +12,20 @@ from foretime_sim.resource_requests import Request, check_all_fit, counts_memory
 from foretime_sim.workload import Workload
 
 
-def use_machine(core: _core.Engine, machine: Machine, *, record: bool) -> None:
-    """Give the core its nodes."""
+def use_machine(
+    core: _core.Engine, machine: Machine, *, reserved: bool, record: bool
+) -> None:
+    """Give the core its nodes.
+
+    Raises
+    ------
+    InputError
+        If there are advance reservations, which are of processors of a flat pool.
+    """
+    if reserved:
+        raise InputError(
+            "advance reservations are of a flat pool's processors: leave them out, or the machine"
+        )
     groups = []
     for index, group in enumerate(machine.node_groups):
         counted = counts_memory(machine, index)
@@ -31,6 +44,7 @@ def use_machine(core: _core.Engine, machine: Machine, *, record: bool) -> None:
 
 
 def core_request(request: Request) -> _core.ResourceRequest:
+    """Give a request as the core has it."""
     choices = [
         _core.PartitionChoice(
             slurm_partition=choice.slurm_partition,

@@ -1,17 +1,20 @@
-"""Pictures of a comparison: how waits are distributed, and who gains."""
+"""Pictures of comparisons: how waits are distributed, and who gains."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from foretime_estimators.errors import InputError
 from matplotlib.figure import Figure
 
-from foretime_sim.comparison import WAIT_CURVE_SHARES, Comparison
+from foretime_sim.comparison import Comparison
 from foretime_sim.job_classes import ALL, LENGTHS, SIZES
-from foretime_sim.metrics import METRICS
+from foretime_sim.metrics import METRICS, Float64Array
+from foretime_sim.policy_comparison import PolicyComparison
+from foretime_sim.wait_curve import WAIT_CURVE_SHARES
 
 FORMATS = (".png", ".svg")
 _TICKS_S = {
@@ -27,7 +30,27 @@ _TICKS_S = {
 
 
 def plot_waits(comparison: Comparison, title: str = "") -> Figure:
-    """Share of jobs that wait longer than x, without and with adjustment, mean of the repeats.
+    """Share of jobs that wait longer than x, without and with adjustment, mean of the repeats."""
+    curves = {
+        "without Foretime": [repeat.baseline_wait_curve for repeat in comparison.repeats],
+        "with Foretime": [repeat.adjusted_wait_curve for repeat in comparison.repeats],
+    }
+    return _plot_wait_curves(curves, comparison.repeats[0].baseline.jobs, title)
+
+
+def plot_policy_waits(comparison: PolicyComparison, title: str = "") -> Figure:
+    """Share of jobs that wait longer than x under each policy, mean of the repeats."""
+    curves = {
+        case.name: [run[place].wait_curve for run in comparison.runs]
+        for place, case in enumerate(comparison.cases)
+    }
+    return _plot_wait_curves(curves, comparison.runs[0][0].scores.jobs, title)
+
+
+def _plot_wait_curves(
+    curves: Mapping[str, Sequence[Float64Array]], jobs: int, title: str
+) -> Figure:
+    """Draw waits by label, one curve a repeat, of so many jobs.
 
     Both axes are logarithmic, so that the tail, where people complain, is as visible as the rest.
     Waits below a second are drawn at a second.
@@ -36,13 +59,10 @@ def plot_waits(comparison: Comparison, title: str = "") -> Figure:
     axes = figure.add_subplot()
     longer = 1 - WAIT_CURVE_SHARES
     longest = 1.0
-    for label, curves in (
-        ("without Foretime", [r.baseline_wait_curve for r in comparison.repeats]),
-        ("with Foretime", [r.adjusted_wait_curve for r in comparison.repeats]),
-    ):
-        wait = np.maximum(1.0, np.mean(curves, axis=0))
+    for label, of_repeats in curves.items():
+        wait = np.maximum(1.0, np.mean(of_repeats, axis=0))
         longest = max(longest, float(wait.max()))
-        shown = longer >= 1 / comparison.repeats[0].baseline.jobs
+        shown = longer >= 1 / jobs
         axes.plot(wait[shown], longer[shown], label=label, drawstyle="steps-post")
     axes.set_xscale("log")
     axes.set_yscale("log")

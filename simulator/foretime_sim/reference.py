@@ -52,7 +52,10 @@ class ReferenceJob:
 
 
 class Simulation:
-    """One run: events in order, and a scheduling pass after them."""
+    """One run: events in order, and a scheduling pass after them.
+
+    Parameters are those of `simulate`.
+    """
 
     def __init__(
         self,
@@ -121,25 +124,30 @@ class Simulation:
         return next((job for job in self.running if job.end == self.now), None)
 
     def expiring(self) -> list[ReferenceJob]:
+        """Give the jobs whose estimate expires now, in log order."""
         expired = [j for j in self.running if j.expected_end == self.now and not j.expects_no_end]
         return sorted(expired, key=lambda job: job.index)
 
     def complete(self, job: ReferenceJob) -> None:
+        """End a running job."""
         self.running.remove(job)
         self.free += job.processors
         self.completions += 1
         self.claims_changed()
 
     def claims_changed(self) -> None:
+        """Note that a running job ended or has another estimate."""
         if self.planner:
             self.planner.changed = True
 
     def arrive(self, job: ReferenceJob) -> None:
+        """Put a job into the queue."""
         self.pending.append(job)
         self.submissions += 1
         self.deepest_queue = max(self.deepest_queue, len(self.pending))
 
     def start(self, job: ReferenceJob, started_by: StartedBy) -> None:
+        """Start a waiting job now."""
         self.pending.remove(job)
         self.running.append(job)
         self.free -= job.processors
@@ -184,11 +192,13 @@ class Simulation:
                     self.claims_changed()
 
     def slurm_expected_end(self, job: ReferenceJob) -> int:
+        """Slurm's soft limit."""
         return self.now + max(1, (job.hard_end - self.now) // 2)
 
     # A scheduling pass
 
     def schedule(self) -> None:
+        """Make a scheduling pass."""
         self.passes += 1
         self.reestimate()
         if self.planner:
@@ -219,6 +229,7 @@ class Simulation:
                 return -job.priority, job.index
 
     def backfill(self, head: ReferenceJob, candidates: list[ReferenceJob]) -> None:
+        """Start what does not delay the head job."""
         on_requested = self.guard(head)
         shadow_time, extra = self.plan(head, on_requested)
 

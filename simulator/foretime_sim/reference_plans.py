@@ -73,7 +73,17 @@ class PlainProfile:
 
 
 class Planner:
-    """The plans of one simulation."""
+    """The plans of one simulation.
+
+    Parameters
+    ----------
+    simulation
+        Whose queue is planned.
+    reservations
+        Claims from outside.
+    new_profile
+        Makes an empty profile from a capacity and a start time, seconds.
+    """
 
     def __init__(
         self,
@@ -91,6 +101,7 @@ class Planner:
 
     @property
     def now(self) -> int:
+        """The clock."""
         return self.simulation.now
 
     def moments(self) -> Iterator[int]:
@@ -114,14 +125,17 @@ class Planner:
     # Claims
 
     def time(self, job: ReferenceJob) -> int:
+        """Give what a waiting job is planned for."""
         return job.time_limit if self.reservations else job.backfill_time
 
     def claimed_until(self, job: ReferenceJob) -> int:
+        """Until when a running job is planned to keep its processors."""
         if self.reservations:
             return max(job.start + job.time_limit, self.now)
         return max(job.expected_end, self.now)
 
     def profile_of_running(self) -> Profile:
+        """Everything that is claimed, without the waiting jobs."""
         profile = self.new_profile(self.simulation.machine_processors, self.now)
         for job in self.simulation.running:
             profile.reserve(self.now, self.claimed_until(job) - self.now, job.processors)
@@ -137,12 +151,14 @@ class Planner:
         return job.processors <= self.simulation.free - claimed
 
     def start(self, job: ReferenceJob, started_by: StartedBy) -> None:
+        """Start a job now."""
         self.simulation.start(job, started_by)
         self.planned.pop(job.index, None)
         if not self.reservations and job.drain_time != job.backfill_time:
             self.changed = True
 
     def earliest(self, profile: Profile, job: ReferenceJob) -> int:
+        """Find the earliest place for a job."""
         start = profile.earliest_fit(self.now, self.time(job), job.processors)
         if start is None:
             raise ScheduleError(f"job {job.index} never fits, though every claim ends")
@@ -158,6 +174,7 @@ class Planner:
     # Families
 
     def plan_conservatively(self, queue: list[ReferenceJob]) -> None:
+        """Keep what was promised, compress if claims have changed, and promise new jobs a start."""
         kept = sorted((j for j in queue if j.index in self.planned), key=lambda job: job.index)
         changed = self.changed or any(self.planned[job.index] < self.now for job in kept)
         self.changed = False
@@ -184,6 +201,7 @@ class Planner:
                 self.start(job, StartedBy.HEAD if job is longest_waiting else StartedBy.BACKFILLED)
 
     def still_fit(self, kept: list[ReferenceJob]) -> bool:
+        """Whether every promise can be kept."""
         profile = self.profile_of_running()
         for job in kept:
             start = self.planned[job.index]
@@ -195,6 +213,7 @@ class Planner:
         return True
 
     def plan_all_anew(self, queue: list[ReferenceJob]) -> None:
+        """Plan every job, in queue order."""
         profile = self.profile_of_running()
         blocked = False
         for job in queue:

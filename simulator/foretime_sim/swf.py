@@ -6,7 +6,6 @@ schedulers", JSSPP 1999, and the archive's definition of version 2.2.
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections import Counter
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
+from foretime_sim import _core
 from foretime_sim.compressed_files import name_without_endings, read_text, write_text
 from foretime_sim.job_log import (
     MAX_PROCESSORS,
@@ -69,7 +69,7 @@ FIELDS: tuple[SwfField, ...] = (
     SwfField("preceding job number", MAX_NUMBER),
     SwfField("think time", MAX_SECONDS),
 )
-LARGEST = np.array([column.largest for column in FIELDS], dtype=np.float64)
+LARGEST = [column.largest for column in FIELDS]
 JOB_NUMBER, CPU_TIME = 0, 5
 
 LABEL_FIELDS = {
@@ -115,12 +115,12 @@ def parse_swf(text: str, *, source: str, lenient: bool = False) -> JobLog:
     notes: list[str] = []
     if table is None:
         table, notes = _read_line_by_line(text, source, lenient)
-    if not len(table):
+    if not len(table.cpu_time):
         raise InputError(f"{source}: the log has no jobs, only {len(comments)} comment lines")
     fractional = [
         column.name
         for index, column in enumerate(FIELDS)
-        if index != CPU_TIME and bool(np.any(table[:, index] % 1))
+        if index != CPU_TIME and table.fractional[index]
     ]
     if fractional:
         notes.append(f"fractions in {', '.join(fractional)} were rounded to whole numbers")
@@ -128,21 +128,19 @@ def parse_swf(text: str, *, source: str, lenient: bool = False) -> JobLog:
     header = _header_fields(comments)
 
     def number(index: int) -> MaskedInt64Array:
-        values = np.rint(table[:, index]).astype(np.int64)
-        return np.ma.MaskedArray(values, mask=table[:, index] < 0)
+        values = table.numbers[index]
+        return np.ma.MaskedArray(values, mask=values < 0)
 
     def labels(column: str) -> Labels | None:
         index, keyword, prefix = LABEL_FIELDS[column]
         return labels_of_numbers(number(index), prefix, _names_in_header(header.get(keyword, [])))
 
-    cpu_time: MaskedFloat64Array = np.ma.MaskedArray(
-        table[:, CPU_TIME].copy(), mask=table[:, CPU_TIME] < 0
-    )
+    cpu_time: MaskedFloat64Array = np.ma.MaskedArray(table.cpu_time, mask=table.cpu_time < 0)
     status, runtime, requested_time = number(10), number(3), number(8)
     return JobLog(
         name=name_without_endings(Path(source)),
         source=source,
-        job_id=np.rint(table[:, JOB_NUMBER]).astype(np.int64),
+        job_id=table.numbers[JOB_NUMBER],
         submit_time=number(1),
         wait=number(2),
         runtime=runtime,
@@ -216,23 +214,42 @@ def _split_comments(text: str) -> tuple[list[str], str]:
     return comments, body
 
 
-def _read_fast(body: str) -> Float64Array | None:
-    """Read all lines at once: shape (jobs, 18), or ``None`` if any line is not as it should be."""
-    if not body.strip():
-        return np.empty((0, len(FIELDS)))
-    try:
-        table = np.loadtxt(io.StringIO(body), dtype=np.float64, comments=None, ndmin=2)
-    except ValueError:
-        return None
-    if table.shape[1] != len(FIELDS):
-        return None
-    # Not a number fails every comparison, so one look finds it too.
-    within = (table <= LARGEST) & ((table >= 0) | (table == -1))
-    within[:, JOB_NUMBER] &= table[:, JOB_NUMBER] >= 0
-    return table if bool(within.all()) else None
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The jobs' fields.
+
+    Attributes
+    ----------
+    numbers
+        Shape (18, jobs): rounded to whole numbers, -1 where unknown.
+    cpu_time
+        Shape (jobs,): as written.
+    fractional
+        Shape (18,): whether a number of that field was rounded.
+    """
+
+    numbers: npt.NDArray[np.int64]
+    cpu_time: Float64Array
+    fractional: Sequence[bool]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[float]]) -> _Table:
+        values = np.array(rows, dtype=np.float64).reshape(-1, len(FIELDS)).T
+        numbers = np.rint(values)
+        return cls(
+            numbers.astype(np.int64), values[CPU_TIME], (numbers != values).any(axis=1).tolist()
+        )
 
 
-def _read_line_by_line(text: str, source: str, lenient: bool) -> tuple[Float64Array, list[str]]:
+def _read_fast(body: str) -> _Table | None:
+    """Read all lines at once, or ``None`` if any line is not as it should be."""
+    if not body.isascii():
+        return None
+    columns = _core.read_swf(body, LARGEST)
+    return None if columns is None else _Table(*columns)
+
+
+def _read_line_by_line(text: str, source: str, lenient: bool) -> tuple[_Table, list[str]]:
     """Read with care: raises at the first malformed line, or leaves such lines out and counts."""
     rows: list[list[float]] = []
     bad: list[str] = []
@@ -256,7 +273,7 @@ def _read_line_by_line(text: str, source: str, lenient: bool) -> tuple[Float64Ar
         notes.append(f"{len(bad):,} malformed lines left out ({shown}{more})")
         if not rows:
             raise InputError(f"{source}: no line is a job in SWF: {shown}{more}")
-    return np.array(rows, dtype=np.float64).reshape(-1, len(FIELDS)), notes
+    return _Table.of(rows), notes
 
 
 def _parse_line(line: str) -> list[float]:

@@ -13,42 +13,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sidecar.cli import main
 from foretime_sidecar.replay_export import CSV_COLUMNS, JSON_FORMAT
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import read_table
-from foretime_sim import lublin2003
 from foretime_sim.filters import workload_of_log
-from foretime_sim.job_log import log_of_workload
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import METRICS
-from foretime_sim.swf import read_swf, write_swf
+from foretime_sim.swf import read_swf
 
 JOBS = 300
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Call ``foretime`` with arguments; give exit code, stdout and stderr."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["foretime", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        code = left.value.code
-        return (0 if code is None else int(code)), captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A generated log of a few days."""
-    path = tmp_path_factory.mktemp("log") / "made.swf.gz"
-    write_swf(log_of_workload(lublin2003.generate(JOBS, seed=3)), path)
-    return path
 
 
 def undated(log: Path, tmp_path: Path) -> Path:
@@ -199,6 +173,30 @@ def test_options_reach_the_replay(run: Run, log: Path) -> None:
     assert metrics(run, log, "--head", "40")["workload"]["simulated_jobs"] == 40
 
 
+def test_families_and_advance_reservations(run: Run, log: Path, tmp_path: Path) -> None:
+    """The guard is off by itself where it has no meaning."""
+    for backfill in ("conservative", "planning", "first-fit"):
+        options = metrics(run, log, "--backfill", backfill)["options"]
+        assert (options["backfill"], options["guard"]) == (backfill, "off")
+    assert metrics(run, log, "--depth", "1")["options"]["guard"] == "06:00:00"
+    deep = metrics(run, log, "--depth", "3")["options"]
+    assert (deep["depth"], deep["guard"]) == ("3", "off")
+    one_by_one = ("--backfill", "conservative", "--compression", "one-by-one")
+    assert metrics(run, log, *one_by_one)["options"]["compression"] == "one-by-one"
+
+    claims = tmp_path / "maintenance.csv"
+    claims.write_text("start,duration,processors\n0,864000,200\n", encoding="utf-8")
+    free = metrics(run, log, "--backfill", "first-fit")
+    reserved = metrics(run, log, "--backfill", "first-fit", "--reservations", claims)
+    assert reserved["options"]["reservations"] == str(claims)
+    for run_of in ("baseline", "adjusted"):
+        waits = [found["metrics"]["wait_mean_s"][run_of] for found in (free, reserved)]
+        assert waits[0] < waits[1]
+    claims.write_text("start,duration,processors\n0,864000,2000\n", encoding="utf-8")
+    too_much = "advance reservation 0: 2000 processors are claimed at 0 s"
+    one_line(run, "replay", log, "--reservations", claims, says=too_much)
+
+
 def test_the_warm_up_is_not_scored(run: Run, log: Path) -> None:
     workload, _ = workload_of_log(read_log(log))
     code, out, _ = run("replay", log, "--warm-up", "1-00", "--json")
@@ -248,7 +246,12 @@ def one_line(run: Run, *arguments: object, says: str) -> None:
         ("LOG --order", "requires an argument"),
         ("LOG --order fifo", "'fifo' is not one of 'fcfs'"),
         ("LOG --order priority", "a log has no priorities"),
-        ("LOG --backfill conservative", "'conservative' is not one of"),
+        ("LOG --backfill backwards", "'backwards' is not one of 'none'"),
+        ("LOG --depth 0", "depth is 0: give 1 or more"),
+        ("LOG --backfill planning --depth 2", "only easy and easy-sjbf have a depth, not planning"),
+        ("LOG --compression one-by-one", "only conservative backfilling compresses, not easy"),
+        ("LOG --backfill first-fit --guard 0", "the starvation guard is for easy and easy-sjbf"),
+        ("LOG --reservations none.csv", "none.csv: can't be read"),
         ("LOG --mechanism magic", "'magic' is not one of"),
         ("LOG --correction magic", "'magic' is not one of"),
         ("LOG --event-order magic", "'magic' is not one of"),

@@ -8,17 +8,23 @@ import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy
 from foretime_sim.role_times import LONGEST_S
 from foretime_sim.schedule import Schedule, ScheduleError, check
 from foretime_sim.workload import Workload
 
+FAMILIES = [
+    *(Policy(backfill=backfill) for backfill in Backfill),
+    *(Policy(backfill=backfill, guard_s=0) for backfill in Backfill if "easy" in str(backfill)),
+    *(Policy(backfill=backfill, depth=2) for backfill in Backfill if "easy" in str(backfill)),
+    Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.SUBMISSION_ORDER),
+    Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.ONE_BY_ONE),
+]
 EVERY_POLICY = [
-    Policy(order, backfill, correction, guard_s, event_order=event_order)
+    dataclasses.replace(family, order=order, correction=correction, event_order=event_order)
+    for family in FAMILIES
     for order in Order
-    for backfill in Backfill
     for correction in Correction
-    for guard_s in (None, 0)
     for event_order in EventOrder
 ]
 
@@ -62,12 +68,15 @@ def test_runtimes_of_zero_leave_the_machine_at_once() -> None:
         assert starts([(3, 4, 0, 9)] * 50, 4, policy) == [3] * 50
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("correction", Correction)
 @pytest.mark.parametrize("event_order", EventOrder)
-def test_scheduled_times_of_a_second(correction: Correction, event_order: EventOrder) -> None:
+def test_scheduled_times_of_a_second(
+    family: Policy, correction: Correction, event_order: EventOrder
+) -> None:
     """Nobody is killed by them, and plans are corrected until the job ends or t_req is reached."""
     jobs = workload([(0, 1, 100, 200), (0, 2, 10, 10)], 2)
-    policy = Policy(correction=correction, event_order=event_order)
+    policy = dataclasses.replace(family, correction=correction, event_order=event_order)
     schedule = simulate(jobs, policy, np.array([1, 1]), check=True)
     assert schedule.start_time.tolist() == [0, 100]
     assert schedule.end_time.tolist() == [100, 110]

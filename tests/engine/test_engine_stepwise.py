@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from foretime_estimators.errors import InputError
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, JobTimesUpdate
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy
 from foretime_sim.schedule import StartedBy
 from hypothesis import given
 from hypothesis import strategies as st
@@ -176,6 +179,14 @@ def test_what_cannot_be_done_is_said() -> None:
         engine.cancel(job)
 
 
+families = st.sampled_from(
+    [
+        *(Policy(backfill=backfill) for backfill in Backfill),
+        Policy(depth=2),
+        Policy(backfill=Backfill.EASY_SJBF, depth=3),
+        *(Policy(backfill=Backfill.CONSERVATIVE, compression=how) for how in Compression),
+    ]
+)
 seconds = st.integers(1, 60)
 steps = st.lists(
     st.one_of(
@@ -193,21 +204,29 @@ steps = st.lists(
 @given(
     steps=steps,
     order=st.sampled_from(Order),
-    backfill=st.sampled_from(Backfill),
+    family=families,
     correction=st.sampled_from(Correction),
     guard_s=st.none() | st.integers(0, 30),
     event_order=st.sampled_from(EventOrder),
+    reserved=st.booleans(),
 )
 def test_processors_are_conserved_whatever_is_changed(
     steps: list[tuple[str, int, int, int, int]],
     order: Order,
-    backfill: Backfill,
+    family: Policy,
     correction: Correction,
     guard_s: int | None,
     event_order: EventOrder,
+    reserved: bool,
 ) -> None:
-    policy = Policy(order, backfill, correction, guard_s, event_order=event_order)
-    engine = Engine(4, policy)
+    policy = replace(
+        family,
+        order=order,
+        correction=correction,
+        guard_s=guard_s if family.may_guard else None,
+        event_order=event_order,
+    )
+    engine = Engine(4, policy, reservations=[AdvanceReservation(15, 30, 2)] if reserved else [])
     for what, *values in steps:
         change(engine, what, values)
         used = sum(engine.job(index).processors for index in engine.running().tolist())

@@ -26,7 +26,8 @@ JOBS = st.lists(
     jobs=JOBS,
     which=st.integers(0, 39),
     order=st.sampled_from([Order.FCFS, Order.SJF, Order.XF, Order.WFP]),
-    backfill=st.sampled_from(list(Backfill)),
+    # Conservative backfilling's promises are not part of a snapshot.
+    backfill=st.sampled_from([b for b in Backfill if b is not Backfill.CONSERVATIVE]),
     event_order=st.sampled_from(list(EventOrder)),
 )
 def test_a_snapshot_goes_on_the_same(

@@ -29,9 +29,12 @@ TABLE = Table(
     written_at=1_000,
     valid_until=100_000,
     settings=TableSettings(
-        mode=Mode.ENFORCE, mechanism=Mechanism.REWRITE_LIMIT, requested_time_bounds_s=(3600, 7200)
+        mode=Mode.ENFORCE,
+        enforce_share_percent=25,
+        mechanism=Mechanism.REWRITE_LIMIT,
+        requested_time_bounds_s=(3600, 7200),
     ),
-    left_alone=LeftAlone(users=("root user",), qos=("a|b",)),
+    left_alone=LeftAlone(users=("root user",), qos=("a|b",), queues=("night q",)),
     reservations=(Reservation(5, 6), Reservation(7, 8, ("a,b", "c"))),
     rows=(TableRow("project", "phys", 2, 1_000_000), TableRow("user", "zoë\n#1 ", 0, 1, 9)),
 )
@@ -69,6 +72,7 @@ def test_every_cut_and_every_changed_byte_is_noticed() -> None:
         (replace(TABLE, rows=(TableRow("user", "a", 0, 1_000_001),)), "millionths"),
         (replace(TABLE, rows=(TableRow("user", "a", 0, 1),) * 2), "another such row"),
         (replace(TABLE, settings=TableSettings(rounding_s=0)), "rounding_s"),
+        (replace(TABLE, settings=TableSettings(enforce_share_percent=101)), "enforce_share"),
         (replace(TABLE, settings=TableSettings(requested_time_bounds_s=(2, 1))), "ascend"),
         (replace(TABLE, reservations=(Reservation(2, 1),)), "end after"),
     ],

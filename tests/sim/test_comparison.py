@@ -12,17 +12,17 @@ import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim.comparison import (
     PAIRED_METRICS,
-    WAIT_CURVE_SHARES,
     Comparison,
     PairedRun,
     compare,
-    relative_gain,
 )
 from foretime_sim.engine import simulate
+from foretime_sim.gains import relative_gain
 from foretime_sim.job_classes import ALL, CLASS_METRICS, LENGTHS, SIZES, JobClasses, scores_by_class
 from foretime_sim.lublin2003 import generate
 from foretime_sim.metrics import METRICS, BoolArray, Direction, score, scored_span
 from foretime_sim.policy import Policy
+from foretime_sim.wait_curve import WAIT_CURVE_SHARES
 from foretime_sim.workload import Int64Array, Workload
 
 WORKLOAD = generate(1500, processors=64, seed=4)

@@ -7,7 +7,13 @@ import math
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
-from foretime_sim.intervals import Weeks, percentile_interval, student_t_quantile, t_interval
+from foretime_sim.intervals import (
+    Weeks,
+    gains,
+    percentile_interval,
+    student_t_quantile,
+    t_interval,
+)
 from foretime_sim.metrics import JOB_METRICS, WEEK_S, Distribution, Float64Array
 
 
@@ -68,8 +74,11 @@ def test_bootstrap_over_weeks_holds_the_gain_about_as_often_as_it_says() -> None
         effect = np.repeat(rng.normal(true_gain, 0.1, weeks), jobs_a_week)
         drawn = Weeks.of(submit, seed=trial, resamples=300)
         assert drawn is not None
-        gains = drawn.resampled_gains(submit, metrics_of(load), metrics_of(load * (1 - effect)), {})
-        interval = percentile_interval(gains["wait_mean_s"])
+        gained = gains(
+            drawn.figures(submit, metrics_of(load), {}),
+            drawn.figures(submit, metrics_of(load * (1 - effect)), {}),
+        )
+        interval = percentile_interval(gained["wait_mean_s"])
         assert interval is not None
         hits += interval.low <= true_gain <= interval.high
     # A percentile bootstrap of 40 blocks is a little narrow; three standard errors besides.
@@ -83,15 +92,18 @@ def test_every_week_drawn_once_gives_the_gains_of_the_whole() -> None:
     after = rng.lognormal(6, 2, 3000).round()
     weeks = Weeks(int(submit.min()), np.ones((2, 8)))
     flags = before > 1000, after > 1000
-    gains = weeks.resampled_gains(
-        submit, metrics_of(before), metrics_of(after), {"starved_jobs": flags}
+    gained = gains(
+        *(
+            weeks.figures(submit, metrics_of(wait), {"starved_jobs": starved})
+            for wait, starved in ((before, flags[0]), (after, flags[1]))
+        )
     )
     old, new = Distribution.of(before), Distribution.of(after)
     exact = {"mean": 1e-12, "p99": 1e-12, "p99_9": 1e-12, "mean_below_p99": 0.01}
     for statistic, tolerance in (exact | {"p50": 0.02, "p90": 0.02}).items():
         expected = 1 - getattr(new, statistic) / getattr(old, statistic)
-        assert gains[f"wait_{statistic}_s"] == pytest.approx([expected] * 2, abs=tolerance)
-    assert gains["starved_jobs"] == pytest.approx([1 - flags[1].sum() / flags[0].sum()] * 2)
+        assert gained[f"wait_{statistic}_s"] == pytest.approx([expected] * 2, abs=tolerance)
+    assert gained["starved_jobs"] == pytest.approx([1 - flags[1].sum() / flags[0].sum()] * 2)
 
 
 def test_too_few_weeks_have_no_bootstrap() -> None:

@@ -13,6 +13,7 @@ from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, JobChange, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
@@ -137,7 +138,9 @@ def test_without_a_hook_it_is_a_plain_run(
     guard_s: int | None,
     event_order: EventOrder,
 ) -> None:
-    policy = Policy(order=order, backfill=backfill, guard_s=guard_s, event_order=event_order)
+    policy = Policy(order=order, backfill=backfill, event_order=event_order)
+    if policy.may_guard:
+        policy = replace(policy, guard_s=guard_s)
     assert_same(mocked(workload, policy, looks, START), simulate(workload, policy))
 
 
@@ -265,6 +268,19 @@ def test_configuration_and_unknown_commands() -> None:
     for argv in (["sdiag"], ["squeue"], ["scontrol", "show", "nodes"]):
         with pytest.raises(SchedulerError, match="does not know"):
             slurm.run(argv)
+
+
+def test_reservations_are_shown_and_planned_around() -> None:
+    ahead = AdvanceReservation(START + 50, 100, 3)
+    slurm = slurm_of(reservations=(AdvanceReservation(START - 20, 10, 1), ahead))
+    client = SlurmCommands(slurm.run)
+    (seen,) = client.reservations()
+    assert (seen.start_time, seen.end_time, seen.processors) == (START + 50, START + 150, 3)
+    wide = replace(JOB, processors=PROCESSORS, requested_time=60, actual_runtime=60)
+    slurm.submit(wide)
+    slurm.finish()
+    assert slurm.schedule().start_time.tolist() == [START + 150]
+    assert client.reservations() == []
 
 
 # Changes ------------------------------------------------------------------------------------------

@@ -65,7 +65,41 @@ def test_fast_and_careful_reading_agree(lines: list[str]) -> None:
     careful, notes = _read_line_by_line("\n".join(lines), "x", lenient=False)
     assert fast is not None
     assert not notes
-    assert np.array_equal(fast, careful)
+    np.testing.assert_array_equal(fast.numbers, careful.numbers)
+    np.testing.assert_array_equal(fast.cpu_time, careful.cpu_time)
+    assert list(fast.fractional) == list(careful.fractional)
+
+
+@given(st.text(alphabet="0159+-.eEx_ \t\v\r", max_size=24), st.integers(0, 17))
+def test_fast_reading_takes_nothing_that_careful_reading_refuses(word: str, field: int) -> None:
+    words = LINE.split()
+    words[field] = word
+    text = " ".join(words)
+    fast = _read_fast(text)
+    try:
+        careful, _ = _read_line_by_line(text, "x", lenient=False)
+    except InputError:
+        assert fast is None
+        return
+    assert fast is not None or set(word) & set("\v\r")
+    if fast is not None:
+        np.testing.assert_array_equal(fast.numbers, careful.numbers)
+        np.testing.assert_array_equal(fast.cpu_time, careful.cpu_time)
+        assert list(fast.fractional) == list(careful.fractional)
+
+
+@pytest.mark.parametrize(
+    "word", ["+3", "007", "1e3", "5.", ".5", "2.5", "-1.0", "-0", "1" + "0" * 9]
+)
+def test_numbers_of_every_spelling(word: str) -> None:
+    words = LINE.split()
+    words[1] = words[5] = word
+    fast = _read_fast(" ".join(words) + "\n\n" + LINE)
+    assert fast is not None
+    assert fast.numbers[:, 1].tolist() == [round(float(number)) for number in LINE.split()]
+    assert fast.numbers[1, 0] == np.rint(float(word))
+    assert fast.cpu_time[0] == float(word)
+    assert fast.fractional[1] == (float(word) % 1 != 0)
 
 
 @given(st.text(alphabet="0123456789 -.einfa\n;x", max_size=200))

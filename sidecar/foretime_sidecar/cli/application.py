@@ -2,35 +2,84 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
-from foretime_estimators.errors import ForetimeError
 
-from foretime_sidecar.cli.config import config_app
-from foretime_sidecar.cli.machine import machine
-from foretime_sidecar.cli.serve import serve
-from foretime_sidecar.cli.wait import wait
+from foretime_sidecar.cli.lazy_commands import CommandModule, add_commands
 
 SIMULATION_PACKAGES = frozenset({"lupa", "matplotlib", "pandas"})
 """What the extra ``sim`` installs."""
 
-_ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True}
+COMMANDS = {
+    "replay": CommandModule(
+        "foretime_sidecar.cli.replay",
+        "replay",
+        "Replay a log without and with Foretime: the real hook, sidecar and engine.",
+    ),
+    "simulate": CommandModule(
+        "foretime_sidecar.cli.simulate",
+        "simulate",
+        "Schedule a log under one or several policies, and compare them.",
+    ),
+    "machine": CommandModule(
+        "foretime_sidecar.cli.machine",
+        "machine",
+        "Show the nodes and slurm_partitions that a file for --machine describes.",
+    ),
+    "serve": CommandModule(
+        "foretime_sidecar.cli.serve",
+        "serve",
+        "Run the daemon: learn from finished jobs, publish the table, answer questions.",
+    ),
+    "wait": CommandModule(
+        "foretime_sidecar.cli.wait",
+        "wait",
+        "Say how long a job would wait if it were submitted now.",
+    ),
+    "doctor": CommandModule(
+        "foretime_sidecar.cli.doctor",
+        "doctor",
+        "Look whether the table and the hook in PBS are sound, and say what to do where not.",
+    ),
+    "workload": CommandModule(
+        "foretime_sidecar.cli.workload",
+        "app",
+        "Look at job logs, convert them to SWF, or generate one.",
+    ),
+    "config": CommandModule(
+        "foretime_sidecar.cli.config",
+        "config_app",
+        "Show every setting with its meaning, or check a file of settings.",
+    ),
+    "install": CommandModule(
+        "foretime_sidecar.cli.install",
+        "install_app",
+        "Put the hook into a scheduler; without --yes, show how.",
+    ),
+    "uninstall": CommandModule(
+        "foretime_sidecar.cli.install",
+        "uninstall_app",
+        "Take the hook out of a scheduler; without --yes, show how.",
+    ),
+}
 
 app = typer.Typer(
     name="foretime",
-    help="Makes Slurm plan with how long jobs really take, and tells people how long they "
-    "will wait.",
+    help="Makes Slurm and PBS plan with how long jobs really take, and tells people how long "
+    "they will wait.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+add_commands(app, COMMANDS)
 
 
 def _version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version  # slow to import, and seldom asked for
+
         typer.echo(f"foretime {version('foretime')}")
         raise typer.Exit
 
@@ -45,27 +94,3 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-try:
-    from foretime_sidecar.cli.replay import replay
-    from foretime_sidecar.cli.workload import app as workload_app
-except ModuleNotFoundError as error:
-    if error.name not in SIMULATION_PACKAGES:
-        raise
-
-    missing = error.name
-
-    # A service node's install goes without them: there, these two commands say what they need.
-    @app.command("replay", context_settings=_ANY_ARGUMENTS)
-    @app.command("workload", context_settings=_ANY_ARGUMENTS)
-    def _needs_simulation() -> None:
-        """Needs the packages of foretime[sim], which are not installed."""
-        raise ForetimeError(f"this needs {missing}: pip install 'foretime[sim]'")
-else:
-    app.command("replay")(replay)
-    app.add_typer(workload_app, name="workload")
-app.command("machine")(machine)
-app.command("serve")(serve)
-app.command("wait")(wait)
-app.add_typer(config_app, name="config")

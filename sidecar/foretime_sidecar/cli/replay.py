@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
 import enum
 import json
 import os
-import resource
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,37 +14,53 @@ from typing import Annotated, Literal
 import typer
 from foretime_estimators.accuracy import AccuracySettings
 from foretime_estimators.errors import InputError
-from foretime_sim import lublin2003
+from foretime_sim.advance_reservations import check_reservations, read_reservations
 from foretime_sim.comparison import Comparison, compare
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.job_classes import CLASS_METRICS
+from foretime_sim.finished_history import placed_before
 from foretime_sim.job_log import log_of_workload
-from foretime_sim.log_files import read_log
-from foretime_sim.machine_file import read_machine
 from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
 from foretime_sim.mock_slurm import Mechanism
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
 from foretime_sim.replay_result import ReplayResult
-from foretime_sim.resource_requests import with_machine
 from foretime_sim.swf import write_swf
 from foretime_sim.workload import Workload
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
-from foretime_sidecar.cli.workload import (
+from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
+from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.run_options import (
+    CheckOption,
+    ClassesOption,
+    CompressionOption,
+    DepthOption,
+    EventOrderOption,
+    HeadOption,
+    RepeatOption,
+    ReservationsOption,
+    RolesOption,
+    SeedOption,
+    TauOption,
+    WarmUpOption,
+    WorkersOption,
+    check_classes,
+    check_head,
+    parse_guard,
+    peak_memory_bytes,
+)
+from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
     FormatOption,
+    GenerateOption,
+    JobsOption,
+    KeepOverrunsOption,
     LenientOption,
+    LoadOption,
+    MachineOption,
+    MissingRequestOption,
+    OptionalLogArgument,
     ProcessorsOption,
     TimeZoneOption,
-    parse_missing_request,
+    WorkloadSource,
 )
 from foretime_sidecar.durations import format_duration, parse_duration
 from foretime_sidecar.replay import (
@@ -62,6 +74,8 @@ from foretime_sidecar.replay_export import CSV_COLUMNS, metric_rows, to_json
 from foretime_sidecar.report import WIDTH, render
 from foretime_sidecar.settings import AccuracySection, read_settings
 
+_GUARD_S = 6 * 3600
+
 Rule = Literal["production", "tang2010"]
 
 
@@ -73,45 +87,19 @@ class Learn(enum.Enum):
 
 
 def replay(
-    log: Annotated[
-        Path | None,
-        typer.Argument(metavar="[LOG]", help="SWF, sacct or CSV file; plain, gz or xz."),
-    ] = None,
-    generate: Annotated[
-        Literal["lublin2003"] | None,
-        typer.Option(help="Generate a workload by this model in place of LOG."),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(help="How many jobs to generate; 5,000 if not given.")
-    ] = None,
-    load: Annotated[
-        float | None, typer.Option(help="Offered load of what is generated; 0.7 if not given.")
-    ] = None,
+    log: OptionalLogArgument = None,
+    generate: GenerateOption = None,
+    jobs: JobsOption = None,
+    load: LoadOption = None,
     processors: ProcessorsOption = None,
-    machine: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Run on the nodes and slurm_partitions that this TOML file describes, not on a "
-            "flat pool; jobs that could never run there are left out.",
-        ),
-    ] = None,
+    machine: MachineOption = None,
     log_format: FormatOption = None,
     columns: ColumnsOption = None,
     time_zone: TimeZoneOption = None,
     lenient: LenientOption = False,
-    missing_request: Annotated[
-        str,
-        typer.Option(
-            metavar="drop|runtime|TIME",
-            help="What jobs without requested time get: dropped, their runtime, or a limit.",
-        ),
-    ] = "drop",
-    keep_overruns: Annotated[
-        bool,
-        typer.Option(help="Keep runtimes beyond the requested time; jobs are killed at it."),
-    ] = False,
-    head: Annotated[int | None, typer.Option(help="Replay the first jobs only.")] = None,
+    missing_request: MissingRequestOption = "drop",
+    keep_overruns: KeepOverrunsOption = False,
+    head: HeadOption = None,
     scheme: Annotated[
         str | None,
         typer.Option(
@@ -151,6 +139,9 @@ def replay(
     ] = Learn.CONTINUOUSLY,
     order: Annotated[Order, typer.Option(help="Queue order.")] = Order.FCFS,
     backfill: Annotated[Backfill, typer.Option(help="Backfilling.")] = Backfill.EASY,
+    depth: DepthOption = 1,
+    compression: CompressionOption = Compression.RESERVATION_ORDER,
+    reservations: ReservationsOption = None,
     mechanism: Annotated[
         Mechanism,
         typer.Option(help="How t_sched reaches the scheduler; sets correction and roles."),
@@ -158,32 +149,24 @@ def replay(
     correction: Annotated[
         Correction | None, typer.Option(help="What a job that outlives t_sched is planned with.")
     ] = None,
-    roles: Annotated[
-        str | None,
-        typer.Option(metavar="QBD", help="Where t_sched is used: queue, backfill, drain (111)."),
-    ] = None,
+    roles: RolesOption = None,
     guard: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="TIME|off",
-            help="Plan on t_req while the head job waits longer than this over its t_req plan.",
+            help="Plan on t_req while the head job waits longer than this over its t_req plan; "
+            "6:00:00 if not given, off where more jobs than the head are planned, or none.",
         ),
-    ] = "6:00:00",
-    event_order: Annotated[
-        EventOrder, typer.Option(help="Event order; per-event is what other simulators do.")
-    ] = EventOrder.PER_TIMESTEP,
+    ] = None,
+    event_order: EventOrderOption = EventOrder.PER_TIMESTEP,
     publish_interval: Annotated[
         str, typer.Option(metavar="TIME", help="How often a table may be written.")
     ] = "1:00:00",
-    warm_up: Annotated[
-        str, typer.Option(metavar="TIME", help="Jobs of this first time are not scored.")
-    ] = "7-00:00:00",
-    repeat: Annotated[
-        int, typer.Option(help="Runs with jittered submissions and shuffled ties; 1: as logged.")
-    ] = 1,
-    workers: Annotated[int, typer.Option(help="Processes for the repeats.")] = 1,
-    tau: Annotated[int, typer.Option(min=1, help="Bound of the bounded slowdown, seconds.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of the generated workload and the repeats.")] = 1,
+    warm_up: WarmUpOption = "7-00:00:00",
+    repeat: RepeatOption = 1,
+    workers: WorkersOption = 1,
+    tau: TauOption = 10,
+    seed: SeedOption = 1,
     lua: Annotated[
         Literal["5.1", "5.2", "5.3", "5.4", "luajit"],
         typer.Option(help="Which Lua runs the hook; Debian's Slurm has 5.1."),
@@ -191,14 +174,10 @@ def replay(
     state_dir: Annotated[
         Path | None, typer.Option(help="Keep the sidecar's store and table here, in new folders.")
     ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(metavar="METRIC", help="Show this metric by job size and length, too."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    csv_out: Annotated[
-        Path | None, typer.Option("--csv", help="Write every metric as CSV.")
-    ] = None,
+    check: CheckOption = False,
+    classes: ClassesOption = None,
+    as_json: JsonOption = False,
+    csv_out: CsvOption = None,
     swf_out: Annotated[
         Path | None, typer.Option(help="Write the adjusted schedule as SWF (single repeat).")
     ] = None,
@@ -217,48 +196,36 @@ def replay(
         oracle_share(scheme)
     if order is Order.PRIORITY:
         raise InputError("--order priority: a log has no priorities; take another order")
-    if classes is not None and classes not in CLASS_METRICS:
-        raise InputError(f"--classes {classes}: take one of {', '.join(CLASS_METRICS)}")
-    _check_outputs(
+    check_classes(classes)
+    check_head(head)
+    check_outputs(
         {"--csv": csv_out, "--swf-out": swf_out, "--plot": plot},
-        {"the log": log, "--history": history, "--settings": settings, "--machine": machine},
+        {
+            "the log": log,
+            "--history": history,
+            "--settings": settings,
+            "--reservations": reservations,
+            "--machine": machine,
+        },
     )
     if swf_out is not None and repeat != 1:
         raise InputError(f"--swf-out writes one schedule, not {repeat}: give --repeat 1")
-    described = None if machine is None else read_machine(machine)
-    if described is not None:
-        if processors is not None:
-            raise InputError("--machine says how large the machine is: leave --processors out")
-        processors = described.cpus
-    filters = Filters(
-        overruns="keep" if keep_overruns else "cut",
-        missing_request=parse_missing_request(missing_request),
+    source = WorkloadSource(
+        log=log,
+        generate=generate,
+        jobs=jobs,
+        load=load,
+        seed=seed,
+        processors=processors,
+        log_format=log_format,
+        columns=columns,
+        time_zone=time_zone,
+        lenient=lenient,
+        missing_request=missing_request,
+        keep_overruns=keep_overruns,
+        machine=machine,
     )
-
-    def workload_of(path: Path) -> tuple[Workload, str]:
-        job_log = read_log(
-            path, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
-        )
-        workload, report = workload_of_log(job_log, processors=processors, filters=filters)
-        return workload, report.text
-
-    if (log is None) == (generate is None):
-        raise InputError("give a log, or --generate lublin2003, and not both")
-    if jobs is not None and generate is None:
-        raise InputError("--jobs is for --generate; to replay a log's first jobs give --head")
-    if load is not None and generate is None:
-        raise InputError("--load is for --generate; a log has the load that it has")
-    if log is None:
-        workload = lublin2003.generate(
-            5_000 if jobs is None else jobs,
-            processors=256 if processors is None else processors,
-            seed=seed,
-            load=0.7 if load is None else load,
-        )
-        notes = workload.notes
-    else:
-        workload, text = workload_of(log)
-        notes = (text,)
+    workload, notes = source.read()
     past: Workload | None = None
     if split is not None:
         if history is not None:
@@ -269,29 +236,22 @@ def replay(
             f"{len(past):,} jobs before {_named(split)} are history, {len(workload):,} run.",
         )
     elif history is not None:
-        past, text = workload_of(history)
-        past = _placed_before(past, workload)
+        past, text = source.read_log(history)
+        past = placed_before(past, workload)
         notes = (*notes, f"history: {text}")
     if learn is Learn.HISTORY_ONLY and past is None:
         raise InputError("--learn history-only needs a history: give --history LOG or --split DATE")
-    if described is not None:
-        said = len(workload.notes)
-        workload = with_machine(workload, described, leave_out=True)
-        notes = (*notes, *workload.notes[said:])
     if head is not None:
-        if head < 1:
-            raise InputError(f"--head {head}: give at least 1 job")
         workload = workload.head(head)
 
-    policy = mechanism_policy(
-        mechanism,
-        Policy(
-            order=order,
-            backfill=backfill,
-            guard_s=None if guard == "off" else parse_duration(guard, "--guard", zero=True),
-            event_order=event_order,
-        ),
+    unguarded = Policy(
+        order=order,
+        backfill=backfill,
+        event_order=event_order,
+        depth=depth,
+        compression=compression,
     )
+    policy = mechanism_policy(mechanism, replace(unguarded, guard_s=_guard_s(guard, unguarded)))
     if correction is not None:
         policy = replace(policy, correction=correction)
     if roles is not None:
@@ -306,11 +266,17 @@ def replay(
         publish_interval_s=parse_duration(publish_interval, "--publish-interval"),
         lua_version=lua,
         state_dir=state_dir,
+        reservations=() if reservations is None else read_reservations(reservations),
+        check=check,
     )
+    check_reservations(task.reservations, workload.machine_processors)
     options = {
         **({} if machine is None else {"machine": str(machine)}),
         "order": str(order),
         "backfill": str(backfill),
+        **({"depth": str(depth)} if depth > 1 else {}),
+        **({"compression": str(compression)} if backfill is Backfill.CONSERVATIVE else {}),
+        **({"reservations": str(reservations)} if reservations is not None else {}),
         "scheme": scheme,
         "rule": str(settings) if settings is not None else rule or "production",
         "mechanism": mechanism.value,
@@ -339,10 +305,10 @@ def replay(
         hook=statistics.hook,
         guard_activations=statistics.guard_activations,
         wall_clock_s=time.perf_counter() - began,
-        peak_memory_bytes=_peak_memory_bytes(),
+        peak_memory_bytes=peak_memory_bytes(),
     )
     if csv_out is not None:
-        _write_csv(result, csv_out)
+        write_csv(csv_out, CSV_COLUMNS, metric_rows(result))
     if swf_out is not None:
         chosen = ", ".join(f"{name} {value}" for name, value in options.items())
         comments = [f"Note: schedule simulated by foretime replay: {chosen}"]
@@ -360,41 +326,11 @@ def replay(
         console.print(render(result, classes_of=classes, width=console.width))
 
 
-def _check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
-    """Refuse at once what could only be refused after the whole replay otherwise."""
-    taken = {path.resolve(): name for name, path in inputs.items() if path is not None}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        if path.resolve() in taken:
-            raise InputError(f"{option} {path}: this is {taken[path.resolve()]}; name another file")
-        taken[path.resolve()] = option
-        if path.is_dir():
-            raise InputError(f"{option} {path}: is a folder; name a file")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            missing = "" if path.parent.exists() else "; there is no such folder"
-            raise InputError(f"{option} {path}: can't be written{missing}")
-        if option == "--plot":
-            from foretime_sim.plots import FORMATS  # matplotlib is slow to load
-
-            if path.suffix.lower() not in FORMATS:
-                raise InputError(f"{option} {path}: end it in {' or '.join(sorted(FORMATS))}")
-
-
-def _peak_memory_bytes() -> int:
-    """Largest resident size of this process and of any that ran a repeat."""
-    processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return max(resource.getrusage(who).ru_maxrss for who in processes) * 1024
-
-
-def _write_csv(result: ReplayResult, path: Path) -> None:
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, CSV_COLUMNS)
-            writer.writeheader()
-            writer.writerows(metric_rows(result))
-    except OSError as error:
-        raise InputError(f"--csv {path}: can't write it: {error.strerror}") from error
+def _guard_s(given: str | None, policy: Policy) -> int | None:
+    """Bound of the starvation guard; by default where there is one."""
+    if given is None:
+        return _GUARD_S if policy.may_guard else None
+    return parse_guard(given)
 
 
 def _accuracy(
@@ -441,36 +377,6 @@ def _split_time(text: str, workload: Workload) -> int:
     return workload.seconds_at(date)
 
 
-def _placed_before(history: Workload, workload: Workload) -> Workload:
-    """Let a history end where the workload begins, if one of them does not say when it was."""
-    if history.unix_start_time is not None and workload.unix_start_time is not None:
-        return history
-    waits = history.logged_wait
-    wait = 0 if waits is None else waits.filled(0)
-    end_time = int((history.submit_time + wait + history.actual_runtime).max())
-    return replace(
-        history,
-        unix_start_time=workload.unix_start_time,
-        submit_time=history.submit_time + int(workload.submit_time[0]) - end_time,
-    )
-
-
-@contextmanager
-def _bar(total: int, unit: str) -> Iterator[tuple[Progress, TaskID]]:
-    columns = (
-        TextColumn("replaying"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        yield progress, progress.add_task("replay", total=total)
-
-
 def _compared(
     workload: Workload,
     task: Replay,
@@ -483,16 +389,16 @@ def _compared(
     """Run the repeats under a progress bar: of jobs in this process, of repeats in several."""
     in_process = workers == 1
     total = repeat * len(workload) if in_process else repeat
-    with _bar(total, "jobs" if in_process else "repeats") as (progress, bar):
+    with progress_bar("replaying", total, "jobs" if in_process else "repeats") as show:
         done = 0
 
         def jobs_done(count: int) -> None:
-            progress.update(bar, completed=done * len(workload) + count)
+            show(done * len(workload) + count)
 
         def repeats_done(count: int, _: int) -> None:
             nonlocal done
             done = count
-            progress.update(bar, completed=done * len(workload) if in_process else done)
+            show(done * len(workload) if in_process else done)
 
         return compare(
             workload,

@@ -11,43 +11,26 @@ import typer
 from foretime_estimators.errors import InputError
 from foretime_sim import lublin2003
 from foretime_sim.description import QUANTILES, Description, describe
-from foretime_sim.filters import FilterReport, Filters, MissingRequest, workload_of_log
+from foretime_sim.filters import FilterReport, Filters, workload_of_log
 from foretime_sim.job_log import count_jobs, log_of_workload
-from foretime_sim.log_files import LogFormat, read_log
+from foretime_sim.log_files import read_log
 from foretime_sim.swf import write_swf
 from rich.console import Console
 from rich.table import Table
 
-from foretime_sidecar.durations import parse_duration
+from foretime_sidecar.cli.workload_source import (
+    ColumnsOption,
+    FormatOption,
+    LenientOption,
+    LogArgument,
+    ProcessorsOption,
+    TimeZoneOption,
+    parse_missing_request,
+)
 
 app = typer.Typer(
     help="Look at job logs, convert them to SWF, or generate one.", no_args_is_help=True
 )
-
-LogArgument = Annotated[
-    Path, typer.Argument(metavar="LOG", help="SWF, sacct or CSV file; plain, gz or xz.")
-]
-LenientOption = Annotated[
-    bool, typer.Option("--lenient", help="Leave malformed lines out and count them.")
-]
-FormatOption = Annotated[
-    LogFormat | None,
-    typer.Option("--format", help="Kind of log; told by its content if not given."),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        help="sacct without header: its fields. CSV: fact=column:unit,... Or a preset "
-        "(xdmod, nrel-eagle).",
-    ),
-]
-TimeZoneOption = Annotated[
-    str | None,
-    typer.Option(help="Site's time zone (Europe/Stockholm), for sacct and CSV; UTC if not given."),
-]
-ProcessorsOption = Annotated[
-    int | None, typer.Option(help="Size of the machine; the log's own if not given.")
-]
 
 
 @app.command("describe")
@@ -147,20 +130,6 @@ def generate_command(
     comments = [f"Note: {note}" for note in workload.notes]
     write_swf(log_of_workload(workload, comments=comments), out)
     typer.echo(f"{count_jobs(len(workload))} written to {out} ({workload.notes[0]})")
-
-
-def parse_missing_request(word: str) -> MissingRequest:
-    """Read the option of that name: ``drop``, ``runtime``, or a time as for ``sbatch``."""
-    if word == "drop":
-        return "drop"
-    if word == "runtime":
-        return "runtime"
-    try:
-        return parse_duration(word)
-    except InputError as error:
-        raise InputError(
-            f"--missing-request {word}: use drop, runtime, or a time like 12:00:00"
-        ) from error
 
 
 def _as_json(description: Description, report: FilterReport) -> dict[str, object]:

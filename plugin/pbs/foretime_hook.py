@@ -1,0 +1,825 @@
+# Foretime's hook for OpenPBS and PBS Professional: plans jobs with how long they really take.
+#
+# It runs inside pbs_server (Python 3.6 or newer) at queuejob, modifyjob, runjob and postqueuejob,
+# reads one file, the table (TABLE.md), and sets Resource_List.soft_walltime. It never raises an
+# error or rejects a request; on any doubt the job goes through as its user wrote it. Nothing is
+# kept from one run to the next: the server starts its interpreter anew when it likes.
+#
+# How to install it, what it leaves alone and what it logs: README.md.
+
+import json
+import os
+import stat
+import time
+
+import pbs
+
+FORMAT = b"1"
+SMALLEST_TABLE_BYTES = 100
+MICRO = 1000000
+LONGEST_REQUEST_S = 4000000000
+# A clock may be set back; a table from further in the future than this isn't believed.
+CLOCK_TOLERANCE_S = 3600
+NO_PROJECT = "_pbs_project_default"
+CHUNK_BYTES = 1 << 20
+MOST_DIGITS = 1000
+DIGITS = frozenset(b"0123456789")
+PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+SPACES = frozenset(b" \t\n\v\f\r")
+
+DEFAULTS = {
+    # The table file's path.
+    "table": "/var/lib/foretime/table/foretime.table",
+    # While this file exists, no job is planned; null: there is no such file.
+    "disable_file": "/etc/foretime/foretime.off",
+    # A job that was submitted this long ago is judged anew when it starts.
+    "readjust_after_s": 3600,
+    # After this time the hook gives up and leaves the job alone; far below the hook's alarm, at
+    # which the server would reject the request.
+    "deadline_s": 0.5,
+    # A larger table isn't read.
+    "largest_table_bytes": 64 * 1024 * 1024,
+    # The scheduler's dedicated times; null: sched_priv/dedicated_time in PBS_HOME.
+    "dedicated_time": None,
+}
+
+
+class LeftAlone(Exception):
+    """The job is to be planned with what its user asked for; why, in one word."""
+
+    def __init__(self, reason, detail=""):
+        Exception.__init__(self, reason)
+        self.reason = reason
+        self.detail = detail
+
+
+class Deadline:
+    """The time that this run may take; `check` ends it when that is over."""
+
+    def __init__(self):
+        self.started = time.monotonic()
+        self.seconds = DEFAULTS["deadline_s"]
+
+    def check(self):
+        if time.monotonic() - self.started > self.seconds:
+            raise LeftAlone("deadline", "it took more than %s s" % self.seconds)
+
+
+# Configuration ---------------------------------------------------------------------------------
+
+
+def regular_file(path, largest, deadline):
+    """A file's bytes. Nothing but a regular file is opened, so nothing can block or never end."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError("not a regular file")
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > largest:
+            raise ValueError("not a regular file of at most %d bytes" % largest)
+        # A rename meanwhile doesn't matter: this is still the file that was opened.
+        parts = []
+        left = status.st_size
+        while left > 0:
+            part = os.read(descriptor, min(left, CHUNK_BYTES))
+            if not part:
+                break
+            parts.append(part)
+            left -= len(part)
+            deadline.check()
+    finally:
+        os.close(descriptor)
+    return b"".join(parts)
+
+
+def configuration(deadline):
+    """The settings of the hook's configuration file over the defaults."""
+    config = dict(DEFAULTS)
+    path = getattr(pbs, "hook_config_filename", None)
+    if not path:
+        return config
+    try:
+        given = json.loads(regular_file(path, CHUNK_BYTES, deadline).decode("utf-8"))
+    except (OSError, ValueError) as problem:
+        raise LeftAlone("configuration", "%s: %s" % (path, problem))
+    if not isinstance(given, dict):
+        raise LeftAlone("configuration", "%s: not a JSON object" % path)
+    for name, value in given.items():
+        default = DEFAULTS.get(name)
+        if name not in DEFAULTS:
+            raise LeftAlone("configuration", "unknown setting %s" % name)
+        if isinstance(default, (int, float)):
+            right = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+        else:
+            right = (isinstance(value, str) and value != "") or (value is None and name != "table")
+        if not right:
+            raise LeftAlone("configuration", "%s can't be %r" % (name, value))
+        config[name] = value
+    return config
+
+
+def disabled(config):
+    path = config["disable_file"]
+    if path is None:
+        return False
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # not to be told: off is the safe answer
+    return True
+
+
+# Reading the table -----------------------------------------------------------------------------
+
+
+def check_sum(text, deadline):
+    """A polynomial over the bytes, modulo the largest prime below 2^32."""
+    total = 1
+    for start in range(0, len(text), 65536):
+        for byte in text[start : start + 65536]:
+            total = (total * 65599 + byte) % 4294967291
+        deadline.check()
+    return total
+
+
+def encode(name):
+    """A name as it stands in the table."""
+    encoded = []
+    for byte in name.encode("utf-8", "surrogateescape"):
+        encoded.append(chr(byte) if byte in PLAIN else "%%%02X" % byte)
+    return "".join(encoded).encode("ascii")
+
+
+def number(text):
+    """A whole number in ASCII digits, or None; not one so long that to read it takes time."""
+    return int(text) if text and len(text) <= MOST_DIGITS and DIGITS.issuperset(text) else None
+
+
+def ten_digits(text):
+    return int(text) if len(text) == 10 and DIGITS.issuperset(text) else None
+
+
+def micro(text):
+    """A number from 0 to 1 with six decimals, in millionths, or None."""
+    if len(text) != 8 or text[1:2] != b"." or not DIGITS.issuperset(text[:1] + text[2:]):
+        return None
+    value = int(text[:1] + text[2:])
+    return value if value <= MICRO else None
+
+
+def word(text):
+    """Text without any space, or None."""
+    return text if text and SPACES.isdisjoint(text) else None
+
+
+def one_of(*choices):
+    return lambda text: text if text in choices else None
+
+
+def lower_case(text):
+    return text if text and all(97 <= byte <= 122 for byte in text) else None
+
+
+def positive(text):
+    value = number(text)
+    return value if value is not None and value >= 1 else None
+
+
+def percent(text):
+    value = number(text)
+    return value if value is not None and value <= 100 else None
+
+
+def bounds(text):
+    if text == b"-":
+        return []
+    values = [number(part) for part in text.split(b",")]
+    return None if None in values else values
+
+
+SETTINGS = {
+    b"mode": lower_case,
+    b"enforce_share_percent": percent,
+    b"scheme": one_of(b"user", b"project", b"combined"),
+    # These two are about Slurm: understood, and of no meaning here.
+    b"mechanism": one_of(b"time-min", b"rewrite-limit"),
+    b"user_time_min": one_of(b"raise", b"keep", b"clear"),
+    b"minimum_adjustment": micro,
+    b"minimum_scheduled_time_s": number,
+    b"rounding_s": positive,
+    b"requested_time_bounds_s": bounds,
+}
+KINDS = (b"user", b"account", b"slurm_partition", b"qos", b"queue")
+
+
+class Table:
+    """The table file, of which all but the rows is checked; a bucket of rows is when needed."""
+
+    def __init__(self, data, deadline):
+        self.data = data
+        self.deadline = deadline
+        self.settings = {}
+        self.leave = {kind: set() for kind in KINDS}
+        self.reservations = []
+        first, newline, _ = data.partition(b"\n")
+        if not newline or not first.startswith(b"foretime-table "):
+            raise LeftAlone("table", "not a Foretime table")
+        words = first.split(b" ")
+        if words[1] != FORMAT:
+            raise LeftAlone("table", "of another version")
+        names = [b"generation", b"length", b"head", b"written", b"valid", b"buckets"]
+        pairs = [part.partition(b"=") for part in words[2:]]
+        values = [number(value) for _, _, value in pairs]
+        if [name for name, _, _ in pairs] != names or None in values or values[5] < 1:
+            raise LeftAlone("table", "its first line can't be read")
+        self.generation, length = pairs[0][2], pairs[1][2]
+        _, size, head, self.written, self.valid, self.buckets = values
+        trailer = b"end generation=" + self.generation + b" length=" + length + b"\n"
+        if size != len(data) or not data.endswith(trailer):
+            raise LeftAlone("table", "cut short or not of one piece")
+        self.rows_end = len(data) - len(trailer)
+        line = data[head : head + 17]
+        if (
+            line[:6] != b"check "
+            or line[16:] != b"\n"
+            or ten_digits(line[6:16]) != check_sum(data[:head], deadline)
+        ):
+            raise LeftAlone("table", "its settings are damaged")
+        for line in data[len(first) + 1 : head].split(b"\n")[:-1]:
+            if not self.take_setting(line):
+                raise LeftAlone("table", "a setting that this hook can't read: %r" % line[:80])
+        for name in SETTINGS:
+            if name not in self.settings:
+                raise LeftAlone("table", "no setting %r" % name)
+        self.mode = self.settings[b"mode"]
+        self.scheme = self.settings[b"scheme"]
+
+    def take_setting(self, line):
+        name, _, value = line.partition(b" ")
+        if name == b"leave":
+            kind, _, who = value.partition(b" ")
+            if kind not in self.leave or word(who) is None:
+                return False
+            self.leave[kind].add(who.lower() if kind in (b"account", b"qos") else who)
+            return True
+        if name == b"reservation":
+            words = value.split(b" ")
+            if len(words) != 3 or word(words[2]) is None:
+                return False
+            start, stop = number(words[0]), number(words[1])
+            where = None if words[2] == b"*" else words[2].split(b",")
+            self.reservations.append((start, stop, where))
+            return start is not None and stop is not None
+        if name not in SETTINGS or name in self.settings:
+            return False
+        self.settings[name] = SETTINGS[name](value)
+        return self.settings[name] is not None
+
+    def adjustment(self, scope, name, time_class, processor_seconds):
+        """A in millionths as this row has it; None if there is none, or not for such a job."""
+        encoded = encode(name)
+        tag = b"#%06d " % (check_sum(encoded, self.deadline) % self.buckets)
+        start = self.data.find(tag)
+        line_end = self.data.find(b"\n", start) if start >= 0 else -1
+        if line_end < 0:
+            raise LeftAlone("table", "damaged: no bucket %r" % tag)
+        next_start = self.data.find(b"#", line_end)
+        rows = self.data[line_end : next_start if next_start >= 0 else self.rows_end]
+        expected = ten_digits(self.data[start + len(tag) : line_end])
+        if expected != check_sum(rows + tag + self.generation, self.deadline):
+            raise LeftAlone("table", "damaged: bucket %r" % tag)
+        key = b"\n%s %s %d " % (scope, encoded, time_class)
+        at = rows.find(key)
+        if at < 0:
+            return None
+        value, _, rest = rows[at + len(key) :].partition(b" ")
+        largest, newline, _ = rest.partition(b"\n")
+        value = micro(value)
+        limit = number(largest)
+        if value is None or not newline or (limit is None and largest != b"-"):
+            raise LeftAlone("table", "damaged: row %r" % key)
+        return None if limit is not None and processor_seconds > limit else value
+
+    def mode_for(self, user):
+        """The mode that counts for this user: enforce may be for a share of them."""
+        share = self.settings[b"enforce_share_percent"]
+        if share == 100:
+            return self.mode
+        inside = user and check_sum(encode(user), self.deadline) % 100 < share
+        return self.mode if inside else b"observe"
+
+
+def read_table(config, deadline):
+    path = config["table"]
+    try:
+        data = regular_file(path, config["largest_table_bytes"], deadline)
+    except (OSError, ValueError) as problem:
+        raise LeftAlone("table", "%s: %s" % (path, problem))
+    if len(data) < SMALLEST_TABLE_BYTES:
+        raise LeftAlone("table", "%s: not a table" % path)
+    return Table(data, deadline)
+
+
+def usable_table(config, now, deadline):
+    """The table, if jobs may be planned with it now."""
+    if disabled(config):
+        raise LeftAlone("disabled")
+    table = read_table(config, deadline)
+    if now > table.valid:
+        raise LeftAlone("table", "out of date")
+    if table.written > now + CLOCK_TOLERANCE_S:
+        raise LeftAlone("table", "written in the future: has a clock been set?")
+    if table.mode not in (b"observe", b"enforce"):
+        raise LeftAlone("off")
+    return table
+
+
+# What PBS tells of a job -----------------------------------------------------------------------
+
+
+def attribute(holder, name):
+    """An attribute's value; None where it is unset or this PBS has none of that name."""
+    try:
+        value = getattr(holder, name)
+    except Exception:  # PBS raises errors of its own here
+        return None
+    return None if isinstance(value, str) and value == "" else value
+
+
+def resource(holder, name, of="Resource_List"):
+    resources = attribute(holder, of)
+    if resources is None:
+        return None
+    try:
+        value = resources[name]
+    except Exception:  # as above
+        return None
+    return None if isinstance(value, str) and value == "" else value
+
+
+def seconds(value):
+    """A duration in seconds, as PBS gives or writes it; None if there is none."""
+    if value is None:
+        return None
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        pass
+    total = 0
+    for part in str(value).split(".")[0].split(":"):
+        if not part.isdigit():
+            return None
+        total = total * 60 + int(part)
+    return total
+
+
+def count(value):
+    try:
+        return max(int(value), 0) if len(str(value)) <= MOST_DIGITS else 0
+    except (TypeError, ValueError):
+        return 0
+
+
+class Job:
+    """A job as it will be: what the request says, and the existing job for the rest."""
+
+    def __init__(self, event, kind):
+        self.event = event
+        self.asked = event.job
+        self.before = attribute(event, "job_o") if kind == "modifyjob" else None
+        queue = self.get("queue")
+        self.queue_name = str(queue) if queue is not None else self.default_queue()
+        self.queue = self.find_queue(queue)
+        owner = str(self.get("Job_Owner") or event.requestor or "").split("@")[0]
+        listed = str(self.get("User_List") or "")
+        if listed and "," not in listed:
+            owner = listed.split("@")[0]
+        self.user = str(self.get("euser") or owner)
+        project = str(self.get("project") or "")
+        self.project = str(
+            self.get("Account_Name") or (project if project != NO_PROJECT else "") or ""
+        )
+        self.id = str(self.get("id") or "")
+        self.soft_walltime_s = seconds(self.resource("soft_walltime"))
+
+    def get(self, name):
+        value = attribute(self.asked, name)
+        return attribute(self.before, name) if value is None else value
+
+    def resource(self, name):
+        value = resource(self.asked, name)
+        return resource(self.before, name) if value is None else value
+
+    @staticmethod
+    def server():
+        try:
+            return pbs.server()
+        except Exception:  # whatever PBS raises: then its defaults aren't known
+            return None
+
+    def default_queue(self):
+        queue = attribute(self.server(), "default_queue")
+        return "" if queue is None else str(queue)
+
+    def find_queue(self, queue):
+        if attribute(queue, "queue_type") is not None:
+            return queue
+        try:
+            return pbs.server().queue(self.queue_name.split("@")[0])
+        except Exception:  # as above
+            return None
+
+    def routed(self):
+        """Whether the queue only hands the job on, to one with defaults of its own."""
+        kind = attribute(self.queue, "queue_type")
+        return kind is not None and (
+            kind == getattr(pbs, "QTYPE_ROUTE", 2) or str(kind).lower().startswith("r")
+        )
+
+    def walltime_s(self):
+        """t_req: the request's walltime, or the one that PBS will give it; None: no limit."""
+        own = seconds(self.resource("walltime"))
+        if own is not None:
+            return own
+        if self.routed():
+            return None
+        # The order in which PBS fills in what a request lacks.
+        for of in ("resources_default", "resources_max"):
+            for holder in (self.queue, self.server()):
+                value = seconds(resource(holder, "walltime", of))
+                if value is not None:
+                    return value
+        return None
+
+    def default_chunk_processors(self):
+        for holder in (self.queue, self.server()):
+            value = count(resource(holder, "ncpus", "default_chunk"))
+            if value:
+                return value
+        return 1
+
+    def processors(self):
+        """Processors that the request names, the larger of its ncpus and its chunks'."""
+        most = max(count(self.resource("ncpus")), 1)
+        default = self.default_chunk_processors()
+        for name, per_chunk in (("select", "ncpus"), ("nodes", "ppn")):
+            chunks = self.resource(name)
+            total = 0
+            for chunk in str(chunks).split("+") if chunks is not None else ():
+                parts = chunk.split(":")
+                copies = 1
+                if parts[0].isdigit():
+                    copies = count(parts[0])
+                each = default
+                for part in parts:
+                    key, _, value = part.partition("=")
+                    if key in (per_chunk, "ncpus") and value.isdigit():
+                        each = count(value)
+                total += copies * each
+            most = max(most, total)
+        return most
+
+    def shrinks_to_fit(self):
+        return (
+            self.resource("min_walltime") is not None or self.resource("max_walltime") is not None
+        )
+
+    def in_reservation(self):
+        """Whether it is for a reservation: its queue is the reservation's then."""
+        for name in ("resv", "reserve_ID"):
+            if attribute(self.asked, name) is not None or attribute(self.before, name) is not None:
+                return True
+        queue = self.queue_name.split("@")[0]
+        return len(queue) > 1 and queue[0] in "RSM" and queue[1:].split(".")[0].isdigit()
+
+    def opted_out(self):
+        """Whether its environment says FORETIME=off (qsub -v FORETIME=off)."""
+        variables = self.get("Variable_List")
+        if variables is None:
+            return False
+        try:
+            value = variables["FORETIME"]
+        except KeyError:
+            return False
+        except TypeError:
+            return "FORETIME=off" in str(variables).split(",")
+        return str(value).lower() == "off"
+
+    def start_time(self, now):
+        return max(now, seconds(self.get("Execution_Time")) or 0)
+
+    def arrived(self):
+        """Whether another server sent it here: what is new has no id and no hops yet."""
+        return self.id != "" or count(self.get("hop_count")) > 0
+
+    def set_soft_walltime(self, value):
+        """Seconds, or None to take it away."""
+        self.asked.Resource_List["soft_walltime"] = None if value is None else pbs.duration(value)
+        self.soft_walltime_s = value
+
+    def set_plain(self):
+        """Have it planned with all of its walltime.
+
+        Equal to walltime is valid whatever the server does. Only where it can't be that, it is
+        unset: a resource set again after that has crashed servers (OpenPBS before 22).
+        """
+        own = seconds(self.resource("walltime"))
+        self.set_soft_walltime(None if self.shrinks_to_fit() else own)
+
+
+# The decision ----------------------------------------------------------------------------------
+
+
+def round_up(value, unit):
+    return -(-value // unit) * unit
+
+
+def scheduled_time(table, job, requested_time):
+    """t_sched in seconds (Tang 2010, equations 4 and 5); TABLE.md has the same in words."""
+    settings = table.settings
+    time_class = 0
+    for at, bound in enumerate(settings[b"requested_time_bounds_s"]):
+        if bound < requested_time:
+            time_class = at + 1
+    processor_seconds = job.processors() * requested_time
+    found = []
+    for scope, name, other in (
+        (b"user", job.user, b"project"),
+        (b"project", job.project, b"user"),
+    ):
+        if table.scheme != other and name:
+            value = table.adjustment(scope, name, time_class, processor_seconds)
+            if value is not None:
+                found.append(value)
+    if not found:
+        raise LeftAlone("no-row")
+    adjustment = (found[0] + found[-1] + 1) // 2
+    adjustment = max(adjustment, settings[b"minimum_adjustment"])
+    time_s = round_up(
+        round_up(adjustment * requested_time, MICRO) // MICRO, settings[b"rounding_s"]
+    )
+    return min(max(time_s, settings[b"minimum_scheduled_time_s"], 1), requested_time)
+
+
+def check_plain(job, requested_time, config, now, deadline):
+    """Raise LeftAlone for a job that must be planned with what its user asked for."""
+    if requested_time is None or not 0 < requested_time <= LONGEST_REQUEST_S:
+        raise LeftAlone("no-limit")
+    if job.opted_out():
+        raise LeftAlone("opt-out")
+    if job.shrinks_to_fit():
+        raise LeftAlone("shrink-to-fit")
+    if job.in_reservation():
+        raise LeftAlone("reservation-job")
+    start = job.start_time(now)
+    for begins, ends in dedicated_times(config, deadline):
+        if start < ends and start + requested_time > begins:
+            raise LeftAlone("dedicated-time")
+
+
+def check_excluded(table, job, requested_time, now):
+    """Raise LeftAlone for a job that the table excludes."""
+    leave = table.leave
+    if job.user and encode(job.user) in leave[b"user"]:
+        raise LeftAlone("user")
+    if job.project and encode(job.project).lower() in leave[b"account"]:
+        raise LeftAlone("account")
+    queue = encode(job.queue_name.split("@")[0])
+    if queue in leave[b"queue"]:
+        raise LeftAlone("queue")
+    start = job.start_time(now)
+    for begins, ends, where in table.reservations:
+        if start < ends and start + requested_time > begins and (where is None or queue in where):
+            raise LeftAlone("reservation")
+
+
+def dedicated_times(config, deadline):
+    """The scheduler's dedicated times: lines MM/DD/YYYY HH:MM MM/DD/YYYY HH:MM, local time.
+
+    The scheduler judges by soft_walltime whether a job ends before one, and would start it.
+    """
+    path = config["dedicated_time"]
+    if path is None:
+        try:
+            path = os.path.join(pbs.pbs_conf["PBS_HOME"], "sched_priv", "dedicated_time")
+        except Exception:  # an older PBS doesn't tell its home
+            return []
+    try:
+        text = regular_file(path, CHUNK_BYTES, deadline).decode("ascii", "replace")
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as problem:
+        raise LeftAlone("dedicated-time", "%s: %s" % (path, problem))
+    found = []
+    for line in text.split("\n"):
+        words = line.split("#")[0].replace("/", " ").replace(":", " ").split()
+        if not words:
+            continue
+        try:
+            month, day, year, hour, minute, *end = [int(part) for part in words]
+            end_month, end_day, end_year, end_hour, end_minute = end
+            begins = time.mktime((year, month, day, hour, minute, 0, 0, 0, -1))
+            ends = time.mktime((end_year, end_month, end_day, end_hour, end_minute, 0, 0, 0, -1))
+        except (ValueError, OverflowError):
+            continue  # as the scheduler, which logs the line and goes on
+        found.append((begins, ends))
+    return found
+
+
+class Run:
+    """One run of the hook: its event, its settings and what it decides."""
+
+    def __init__(self, event, kind):
+        self.deadline = Deadline()
+        self.now = int(time.time())
+        self.job = Job(event, kind)
+        self.kind = kind
+        self.mode = b"-"
+        self.generation = b"-"
+        self.requested_time = None
+
+    def config(self):
+        config = configuration(self.deadline)
+        self.deadline.seconds = config["deadline_s"]
+        return config
+
+    def table(self, config):
+        table = usable_table(config, self.now, self.deadline)
+        self.mode, self.generation = table.mode_for(self.job.user), table.generation
+        return table
+
+    def plan(self, config, table):
+        """t_sched, or LeftAlone."""
+        self.requested_time = self.job.walltime_s()
+        requested_time = self.requested_time
+        check_plain(self.job, requested_time, config, self.now, self.deadline)
+        check_excluded(table, self.job, requested_time, self.now)
+        planned = scheduled_time(table, self.job, requested_time)
+        if planned >= requested_time:
+            raise LeftAlone("as-requested")
+        return planned
+
+    def log(self, decision, planned=None, reason="-", detail=""):
+        """One line for the server's log; its words are described in README.md."""
+        job = self.job
+        fields = (
+            ("event", self.kind),
+            ("job", job.id),
+            ("user", job.user),
+            ("project", job.project),
+            ("queue", job.queue_name),
+            ("t_req", self.requested_time),
+            ("t_sched", planned),
+            ("decision", decision),
+            ("reason", reason),
+            ("mode", self.mode.decode("ascii")),
+            ("generation", self.generation.decode("ascii")),
+        )
+        line = "foretime: " + " ".join(
+            "%s=%s"
+            % (name, "-" if value in (None, "", "-") else encode(str(value)).decode("ascii"))
+            for name, value in fields
+        )
+        if detail:
+            line += " (%s)" % detail
+        write_log(getattr(pbs, "EVENT_JOB", 8), line)
+
+    def queuejob(self):
+        job = self.job
+        foreign = False
+        if job.soft_walltime_s is not None and job.arrived():
+            job.set_plain()  # another server's word
+            foreign = True
+        try:
+            if not foreign and job.soft_walltime_s is not None:
+                raise LeftAlone("site")  # a hook before this one has set it
+            config = self.config()
+            table = self.table(config)
+            planned = self.plan(config, table)
+        except LeftAlone as left:
+            self.log("left", reason=left.reason, detail=left.detail)
+            return
+        if self.mode == b"observe":
+            self.log("observed", planned)
+        else:
+            job.set_soft_walltime(planned)
+            self.log("planned", planned)
+
+    def modifyjob(self):
+        job = self.job
+        asked = job.asked
+        if resource(asked, "soft_walltime") is not None:
+            return  # who may ask for one of their own gets the server's answer to it
+        before = job.soft_walltime_s
+        if before is None:
+            return
+        walltime = seconds(resource(asked, "walltime"))
+        # First what must not fail for want of a table: or the server refuses the user's request.
+        if job.shrinks_to_fit():
+            job.set_plain()
+            self.log("cleared", reason="shrink-to-fit")
+            return
+        if walltime is not None and walltime < before:
+            job.set_soft_walltime(walltime)  # planned with all of it now
+            self.requested_time = walltime
+            self.log("lowered", walltime, reason="walltime")
+            return
+        if walltime is None and all(
+            attribute(asked, name) is None
+            for name in ("Account_Name", "project", "Variable_List", "Execution_Time", "queue")
+        ):
+            return
+        # A planned job stays planned without a table, so it is judged without one, too.
+        try:
+            self.requested_time = job.walltime_s()
+            try:
+                config = self.config()
+            except LeftAlone:
+                config = dict(DEFAULTS)
+            check_plain(job, self.requested_time, config, self.now, self.deadline)
+            try:
+                table = self.table(config)
+            except LeftAlone:
+                return
+            check_excluded(table, job, self.requested_time, self.now)
+        except LeftAlone as left:
+            if left.reason != "deadline":
+                job.set_plain()
+                self.log("cleared", job.soft_walltime_s, left.reason, left.detail)
+
+    def runjob(self):
+        job = self.job
+        before = job.soft_walltime_s
+        walltime = job.walltime_s()
+        if before is not None and walltime is not None and before > walltime:
+            # It got here by a way that the server did not check, such as another queue's default.
+            job.set_soft_walltime(walltime)
+            self.requested_time = walltime
+            self.log("lowered", walltime, reason="walltime")
+        config = self.config()
+        submitted = seconds(job.get("ctime"))
+        if submitted is None or self.now - submitted < config["readjust_after_s"]:
+            return
+        before = job.soft_walltime_s
+        try:
+            table = self.table(config)
+            if table.written <= submitted:
+                return
+            planned = self.plan(config, table)
+        except LeftAlone as left:
+            if left.reason in ("table", "disabled", "off", "deadline") or before is None:
+                return
+            if self.mode == b"enforce" and before != walltime:
+                job.set_plain()
+                self.log("cleared", job.soft_walltime_s, left.reason, left.detail)
+            return
+        if self.mode == b"observe":
+            self.log("observed", planned, reason="aged")
+        elif planned != before:
+            job.set_soft_walltime(planned)
+            self.log("readjusted", planned, reason="aged")
+
+    def postqueuejob(self):
+        """The audit line: queuejob's decision could not name the job."""
+        job = self.job
+        self.requested_time = job.walltime_s()
+        planned = job.soft_walltime_s
+        if planned is not None:
+            self.log("queued", planned)
+            return
+        try:
+            config = self.config()
+            table = self.table(config)
+            planned = self.plan(config, table)
+        except LeftAlone as left:
+            self.log("left", reason=left.reason, detail=left.detail)
+            return
+        self.log("observed" if self.mode == b"observe" else "unplanned", planned)
+
+
+def write_log(level, text):
+    """Write a line to the server's log: printable ASCII, of bounded length."""
+    text = "".join(letter if " " <= letter <= "~" else "?" for letter in text[:1000])
+    pbs.logmsg(level, text)
+
+
+def main():
+    event = pbs.event()
+    try:
+        for kind in ("queuejob", "modifyjob", "runjob", "postqueuejob"):
+            code = getattr(pbs, kind.upper(), None)  # an older PBS has no postqueuejob
+            if code is not None and event.type == code:
+                run = Run(event, kind)
+                getattr(run, kind)()
+    except BaseException as problem:  # an alarm comes as KeyboardInterrupt
+        try:
+            left = "%s: %s" % (type(problem).__name__, getattr(problem, "detail", "") or problem)
+            write_log(getattr(pbs, "EVENT_ERROR", 1), "foretime: a job is left alone: " + left)
+        except BaseException:
+            pass
+    event.accept()
+
+
+main()

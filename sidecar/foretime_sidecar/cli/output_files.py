@@ -1,0 +1,68 @@
+"""The files that a command writes: refused at once where they can't be, and tables as CSV."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from foretime_estimators.errors import InputError
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+CsvOption = Annotated[Path | None, typer.Option("--csv", help="Write every metric as CSV.")]
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
+    """Refuse at once what could only be refused after the whole run otherwise.
+
+    Parameters
+    ----------
+    outputs
+        Files to write, by their options.
+    inputs
+        Files read, by what messages call them; none may be written over.
+
+    Raises
+    ------
+    InputError
+        Naming the option and the file.
+    """
+    taken = {path.resolve(): name for name, path in inputs.items() if path is not None}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise InputError(f"{option} {path}: this is {taken[path.resolve()]}; name another file")
+        taken[path.resolve()] = option
+        if path.is_dir():
+            raise InputError(f"{option} {path}: is a folder; name a file")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            missing = "" if path.parent.exists() else "; there is no such folder"
+            raise InputError(f"{option} {path}: can't be written{missing}")
+        if option == "--plot":
+            from foretime_sim.plots import FORMATS  # matplotlib is slow to load
+
+            if path.suffix.lower() not in FORMATS:
+                raise InputError(f"{option} {path}: end it in {' or '.join(sorted(FORMATS))}")
+
+
+def write_csv(
+    path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, float | str | None]]
+) -> None:
+    """Write rows as the CSV file that ``--csv`` names.
+
+    Raises
+    ------
+    InputError
+        If the file can't be written.
+    """
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, columns)
+            writer.writeheader()
+            writer.writerows(rows)
+    except OSError as error:
+        raise InputError(f"--csv {path}: can't write it: {error.strerror}") from error

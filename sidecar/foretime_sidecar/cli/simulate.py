@@ -1,0 +1,336 @@
+"""``foretime simulate``: a log under one or several policies, without the hook."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from foretime_estimators.accuracy_settings import AccuracySettings
+from foretime_estimators.errors import InputError
+from foretime_estimators.registry import ESTIMATORS
+from foretime_sim.advance_reservations import check_reservations, read_reservations
+from foretime_sim.estimated_run import estimator_of
+from foretime_sim.metrics import ScoreSettings, scored_span
+from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy_comparison import PolicyCase, compare_policies
+from foretime_sim.repeats import Repeats
+from foretime_sim.workload import Workload
+from rich.console import Console
+
+from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
+from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.run_options import (
+    CheckOption,
+    ClassesOption,
+    EventOrderOption,
+    GuardOption,
+    HeadOption,
+    RepeatOption,
+    ReservationsOption,
+    RolesOption,
+    SeedOption,
+    TauOption,
+    WarmUpOption,
+    WorkersOption,
+    check_classes,
+    check_head,
+    parse_guard,
+    peak_memory_bytes,
+)
+from foretime_sidecar.cli.workload_source import (
+    ColumnsOption,
+    FormatOption,
+    GenerateOption,
+    JobsOption,
+    KeepOverrunsOption,
+    LenientOption,
+    LoadOption,
+    MachineOption,
+    MissingRequestOption,
+    OptionalLogArgument,
+    ProcessorsOption,
+    TimeZoneOption,
+    WorkloadSource,
+)
+from foretime_sidecar.durations import parse_duration
+from foretime_sidecar.simulate_export import CSV_COLUMNS, SimulateResult, csv_rows, to_json
+from foretime_sidecar.simulate_report import WIDTH, render
+
+ORDERS = tuple(order.value for order in Order if order is not Order.PRIORITY)
+BACKFILLS = tuple(backfill.value for backfill in Backfill)
+COMPRESSIONS = tuple(compression.value for compression in Compression)
+
+
+def simulate(
+    log: OptionalLogArgument = None,
+    generate: GenerateOption = None,
+    jobs: JobsOption = None,
+    load: LoadOption = None,
+    processors: ProcessorsOption = None,
+    machine: MachineOption = None,
+    log_format: FormatOption = None,
+    columns: ColumnsOption = None,
+    time_zone: TimeZoneOption = None,
+    lenient: LenientOption = False,
+    missing_request: MissingRequestOption = "drop",
+    keep_overruns: KeepOverrunsOption = False,
+    head: HeadOption = None,
+    order: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="|".join(ORDERS), help="Queue order, or several, comma-separated; fcfs."
+        ),
+    ] = None,
+    backfill: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="|".join(BACKFILLS), help="Backfilling, or several, comma-separated; easy."
+        ),
+    ] = None,
+    depth: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="K",
+            help="Reservations held at once by easy and easy-sjbf, or several, comma-separated; 1.",
+        ),
+    ] = None,
+    compression: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="|".join(COMPRESSIONS),
+            help="How conservative backfilling moves reservations forward, or several, "
+            "comma-separated; reservation-order.",
+        ),
+    ] = None,
+    reservations: ReservationsOption = None,
+    estimator: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="|".join(entry.spelling for entry in ESTIMATORS),
+            help="What runtimes are planned with, or several, comma-separated; requested.",
+        ),
+    ] = None,
+    rule: Annotated[
+        Literal["production", "tang2010"],
+        typer.Option(help="How user, project and combined turn history into A."),
+    ] = "production",
+    correction: Annotated[
+        Correction, typer.Option(help="What a job that outlives t_sched is planned with.")
+    ] = Correction.REQUESTED,
+    roles: RolesOption = None,
+    guard: GuardOption = "off",
+    event_order: EventOrderOption = EventOrder.PER_TIMESTEP,
+    warm_up: WarmUpOption = "0",
+    repeat: RepeatOption = 1,
+    workers: WorkersOption = 1,
+    tau: TauOption = 10,
+    seed: SeedOption = 1,
+    check: CheckOption = False,
+    classes: ClassesOption = None,
+    as_json: JsonOption = False,
+    csv_out: CsvOption = None,
+    swf_out: Annotated[
+        Path | None, typer.Option(help="Write the schedule as SWF (one policy, single repeat).")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw each policy's waits (PNG or SVG).")
+    ] = None,
+) -> None:
+    """Schedule a log under one or several policies, and compare them.
+
+    Every order is run with every backfilling, depth, compression and estimator; gains are over the
+    first.
+
+    Example: [bold]foretime simulate KTH-SP2-1996-2.1-cln.swf.gz --backfill easy,easy-sjbf[/bold]
+    """
+    began = time.perf_counter()
+    shared = Policy(
+        correction=correction,
+        roles=Roles() if roles is None else Roles.parse(roles),
+        event_order=event_order,
+    )
+    cases = _cases(
+        shared,
+        [_order(name) for name in _listed(order, "fcfs")],
+        [Backfill.parse(name) for name in _listed(backfill, "easy")],
+        [_depth(text) for text in _listed(depth, "1")],
+        [Compression.parse(name) for name in _listed(compression, "reservation-order")],
+        _listed(estimator, "requested"),
+    )
+    cases = _guarded(cases, parse_guard(guard))
+    check_classes(classes)
+    check_head(head)
+    outputs = {"--csv": csv_out, "--swf-out": swf_out, "--plot": plot}
+    check_outputs(outputs, {"the log": log, "--reservations": reservations, "--machine": machine})
+    if swf_out is not None and (repeat != 1 or len(cases) != 1):
+        raise InputError(
+            f"--swf-out writes one schedule, not {repeat * len(cases)}: give one policy and "
+            "--repeat 1"
+        )
+    source = WorkloadSource(
+        log=log,
+        generate=generate,
+        jobs=jobs,
+        load=load,
+        seed=seed,
+        processors=processors,
+        log_format=log_format,
+        columns=columns,
+        time_zone=time_zone,
+        lenient=lenient,
+        missing_request=missing_request,
+        keep_overruns=keep_overruns,
+        machine=machine,
+    )
+    workload, notes = source.read()
+    if head is not None:
+        workload = workload.head(head)
+    for case in cases:
+        estimator_of(case.estimator, workload)  # a wrong name is known before the first run
+    claims = () if reservations is None else read_reservations(reservations)
+    check_reservations(claims, workload.machine_processors)
+    repeats = Repeats(repeat, seed=seed, workers=workers)
+    with progress_bar("simulating", len(workload) * len(cases) * repeat, "jobs") as show:
+        comparison = compare_policies(
+            workload,
+            cases,
+            repeats=repeats,
+            accuracy=AccuracySettings.tang2010() if rule == "tang2010" else None,
+            reservations=claims,
+            span=scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up", zero=True)),
+            settings=ScoreSettings(tau_s=tau),
+            class_metric=classes,
+            check=check,
+            progress=show,
+        )
+    result = SimulateResult(
+        workload_name=workload.name,
+        machine_processors=workload.machine_processors,
+        simulated_jobs=len(workload),
+        workload_notes=notes,
+        options={
+            **({} if machine is None else {"machine": str(machine)}),
+            "correction": str(correction),
+            "roles": str(shared.roles),
+            "guard": guard,
+            "event order": str(event_order),
+            **({} if reservations is None else {"reservations": str(reservations)}),
+            "rule": rule,
+            "warm-up": warm_up,
+        },
+        comparison=comparison,
+        checked=check,
+        wall_clock_s=time.perf_counter() - began,
+        peak_memory_bytes=peak_memory_bytes(),
+    )
+    if csv_out is not None:
+        write_csv(csv_out, CSV_COLUMNS, csv_rows(result))
+    if swf_out is not None:
+        _write_schedule(workload, result, swf_out)
+    if plot is not None:
+        from foretime_sim import plots  # matplotlib is slow to load
+
+        plots.save(plots.plot_policy_waits(comparison, workload.name), plot)
+    if as_json:
+        typer.echo(json.dumps(to_json(result), indent=2))
+    else:
+        console = Console()
+        if not console.is_terminal and "COLUMNS" not in os.environ:
+            console = Console(width=WIDTH)
+        console.print(render(result, width=console.width))
+
+
+def _listed(given: Sequence[str] | None, default: str) -> list[str]:
+    """Split values given several times or comma-separated; each once, in the order given."""
+    names = [name.strip() for text in given or [default] for name in text.split(",")]
+    return list(dict.fromkeys(name for name in names if name)) or [default]
+
+
+def _order(name: str) -> Order:
+    order = Order.parse(name)
+    if order is Order.PRIORITY:
+        raise InputError("--order priority: a log has no priorities; take another order")
+    return order
+
+
+def _depth(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"--depth {text}: give a whole number of at least 1") from None
+
+
+def _cases(
+    shared: Policy,
+    orders: Sequence[Order],
+    backfills: Sequence[Backfill],
+    depths: Sequence[int],
+    compressions: Sequence[Compression],
+    estimators: Sequence[str],
+) -> list[PolicyCase]:
+    """Cross everything; a case is named by that in which the cases differ.
+
+    Only easy and easy-sjbf have a depth, and only conservative backfilling compresses: others are
+    run once.
+    """
+    cases: dict[tuple[Policy, str], PolicyCase] = {}
+    every = itertools.product(orders, backfills, depths, compressions, estimators)
+    for order, backfill, depth, compression, estimator in every:
+        deep = backfill in (Backfill.EASY, Backfill.EASY_SJBF)
+        compresses = backfill is Backfill.CONSERVATIVE
+        policy = replace(
+            shared,
+            order=order,
+            backfill=backfill,
+            depth=depth if deep else 1,
+            compression=compression if compresses else Compression.RESERVATION_ORDER,
+        )
+        parts = (
+            (str(order), len(orders) > 1),
+            (str(backfill), len(backfills) > 1),
+            (f"depth {depth}", deep and len(depths) > 1),
+            (str(compression), compresses and len(compressions) > 1),
+            (estimator, len(estimators) > 1),
+        )
+        name = " ".join(part for part, shown in parts if shown) or f"{order} {backfill}"
+        cases.setdefault((policy, estimator), PolicyCase(name, policy, estimator))
+    return list(cases.values())
+
+
+def _guarded(cases: Sequence[PolicyCase], guard_s: int | None) -> list[PolicyCase]:
+    """Give the guard to those cases that may have one; if none may, the policy says why not."""
+    some = any(case.policy.may_guard for case in cases)
+    return [
+        replace(case, policy=replace(case.policy, guard_s=guard_s))
+        if case.policy.may_guard or not some
+        else case
+        for case in cases
+    ]
+
+
+def _write_schedule(workload: Workload, result: SimulateResult, path: Path) -> None:
+    from foretime_sim.job_log import log_of_workload
+    from foretime_sim.swf import write_swf
+
+    case = result.comparison.cases[0]
+    chosen = ", ".join(
+        f"{name} {value}"
+        for name, value in (
+            ("order", case.policy.order),
+            ("backfill", case.policy.backfill),
+            ("depth", case.policy.depth),
+            ("compression", case.policy.compression),
+            ("estimator", case.estimator),
+            *result.options.items(),
+        )
+    )
+    comments = [f"Note: schedule simulated by foretime simulate: {chosen}"]
+    wait = result.comparison.runs[0][0].wait
+    write_swf(log_of_workload(workload, wait=wait, comments=comments), path)

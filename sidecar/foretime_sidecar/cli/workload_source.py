@@ -1,0 +1,178 @@
+"""The workload that a command runs: a log, read and filtered, or one that is generated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from foretime_estimators.errors import InputError
+from foretime_sim.filters import Filters, MissingRequest, workload_of_log
+from foretime_sim.log_files import LogFormat, read_log
+from foretime_sim.workload import Workload
+
+from foretime_sidecar.durations import parse_duration
+
+LogArgument = Annotated[
+    Path, typer.Argument(metavar="LOG", help="SWF, sacct or CSV file; plain, gz or xz.")
+]
+OptionalLogArgument = Annotated[
+    Path | None, typer.Argument(metavar="[LOG]", help="SWF, sacct or CSV file; plain, gz or xz.")
+]
+GenerateOption = Annotated[
+    Literal["lublin2003"] | None,
+    typer.Option(help="Generate a workload by this model in place of LOG."),
+]
+JobsOption = Annotated[
+    int | None, typer.Option(help="How many jobs to generate; 5,000 if not given.")
+]
+LoadOption = Annotated[
+    float | None, typer.Option(help="Offered load of what is generated; 0.7 if not given.")
+]
+LenientOption = Annotated[
+    bool, typer.Option("--lenient", help="Leave malformed lines out and count them.")
+]
+FormatOption = Annotated[
+    LogFormat | None,
+    typer.Option("--format", help="Kind of log; told by its content if not given."),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="sacct without header: its fields. CSV: fact=column:unit,... Or a preset "
+        "(xdmod, nrel-eagle).",
+    ),
+]
+TimeZoneOption = Annotated[
+    str | None,
+    typer.Option(help="Site's time zone (Europe/Stockholm), for sacct and CSV; UTC if not given."),
+]
+ProcessorsOption = Annotated[
+    int | None, typer.Option(help="Size of the machine; the log's own if not given.")
+]
+MachineOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Run on the nodes and slurm_partitions that this TOML file describes, not on a flat "
+        "pool; jobs that could never run there are left out.",
+    ),
+]
+MissingRequestOption = Annotated[
+    str,
+    typer.Option(
+        metavar="drop|runtime|TIME",
+        help="What jobs without requested time get: dropped, their runtime, or a limit.",
+    ),
+]
+KeepOverrunsOption = Annotated[
+    bool, typer.Option(help="Keep runtimes beyond the requested time; jobs are killed at it.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSource:
+    """Where a command's workload comes from, as its options say.
+
+    Attributes
+    ----------
+    log, generate
+        The file, or the model to generate by; one of the two.
+    jobs, load, seed
+        Of what is generated.
+    processors
+        Size of the machine; the log's own if not given.
+    log_format, columns, time_zone, lenient
+        How the log is read.
+    missing_request, keep_overruns
+        How it is filtered.
+    machine
+        A description of nodes in place of a flat pool.
+    """
+
+    log: Path | None
+    generate: Literal["lublin2003"] | None
+    jobs: int | None
+    load: float | None
+    seed: int
+    processors: int | None
+    log_format: LogFormat | None
+    columns: str | None
+    time_zone: str | None
+    lenient: bool
+    missing_request: str
+    keep_overruns: bool
+    machine: Path | None = None
+
+    def read(self) -> tuple[Workload, tuple[str, ...]]:
+        """Give the workload, and notes on what was done to it.
+
+        Raises
+        ------
+        InputError
+            If the options don't go together, or the log can't be read or used.
+        """
+        if self.machine is None:
+            return self._read()
+        from foretime_sim.machine_file import read_machine  # most runs are on a flat pool
+        from foretime_sim.resource_requests import with_machine
+
+        if self.processors is not None:
+            raise InputError("--machine says how large the machine is: leave --processors out")
+        described = read_machine(self.machine)
+        workload, notes = replace(self, processors=described.cpus)._read()
+        placed = with_machine(workload, described, leave_out=True)
+        return placed, (*notes, *placed.notes[len(workload.notes) :])
+
+    def _read(self) -> tuple[Workload, tuple[str, ...]]:
+        if (self.log is None) == (self.generate is None):
+            raise InputError("give a log, or --generate lublin2003, and not both")
+        if self.log is not None:
+            if self.jobs is not None:
+                raise InputError(
+                    "--jobs is for --generate; to replay a log's first jobs give --head"
+                )
+            if self.load is not None:
+                raise InputError("--load is for --generate; a log has the load that it has")
+            workload, text = self.read_log(self.log)
+            return workload, (text,)
+        from foretime_sim import lublin2003  # a log needs no model
+
+        workload = lublin2003.generate(
+            5_000 if self.jobs is None else self.jobs,
+            processors=256 if self.processors is None else self.processors,
+            seed=self.seed,
+            load=0.7 if self.load is None else self.load,
+        )
+        return workload, workload.notes
+
+    def read_log(self, path: Path) -> tuple[Workload, str]:
+        """Read a log as the options say: its workload, and a sentence on what was done to it."""
+        filters = Filters(
+            overruns="keep" if self.keep_overruns else "cut",
+            missing_request=parse_missing_request(self.missing_request),
+        )
+        job_log = read_log(
+            path,
+            lenient=self.lenient,
+            format=self.log_format,
+            columns=self.columns,
+            time_zone=self.time_zone,
+        )
+        workload, report = workload_of_log(job_log, processors=self.processors, filters=filters)
+        return workload, report.text
+
+
+def parse_missing_request(word: str) -> MissingRequest:
+    """Read the option of that name: ``drop``, ``runtime``, or a time as for ``sbatch``."""
+    if word == "drop":
+        return "drop"
+    if word == "runtime":
+        return "runtime"
+    try:
+        return parse_duration(word)
+    except InputError as error:
+        raise InputError(
+            f"--missing-request {word}: use drop, runtime, or a time like 12:00:00"
+        ) from error

@@ -1,0 +1,159 @@
+"""What `foretime simulate` found, for programs (JSON) and spreadsheets (CSV rows).
+
+docs/outputs.md says what every key and column means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TypeAlias
+
+from foretime_sim.metrics import METRICS
+from foretime_sim.policy_comparison import PolicyCase, PolicyComparison
+
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+
+JSON_FORMAT = 1
+"""Version of `to_json`; grows when a key changes its meaning or goes."""
+
+CSV_COLUMNS = (
+    "policy",
+    "order",
+    "backfill",
+    "depth",
+    "compression",
+    "estimator",
+    "metric",
+    "unit",
+    "better",
+    "value",
+    "value_low",
+    "value_high",
+    "gain",
+    "gain_low",
+    "gain_high",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateResult:
+    """All that tables, JSON and CSV tell of a simulation.
+
+    Attributes
+    ----------
+    workload_name, machine_processors, simulated_jobs, workload_notes
+        Which jobs ran on which machine, and what the filters did to them.
+    options
+        The options that all policies share, as a person would write them.
+    comparison
+        The policies' scores.
+    checked
+        Whether the conservation laws were checked.
+    wall_clock_s, peak_memory_bytes
+        What it took, reading included.
+    """
+
+    workload_name: str
+    machine_processors: int
+    simulated_jobs: int
+    workload_notes: tuple[str, ...]
+    options: Mapping[str, str]
+    comparison: PolicyComparison
+    checked: bool
+    wall_clock_s: float
+    peak_memory_bytes: int | None = None
+
+
+def to_json(result: SimulateResult) -> dict[str, JsonValue]:
+    """Give the whole result as plain values; keys are stable within a `JSON_FORMAT`."""
+    comparison = result.comparison
+    repeats = comparison.repeats
+    return {
+        "format": JSON_FORMAT,
+        "workload": {
+            "name": result.workload_name,
+            "machine_processors": result.machine_processors,
+            "simulated_jobs": result.simulated_jobs,
+            "scored_jobs": comparison.runs[0][0].scores.jobs,
+            "notes": list(result.workload_notes),
+        },
+        "options": dict(result.options),
+        "repeats": repeats.count,
+        "seed": repeats.seed,
+        "jitter_s": repeats.jitter_s if repeats.vary else 0,
+        "level": repeats.level,
+        "interval_method": comparison.interval_method,
+        "scored_from_s": comparison.span.start_time,
+        "scored_until_s": comparison.span.end_time,
+        "settings": dict(asdict(comparison.settings)),
+        "checked": result.checked,
+        "policies": [_policy(comparison, case) for case in range(len(comparison.cases))],
+        "wall_clock_s": result.wall_clock_s,
+        "peak_memory_bytes": result.peak_memory_bytes,
+    }
+
+
+def _policy(comparison: PolicyComparison, case: int) -> dict[str, JsonValue]:
+    described = comparison.cases[case]
+    return {
+        "name": described.name,
+        **_described(described),
+        "metrics": {key: _metric(comparison, case, key) for key in METRICS},
+        "classes": [dict(value._asdict()) for value in comparison.by_class(case)],
+        "guard_activations": sum(run[case].guard_activations for run in comparison.runs)
+        / len(comparison.runs),
+        "jobs_per_s": comparison.jobs_per_s(case),
+    }
+
+
+def _described(case: PolicyCase) -> dict[str, str | int]:
+    return {
+        "order": str(case.policy.order),
+        "backfill": str(case.policy.backfill),
+        "depth": case.policy.depth,
+        "compression": str(case.policy.compression),
+        "estimator": case.estimator,
+    }
+
+
+def _metric(comparison: PolicyComparison, case: int, key: str) -> dict[str, JsonValue]:
+    metric = METRICS[key]
+    figures = _figures(comparison, case, key)
+    runs: list[JsonValue] = [run[case].scores.to_dict()[key] for run in comparison.runs]
+    return {"unit": metric.unit, "better": metric.better.value, **figures, "runs": runs}
+
+
+def _figures(comparison: PolicyComparison, case: int, key: str) -> dict[str, float | None]:
+    """Give value and gain with their intervals; the first policy has no gain over itself."""
+    figure = comparison.figure(case, key)
+    interval = figure.interval
+    gain = gain_interval = None
+    if case > 0:
+        compared = comparison.gain(case, key)
+        gain, gain_interval = compared.gain, compared.interval
+    return {
+        "value": figure.mean,
+        "value_low": None if interval is None else interval.low,
+        "value_high": None if interval is None else interval.high,
+        "gain": gain,
+        "gain_low": None if gain_interval is None else gain_interval.low,
+        "gain_high": None if gain_interval is None else gain_interval.high,
+    }
+
+
+def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
+    """One CSV row a policy and metric, with `CSV_COLUMNS`; what is not defined is ``None``."""
+    comparison = result.comparison
+    return [
+        {
+            "policy": case.name,
+            **_described(case),
+            "metric": key,
+            "unit": metric.unit,
+            "better": metric.better.value,
+            **_figures(comparison, place, key),
+        }
+        for place, case in enumerate(comparison.cases)
+        for key, metric in METRICS.items()
+    ]

@@ -1,0 +1,292 @@
+"""A simulated run with an estimator in the loop: it predicts at submission, learns at completion.
+
+No hook, table or polling stands between estimator and engine (`foretime replay` has those): a job
+is planned with what its estimator says at its submission, knowing all that had finished by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from foretime_estimators.accuracy_settings import AccuracySettings
+from foretime_estimators.estimator import Memoryless, RuntimeEstimator
+from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.registry import parse_estimator
+from foretime_estimators.requested import Requested
+
+from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.engine import Engine, simulate
+from foretime_sim.finished_history import finished_before
+from foretime_sim.policy import Policy
+from foretime_sim.schedule import Counters, Schedule
+from foretime_sim.schedule import check as check_schedule
+from foretime_sim.workload import ENDINGS, Int32Array, Int64Array, Labels, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedSchedule:
+    """A schedule, and what its jobs were planned with; arrays of shape (jobs,).
+
+    Attributes
+    ----------
+    schedule
+        The engine's.
+    scheduled_time
+        t_sched, seconds, from 1 to the requested time.
+    """
+
+    schedule: Schedule
+    scheduled_time: Int64Array
+
+    @property
+    def start_time(self) -> Int64Array:
+        """Seconds on the workload's clock."""
+        return self.schedule.start_time
+
+    @property
+    def end_time(self) -> Int64Array:
+        """Seconds on the workload's clock."""
+        return self.schedule.end_time
+
+    @property
+    def started_by(self) -> npt.NDArray[np.int8]:
+        """A `foretime_sim.schedule.StartedBy` for each job."""
+        return self.schedule.started_by
+
+    @property
+    def outlived(self) -> npt.NDArray[np.bool_]:
+        """True where the job ran longer than its t_sched."""
+        return self.end_time - self.start_time > self.scheduled_time
+
+    @property
+    def killed(self) -> npt.NDArray[np.bool_]:
+        """True where the job was ended by its time limit before its actual runtime."""
+        return self.schedule.killed
+
+    @property
+    def corrections(self) -> Int32Array:
+        """How often each job outlived its estimate and was given another."""
+        return self.schedule.corrections
+
+    @property
+    def first_planned_start(self) -> Int64Array | None:
+        """When each job was first planned to start, seconds; see `Schedule`."""
+        return self.schedule.first_planned_start
+
+    @property
+    def counters(self) -> Counters:
+        """What the run did."""
+        return self.schedule.counters
+
+    @property
+    def guard_activations(self) -> int:
+        """Number of jobs for which the starvation guard became active."""
+        return self.schedule.guard_activations
+
+    def __len__(self) -> int:
+        return len(self.scheduled_time)
+
+
+def simulate_with_estimator(
+    workload: Workload,
+    policy: Policy,
+    estimator: RuntimeEstimator,
+    *,
+    learn: bool = True,
+    history: Workload | None = None,
+    reservations: Sequence[AdvanceReservation] = (),
+    check: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> EstimatedSchedule:
+    """Schedule a workload by what an estimator predicts for its jobs.
+
+    A job is predicted at its submission, after all that ended by then has been learned, in the
+    order in which it ended. What ends in the very second of a submission is known to it under the
+    event order ``per-timestep``, and is not under ``per-event``, where submissions come first. An
+    estimator that learns nothing, or is not to, gives all its predictions at once, and the whole
+    log runs in one native call; the schedule is the same.
+
+    Parameters
+    ----------
+    workload
+        Jobs in submission order.
+    policy
+        What the scheduler does; ``policy.roles`` says where predictions are used.
+    estimator
+        A fresh one (see `estimator_of`): what it learns stays in it.
+    learn
+        Whether jobs that finish are learned; otherwise the history alone decides.
+    history
+        Jobs learned before the first submission: those that had ended by then, at their logged
+        ends. ``None`` for none.
+    reservations
+        Processors claimed from outside (see `foretime_sim.engine.simulate`).
+    check
+        Check the conservation laws on the result (`foretime_sim.schedule.check`).
+    progress
+        Called with the number of jobs submitted so far, about a hundred times.
+
+    Raises
+    ------
+    InputError
+        If the workload can't be simulated, an oracle does not know a job, or no job of the history
+        had ended.
+    ScheduleError
+        If a checked schedule breaks a law.
+    """
+    if history is not None and len(workload):
+        for job in finished_before(history, workload):
+            estimator.learn_one(job)
+    if isinstance(estimator, Requested):
+        scheduled = workload.requested_time.astype(np.int64)
+        schedule = simulate(workload, policy, reservations=reservations, check=check)
+        return EstimatedSchedule(schedule, scheduled)
+    requests = job_requests(workload)
+    if not learn or isinstance(estimator, Memoryless):
+        predicted = [estimator.predict_one(request, request.submit_time) for request in requests]
+        scheduled = np.array(predicted, dtype=np.int64)
+        schedule = simulate(workload, policy, scheduled, reservations=reservations, check=check)
+        return EstimatedSchedule(schedule, scheduled)
+    now = requests[0].submit_time if requests else 0
+    engine = Engine(
+        workload.machine_processors, policy, now, reservations, machine=workload.machine
+    )
+    estimated = _learning_run(engine, workload, requests, estimator, progress)
+    if check:
+        check_schedule(workload, estimated.schedule, workload.requested_time, reservations)
+    return estimated
+
+
+def _learning_run(
+    engine: Engine,
+    workload: Workload,
+    requests: list[JobRequest],
+    estimator: RuntimeEstimator,
+    progress: Callable[[int], None] | None,
+) -> EstimatedSchedule:
+    """Drive the engine from submission to submission, learning what finished in between."""
+    now = engine.now
+    actual_runtimes = workload.actual_runtime.tolist()
+    endings = _endings(workload)
+    predicted: list[int] = []
+    step = max(len(requests) // 100, 1)
+    for request, actual_runtime in zip(requests, actual_runtimes, strict=True):
+        if request.submit_time > now:
+            now = request.submit_time
+            for index in engine.advance(now).finished.tolist():
+                start_time, end_time = engine.ran(index)
+                done = requests[index]
+                runtime = end_time - start_time
+                at_limit = runtime >= done.requested_time
+                ending = Ending.TIMED_OUT if at_limit else endings[index]
+                estimator.learn_one(FinishedJob(done, start_time, end_time, runtime, ending))
+        scheduled = estimator.predict_one(request, now)
+        predicted.append(scheduled)
+        resources = None if workload.machine is None else job_resources(workload, len(predicted) - 1)
+        engine.submit(
+            now, request.processors, actual_runtime, request.requested_time, scheduled,
+            resources=resources,
+        )  # fmt: skip
+        if progress is not None and len(predicted) % step == 0:
+            progress(len(predicted))
+    engine.finish()
+    return EstimatedSchedule(engine.schedule(), np.array(predicted, dtype=np.int64))
+
+
+def estimator_of(
+    name: str,
+    workload: Workload,
+    *,
+    settings: AccuracySettings | None = None,
+    seed: int = 0,
+) -> RuntimeEstimator:
+    """Build a fresh estimator by its name for a run of a workload; oracles are told its runtimes.
+
+    Parameters are those of `foretime_estimators.registry.parse_estimator`.
+
+    Raises
+    ------
+    InputError
+        For a name that there is not, or a wrong number after it.
+    """
+    return parse_estimator(
+        name, settings=settings, actual_runtimes=_RuntimesOf(workload), seed=seed
+    )
+
+
+class _RuntimesOf(Mapping[str, int]):
+    """Actual runtimes by job id, seconds; made only when an oracle asks for the first."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self._runtimes: dict[str, int] | None = None
+
+    def _all(self) -> dict[str, int]:
+        if self._runtimes is None:
+            runtimes = self._workload.actual_runtime.tolist()
+            self._runtimes = dict(zip(_job_ids(self._workload), runtimes, strict=True))
+        return self._runtimes
+
+    def __getitem__(self, job_id: str) -> int:
+        return self._all()[job_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._workload)
+
+
+def job_requests(workload: Workload) -> list[JobRequest]:
+    """Give every job as its user submitted it; times from the log's start.
+
+    As `Workload.job_request`, but a job whose number another job has gets an id of its own.
+    """
+    users, projects, queues, array_ids = (
+        _names(labels, len(workload))
+        for labels in (workload.users, workload.projects, workload.queues, workload.array_ids)
+    )
+    return list(
+        map(
+            JobRequest,
+            _job_ids(workload),
+            users,
+            projects,
+            workload.processors.tolist(),
+            workload.requested_time.tolist(),
+            workload.submit_time.tolist(),
+            queues,
+            array_ids,
+        )
+    )
+
+
+def _job_ids(workload: Workload) -> list[str]:
+    """Give the log's job numbers; a repeated one is followed by which of them it is, from 2."""
+    ids = [str(number) for number in workload.job_id.tolist()]
+    if len(set(ids)) == len(ids):
+        return ids
+    seen: dict[str, int] = {}
+    for job, number in enumerate(ids):
+        seen[number] = seen.get(number, 0) + 1
+        if seen[number] > 1:
+            ids[job] = f"{number}#{seen[number]}"
+    return ids
+
+
+def _names(labels: Labels | None, jobs: int) -> list[str | None]:
+    if labels is None:
+        return [None] * jobs
+    names = (*labels.names, None)  # code -1, where the log has none, takes the last
+    return [names[code] for code in labels.codes.tolist()]
+
+
+def _endings(workload: Workload) -> list[Ending]:
+    """Give how jobs ended in the log; completed where it does not say."""
+    if workload.endings is None:
+        return [Ending.COMPLETED] * len(workload)
+    codes = workload.endings.filled(ENDINGS.index(Ending.COMPLETED))
+    return [ENDINGS[code] for code in codes.tolist()]

@@ -1,0 +1,317 @@
+"""``foretime simulate``: its tables and files, and one clear line for wrong input."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from foretime_sidecar.simulate_export import CSV_COLUMNS, JSON_FORMAT
+from foretime_sim.engine import simulate
+from foretime_sim.estimated_run import EstimatedSchedule, estimator_of, simulate_with_estimator
+from foretime_sim.filters import workload_of_log
+from foretime_sim.log_files import read_log
+from foretime_sim.metrics import METRICS, score
+from foretime_sim.policy import Backfill, Correction, Order, Policy
+from foretime_sim.schedule import ScheduleError
+from foretime_sim.swf import read_swf
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def found(run: Run, log: Path) -> Callable[..., dict[str, Any]]:
+    """Simulate the log with options; give what JSON says."""
+
+    def call(*options: object) -> dict[str, Any]:
+        code, out, err = run("simulate", log, "--json", *options)
+        assert (code, err) == (0, "")
+        document: dict[str, Any] = json.loads(out)
+        return document
+
+    return call
+
+
+def test_one_table(run: Run, log: Path) -> None:
+    code, out, err = run("simulate", log, "--order", "fcfs,sjf", "--backfill", "easy,none")
+    assert (code, err) == (0, "")
+    for words in (
+        "300 jobs, 256 processors",
+        "estimator requested",
+        "AVEbsld",
+        "Gains over fcfs easy",
+        "no intervals",
+    ):
+        assert words in out
+    rows = [line for line in out.splitlines() if line.startswith(("fcfs", "sjf"))]
+    assert [row.split("  ")[0] for row in rows] == [
+        *("fcfs easy", "fcfs none", "sjf easy", "sjf none"),
+        *("fcfs none", "sjf easy", "sjf none"),
+    ]
+    assert "…" not in out
+
+
+def test_the_figures_are_the_engines(found: Callable[..., dict[str, Any]], log: Path) -> None:
+    """Every order with every backfilling and estimator, as calls of the library find them."""
+    document = found(
+        *("--order", "fcfs", "--order", "wfp", "--backfill", "easy,easy-sjbf"),
+        *("--estimator", "requested,last-two", "--correction", "incremental", "--guard", "10"),
+    )
+    jobs = workload_of_log(read_log(log))[0]
+    policies = iter(document["policies"])
+    for order in (Order.FCFS, Order.WFP):
+        for backfill in (Backfill.EASY, Backfill.EASY_SJBF):
+            policy = Policy(order, backfill, Correction.INCREMENTAL, guard_s=600)
+            for name in ("requested", "last-two"):
+                listed = next(policies)
+                assert listed["name"] == f"{order} {backfill} {name}"
+                estimator = estimator_of(name, jobs)
+                expected = score(jobs, simulate_with_estimator(jobs, policy, estimator)).to_dict()
+                values = {key: metric["value"] for key, metric in listed["metrics"].items()}
+                assert values == expected
+    assert next(policies, None) is None
+
+
+def test_depths_and_compressions_are_crossed_where_they_mean_something(
+    found: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    claims = tmp_path / "claims.csv"
+    claims.write_text("start,duration,processors\n0,86400,200\n")
+    options = ("--backfill", "none,easy,conservative", "--depth", "1,3", "--guard", "60")
+    document = found(
+        *options, "--compression", "reservation-order,one-by-one", "--check",
+        "--reservations", claims,
+    )  # fmt: skip
+    told = [(p["name"], p["depth"], p["compression"]) for p in document["policies"]]
+    assert told == [
+        ("none", 1, "reservation-order"),
+        ("easy depth 1", 1, "reservation-order"),
+        ("easy depth 3", 3, "reservation-order"),
+        ("conservative reservation-order", 1, "reservation-order"),
+        ("conservative one-by-one", 1, "one-by-one"),
+    ]
+    assert document["options"]["reservations"] == str(claims)
+    free = found(*options)
+    for with_claims, without in zip(document["policies"][:3], free["policies"][:3], strict=True):
+        key = "wait_mean_s"
+        assert with_claims["metrics"][key]["value"] > without["metrics"][key]["value"]
+
+
+@pytest.mark.parametrize("width", [60, 90, 132])
+def test_no_figure_is_cut_in_a_narrow_terminal(
+    run: Run, log: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = run("simulate", log, "--backfill", "easy,conservative", "--repeat", "3")
+    assert code == 0
+    assert "…" not in out
+    assert ("Left out for want of columns" in out) == (width < 132)
+
+
+def test_json_and_csv_say_the_same(
+    run: Run, found: Callable[..., dict[str, Any]], log: Path, tmp_path: Path
+) -> None:
+    options = ("--backfill", "easy,none", "--repeat", "3", "--classes", "wait_mean_s")
+    document = found(*options, "--csv", tmp_path / "out.csv")
+    assert document["format"] == JSON_FORMAT
+    assert (document["repeats"], document["interval_method"]) == (3, "t")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == CSV_COLUMNS
+    assert len(rows) == 2 * len(METRICS)
+    by_name = {policy["name"]: policy for policy in document["policies"]}
+    for row in rows:
+        told = by_name[row["policy"]]["metrics"][row["metric"]]
+        for column in ("value", "value_low", "value_high", "gain", "gain_low", "gain_high"):
+            assert row[column] == ("" if told[column] is None else str(told[column]))
+        assert len(told["runs"]) == 3
+        if told["value_low"] is not None:
+            assert told["value_low"] <= told["value"] <= told["value_high"]
+    easy, none = document["policies"]
+    assert easy["metrics"]["wait_mean_s"]["gain"] is None
+    pairs = zip(
+        easy["metrics"]["wait_mean_s"]["runs"], none["metrics"]["wait_mean_s"]["runs"], strict=True
+    )
+    gain = sum((before - after) / before for before, after in pairs) / 3
+    assert none["metrics"]["wait_mean_s"]["gain"] == pytest.approx(gain)
+    whole = next(c for c in easy["classes"] if c["size_class"] == c["length_class"] == "all")
+    assert whole["value"] == pytest.approx(easy["metrics"]["wait_mean_s"]["value"])
+    code, out, _ = run("simulate", log, *options)
+    assert code == 0
+    assert "very large" in out
+    assert "±" in out
+
+
+def test_workers_find_the_same(found: Callable[..., dict[str, Any]]) -> None:
+    options = ("--estimator", "requested,last-two", "--repeat", "3")
+    assert [
+        [metric["runs"] for metric in policy["metrics"].values()]
+        for policy in found(*options)["policies"]
+    ] == [
+        [metric["runs"] for metric in policy["metrics"].values()]
+        for policy in found(*options, "--workers", "2")["policies"]
+    ]
+
+
+def test_the_schedule_as_swf(run: Run, log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.swf.gz"
+    assert run("simulate", log, "--order", "sjf", "--swf-out", out)[0] == 0
+    jobs = workload_of_log(read_log(log))[0]
+    schedule = simulate(jobs, Policy(order=Order.SJF))
+    written = read_swf(out)
+    np.testing.assert_array_equal(written.wait.filled(-1), schedule.start_time - jobs.submit_time)
+    assert "order sjf" in written.comments[0]
+
+
+@pytest.mark.parametrize("ending", [".png", ".svg"])
+def test_the_plot(run: Run, log: Path, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"waits{ending}"
+    assert run("simulate", log, "--backfill", "easy,none", "--plot", path)[0] == 0
+    assert path.stat().st_size > 1_000
+
+
+def test_options_reach_the_run(found: Callable[..., dict[str, Any]]) -> None:
+    document = found("--head", "100", "--warm-up", "60", "--tau", "60", "--roles", "110")
+    assert document["workload"]["simulated_jobs"] == 100
+    assert document["workload"]["scored_jobs"] < 100
+    assert document["settings"]["tau_s"] == 60
+    assert document["options"]["roles"] == "110"
+    paper = found("--estimator", "combined", "--rule", "tang2010")
+    assert paper["options"]["rule"] == "tang2010"
+
+
+def test_generate_needs_no_log(run: Run) -> None:
+    code, out, _ = run("simulate", "--generate", "lublin2003", "--jobs", "50", "--load", "0.5")
+    assert code == 0
+    assert "generated, not real" in out
+
+
+def test_check_tells_a_broken_law(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, _ = run("simulate", log, "--check", "--estimator", "requested,last-two")
+    assert code == 0
+    assert "Conservation laws checked" in out
+
+    def broken(*_: object) -> None:
+        raise ScheduleError("made: job 1 started before its submission")
+
+    monkeypatch.setattr("foretime_sim.estimated_run.check_schedule", broken)
+    assert run("simulate", log, "--estimator", "last-two")[0] == 0
+    code, _, err = run("simulate", log, "--estimator", "last-two", "--check")
+    assert (code, err) == (1, "foretime: made: job 1 started before its submission\n")
+
+
+def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = []
+    monkeypatch.setattr(
+        "foretime_sidecar.replay.check_schedule", lambda *of: checked.append(len(of[0]))
+    )
+    options = ("replay", log, "--head", "40", "--warm-up", "0")
+    assert run(*options)[0] == 0
+    assert checked == []
+    assert run(*options, "--check")[0] == 0
+    assert checked == [40]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--order", "fifo"), "unknown queue order 'fifo'; did you mean 'fcfs'?"),
+        (("--order", "fcfs,priority"), "a log has no priorities"),
+        (("--backfill", "easyy"), "unknown backfill"),
+        (("--estimator", "last-tow"), "did you mean 'last-two'"),
+        (("--estimator", "blend"), "blend needs a number"),
+        (("--roles", "12"), "unknown roles"),
+        (("--depth", "many"), "--depth many: give a whole number"),
+        (("--depth", "0"), "depth is 0: give 1 or more"),
+        (("--compression", "zip"), "unknown compression 'zip'"),
+        (("--backfill", "planning", "--guard", "60"), "the starvation guard is for"),
+        (("--reservations", "/no/such.csv"), "/no/such.csv: can't be read"),
+        (("--guard", "soon"), "--guard: 'soon' is not a duration"),
+        (("--warm-up", "999-0"), "none of 300 jobs is left to score"),
+        (("--repeat", "0"), "0 repeats: give at least 1"),
+        (("--workers", "0"), "0 workers: give at least 1"),
+        (("--head", "0"), "--head 0"),
+        (("--classes", "mood"), "--classes mood: take one of"),
+        (("--swf-out", "x.swf", "--repeat", "2"), "writes one schedule, not 2"),
+        (("--swf-out", "x.swf", "--order", "fcfs,sjf"), "writes one schedule, not 2"),
+        (("--csv", "no/such/folder/x.csv"), "can't be written; there is no such folder"),
+        (("--csv", "/"), "is a folder"),
+        (("--plot", "waits.gif"), "end it in .png or .svg"),
+        (("--jobs", "5"), "--jobs is for --generate"),
+        (("--generate", "lublin2003"), "and not both"),
+    ],
+)
+def test_wrong_options(run: Run, log: Path, options: tuple[str, ...], says: str) -> None:
+    code, out, err = run("simulate", log, *options)
+    assert (code, out) == (2, "")
+    assert err.startswith("foretime: ")
+    assert err.count("\n") == 1
+    assert says in err
+
+
+def test_the_log_is_not_written_over(run: Run, log: Path) -> None:
+    code, _, err = run("simulate", log, "--swf-out", log)
+    assert code == 2
+    assert "this is the log" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "the file is empty"),
+        ("; MaxProcs: 8\n", "the log has no jobs"),
+        ("1 0 0 10 4 -1 -1 4 -1 -1 1 1 1 -1 -1 -1 -1 -1\n", "--missing-request"),
+        ("1 0 0 10 4 -1 -1 4 x -1 1 1 1 -1 -1 -1 -1 -1\n", "bad.swf:1: field 9 (requested time)"),
+    ],
+)
+def test_wrong_logs(run: Run, tmp_path: Path, content: str, says: str) -> None:
+    path = tmp_path / "bad.swf"
+    path.write_text(content)
+    code, _, err = run("simulate", path, "--processors", "8")
+    assert code == 2
+    assert says in err
+
+
+def test_one_job_and_none_waiting(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "one.swf"
+    path.write_text("1 5 0 10 4 -1 -1 4 20 -1 1 1 1 -1 -1 -1 -1 -1\n")
+    options = ("--processors", "8", "--backfill", "easy,none", "--check")
+    code, out, _ = run("simulate", path, *options)
+    assert code == 0
+    assert "1 jobs, 8 processors" in out
+    code, out, _ = run("simulate", path, *options, "--json")
+    metrics = json.loads(out)["policies"][1]["metrics"]
+    assert metrics["wait_mean_s"]["value"] == 0
+    assert metrics["wait_mean_s"]["gain"] is None
+    assert metrics["makespan_s"]["value"] == 10
+    assert math.isclose(metrics["utilization_makespan"]["value"], 0.5)
+
+
+def test_a_full_disk_is_one_line(run: Run, log: Path) -> None:
+    code, _, err = run("simulate", log, "--csv", "/dev/full")
+    assert code == 2
+    assert "can't write it" in err
+
+
+def test_estimated_schedules_are_scored_like_any(log: Path) -> None:
+    """t_sched of a second: nearly every job outlives it, and is counted."""
+    jobs = workload_of_log(read_log(log))[0]
+    schedule = simulate(jobs, Policy(), np.ones(len(jobs), dtype=np.int64))
+    scores = score(jobs, EstimatedSchedule(schedule, np.ones(len(jobs), dtype=np.int64)))
+    assert scores.outlived_jobs == int((jobs.actual_runtime > 1).sum())
+
+
+def test_every_key_and_column_is_documented(
+    found: Callable[..., dict[str, Any]], repository: Path
+) -> None:
+    page = (repository / "docs" / "outputs.md").read_text()
+    document = found("--classes", "wait_mean_s")
+    policy = document["policies"][0]
+    keys = {*document, *policy, *policy["metrics"]["wait_mean_s"], *policy["classes"][0]}
+    keys |= {*document["workload"], *document["settings"], *CSV_COLUMNS}
+    assert [key for key in sorted(keys) if f"`{key}`" not in page] == []

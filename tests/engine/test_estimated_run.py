@@ -1,0 +1,245 @@
+"""Runs with an estimator in the loop: against other ways to the same schedule, and by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from foretime_estimators.accuracy_settings import AccuracySettings
+from foretime_estimators.errors import InputError
+from foretime_estimators.estimator import RuntimeEstimator, clamped
+from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.last_two import LastTwo
+from foretime_estimators.registry import ESTIMATORS
+from foretime_sim import lublin2003
+from foretime_sim.engine import simulate
+from foretime_sim.estimated_run import (
+    EstimatedSchedule,
+    estimator_of,
+    job_requests,
+    simulate_with_estimator,
+)
+from foretime_sim.finished_history import finished_before, placed_before
+from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.workload import Labels, Workload
+
+JOBS = lublin2003.generate(400, processors=64, load=0.9)
+NAMES = [entry.name if entry.parameter is None else f"{entry.name}:0.5" for entry in ESTIMATORS]
+SOON = replace(AccuracySettings.tang2010(), threshold=3)
+"""Accuracy rules that predict something from few jobs."""
+IDS = ("default", "per-event", "sjf-sjbf-slurm")
+POLICIES = [
+    Policy(),
+    Policy(event_order=EventOrder.PER_EVENT, correction=Correction.INCREMENTAL),
+    Policy(order=Order.SJF, backfill=Backfill.EASY_SJBF, correction=Correction.SLURM, guard_s=0),
+]
+
+
+class InTheLoop:
+    """Any estimator, of which nothing is known but the protocol; notes what it was told."""
+
+    oracle = False
+
+    def __init__(self, estimator: RuntimeEstimator) -> None:
+        self.estimator = estimator
+        self.learned: list[FinishedJob] = []
+
+    def predict_one(self, job: JobRequest, now: int) -> int:
+        return self.estimator.predict_one(job, now)
+
+    def learn_one(self, job: FinishedJob) -> None:
+        self.learned.append(job)
+        self.estimator.learn_one(job)
+
+    def state(self) -> dict[str, Any]:
+        return self.estimator.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.estimator.restore(state)
+
+
+class LearnedRuntimes:
+    """Plans every job with the sum of all runtimes learned so far, so that each one shows."""
+
+    oracle = False
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def predict_one(self, job: JobRequest, now: int) -> int:
+        return clamped(self.total, job)
+
+    def learn_one(self, job: FinishedJob) -> None:
+        self.total += job.actual_runtime
+
+    def state(self) -> dict[str, Any]:
+        return {"total": self.total}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.total = state["total"]
+
+
+def fresh(name: str, jobs: Workload = JOBS) -> RuntimeEstimator:
+    return estimator_of(name, jobs, settings=SOON)
+
+
+def run(name: str, policy: Policy, jobs: Workload = JOBS, **options: Any) -> EstimatedSchedule:
+    return simulate_with_estimator(jobs, policy, fresh(name, jobs), check=True, **options)
+
+
+def assert_same(one: EstimatedSchedule, other: EstimatedSchedule) -> None:
+    np.testing.assert_array_equal(one.scheduled_time, other.scheduled_time)
+    for field in ("start_time", "end_time", "started_by", "corrections", "killed"):
+        np.testing.assert_array_equal(getattr(one, field), getattr(other, field), err_msg=field)
+    assert one.counters == other.counters
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=IDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_estimator_gives_the_schedule_of_its_predictions(name: str, policy: Policy) -> None:
+    """What an estimator predicts on the way, given beforehand, gives the same schedule."""
+    estimated = run(name, policy)
+    again = simulate(JOBS, policy, estimated.scheduled_time)
+    assert_same(estimated, EstimatedSchedule(again, estimated.scheduled_time))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=IDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_fast_path_is_the_loop(name: str, policy: Policy) -> None:
+    in_the_loop = InTheLoop(fresh(name))
+    assert_same(run(name, policy), simulate_with_estimator(JOBS, policy, in_the_loop))
+    assert len(in_the_loop.learned) > 300
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=IDS)
+@pytest.mark.parametrize("name", ["last-two", "combined", "recent-maximum"])
+def test_predictions_know_what_had_finished_and_nothing_else(name: str, policy: Policy) -> None:
+    """From the finished schedule alone: learn all that ended by each submission, then predict."""
+    estimated = run(name, policy)
+    requests = job_requests(JOBS)
+    estimator = fresh(name)
+    first = policy.event_order is EventOrder.PER_TIMESTEP
+    by_end = sorted(range(len(JOBS)), key=lambda job: int(estimated.end_time[job]))
+    expected, learned = [], 0
+    for request in requests:
+        now = request.submit_time
+        while (end := int(estimated.end_time[by_end[learned]])) < now + first:
+            job = by_end[learned]
+            start = int(estimated.start_time[job])
+            timed_out = end - start >= requests[job].requested_time
+            ending = Ending.TIMED_OUT if timed_out else JOBS.ending(job) or Ending.COMPLETED
+            estimator.learn_one(FinishedJob(requests[job], start, end, end - start, ending))
+            learned += 1
+        expected.append(estimator.predict_one(request, now))
+    assert estimated.scheduled_time.tolist() == expected
+    assert any(t < r.requested_time for t, r in zip(expected, requests, strict=True))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=IDS)
+@pytest.mark.parametrize("name", ["last-two", "user"])
+def test_the_future_changes_nothing(name: str, policy: Policy) -> None:
+    whole = run(name, policy)
+    for jobs in (1, 150, 399):
+        cut = run(name, policy, JOBS.head(jobs))
+        np.testing.assert_array_equal(cut.scheduled_time, whole.scheduled_time[:jobs])
+    moment = int(JOBS.submit_time[200])
+    unfinished = whole.end_time > moment
+    # Jobs that end later end later still: no prediction up to that moment may know.
+    longer = np.where(unfinished, JOBS.requested_time, JOBS.actual_runtime)
+    otherwise = run(name, policy, replace(JOBS, actual_runtime=longer))
+    before = JOBS.submit_time <= moment
+    np.testing.assert_array_equal(otherwise.scheduled_time[before], whole.scheduled_time[before])
+    assert (otherwise.scheduled_time != whole.scheduled_time).any()
+
+
+def by_hand(*jobs: tuple[int, int, int], ids: tuple[int, ...] | None = None) -> Workload:
+    """Jobs of (submission, runtime, request) of one user on one processor."""
+    submit, runtime, request = np.array(jobs, dtype=np.int64).reshape(-1, 3).T.copy()
+    count = len(jobs)
+    return Workload(
+        name="by hand",
+        machine_processors=1,
+        unix_start_time=None,
+        job_id=np.array(ids or range(1, count + 1), dtype=np.int64)[:count],
+        submit_time=submit,
+        processors=np.ones(count, dtype=np.int64),
+        actual_runtime=runtime,
+        requested_time=request,
+        users=Labels(np.zeros(count, dtype=np.int32), ("alice",)),
+    )
+
+
+def test_last_two_by_hand() -> None:
+    jobs = by_hand((0, 10, 100), (0, 20, 100), (30, 50, 100), (31, 5, 100))
+    assert run("last-two", Policy(), jobs).scheduled_time.tolist() == [100, 100, 15, 15]
+    # Where submissions come first, the second job, which ends at 30, is not known to the third.
+    policy = Policy(event_order=EventOrder.PER_EVENT)
+    assert run("last-two", policy, jobs).scheduled_time.tolist() == [100, 100, 100, 15]
+
+
+def test_what_is_learned_of_a_job() -> None:
+    jobs = by_hand((0, 10, 100), (5, 90, 40), (1_000, 1, 1))
+    estimator = InTheLoop(LastTwo())
+    simulate_with_estimator(jobs, Policy(), estimator)
+    first, second, _ = job_requests(jobs)
+    assert estimator.learned == [
+        FinishedJob(first, 0, 10, 10, Ending.COMPLETED),
+        FinishedJob(second, 10, 50, 40, Ending.TIMED_OUT),
+    ]
+    assert first == JobRequest("1", "alice", None, 1, 100, 0)
+
+
+def test_oracles_tell_jobs_of_one_number_apart() -> None:
+    jobs = by_hand((0, 10, 100), (5, 90, 100), (9, 7, 100), ids=(8, 8, 8))
+    assert run("actual", Policy(), jobs).scheduled_time.tolist() == [10, 90, 7]
+    assert [request.job_id for request in job_requests(jobs)] == ["8", "8#2", "8#3"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_jobs_and_one(name: str) -> None:
+    assert len(run(name, Policy(), by_hand())) == 0
+    one = run(name, Policy(), by_hand((7, 3, 10)))
+    assert one.start_time.tolist() == [7]
+    assert one.end_time.tolist() == [10]
+
+
+def test_history_is_learned_first_as_far_as_it_had_ended() -> None:
+    past = by_hand((0, 30, 100), (50, 40, 100), (60, 50, 100))
+    jobs = by_hand((100, 10, 100), (200, 10, 100), (300, 10, 100))
+    # The third ended at 110, after the first submission.
+    assert [job.end_time for job in finished_before(past, jobs)] == [30, 90]
+    known = run("last-two", Policy(), jobs, history=past, learn=False)
+    assert known.scheduled_time.tolist() == [35, 35, 35]
+    learning = run("last-two", Policy(), jobs, history=past)
+    assert learning.scheduled_time.tolist() == [35, 25, 10]
+
+
+def test_history_of_another_clock() -> None:
+    past = replace(by_hand((0, 30, 100)), unix_start_time=1_000)
+    jobs = replace(by_hand((0, 10, 100)), unix_start_time=5_000)
+    assert [job.start_time for job in finished_before(past, jobs)] == [-4_000]
+    with pytest.raises(InputError, match="none of its jobs had ended"):
+        finished_before(jobs, past)
+    undated = by_hand((500, 10, 100))
+    assert [job.end_time for job in finished_before(placed_before(past, undated), undated)] == [500]
+
+
+def test_without_learning_nothing_is_learned() -> None:
+    jobs = by_hand((0, 10, 100), (50, 10, 100))
+    estimator = InTheLoop(LearnedRuntimes())
+    estimated = simulate_with_estimator(jobs, Policy(), estimator, learn=False)
+    assert estimator.learned == []
+    assert estimated.scheduled_time.tolist() == [1, 1]
+    assert simulate_with_estimator(jobs, Policy(), LearnedRuntimes()).scheduled_time.tolist() == [
+        1,
+        10,
+    ]
+
+
+def test_progress_is_told_as_it_goes() -> None:
+    told: list[int] = []
+    run("last-two", Policy(), progress=told.append)
+    assert told == list(range(4, 401, 4))

@@ -1,0 +1,652 @@
+"""What every hook of ours decides: the Lua one in Slurm and the Python one in PBS, table by table.
+
+Cases are data: what differs in the table, what differs in the job, and t_sched in seconds or why
+the job is left alone. The table is written here by hand, apart from the sidecar's own writer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from math import ceil
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import pytest
+from foretime_sidecar.table import Table, TableRow, parse_table, table_bytes
+from foretime_sim.pbs_hook import PbsHook, PbsSite
+from foretime_sim.slurm_hook import LUA_VERSIONS, LuaHook
+from hypothesis import given
+from hypothesis import strategies as st
+
+NOW = 2_000
+SETTINGS = {
+    "mode": "enforce",
+    "enforce_share_percent": "100",
+    "scheme": "combined",
+    "mechanism": "time-min",
+    "user_time_min": "raise",
+    "minimum_adjustment": "0.100000",
+    "minimum_scheduled_time_s": "600",
+    "rounding_s": "60",
+    "requested_time_bounds_s": "-",
+}
+ROWS = (
+    "project a%7Cb%0Ac%20%C3%A9%23 0 0.100000 -",
+    "project phys 0 0.500001 -",
+    "user alice 0 0.300000 -",
+    "user bob 0 1.000000 -",
+    "user left 0 0.100000 -",
+    "user small 0 0.100000 144000",
+)
+
+
+def summed(text: str) -> str:
+    """Sum up as TABLE.md says, here as the digits of one number in base 65599."""
+    octets, modulus = text.encode("latin-1"), 4294967291
+    total = pow(65599, len(octets), modulus)
+    for at, octet in enumerate(reversed(octets)):
+        total += octet * pow(65599, at, modulus)
+    return f"{total % modulus:010d}"
+
+
+def table_text(
+    rows: tuple[str, ...] = ROWS,
+    *,
+    lines: tuple[str, ...] = (),
+    header: dict[str, int] | None = None,
+    version: str = "1",
+    without: str = "",
+    **settings: str,
+) -> str:
+    """Write a table of one bucket, with valid sums whatever it says."""
+    numbers = {"generation": 1, "written": 1_000, "valid": 100_000, "buckets": 1, **(header or {})}
+    body = "".join(
+        f"{key} {value}\n" for key, value in {**SETTINGS, **settings}.items() if key != without
+    )
+    body += "".join(f"{line}\n" for line in lines)
+    written = "\n" + "".join(f"{row}\n" for row in rows)
+    bucket = f"#000000 {summed(written + '#000000 ' + str(numbers['generation']))}{written}"
+
+    def first(length: int, head: int) -> str:
+        return (
+            f"foretime-table {version} generation={numbers['generation']} length={length:09d}"
+            f" head={head:09d} written={numbers['written']} valid={numbers['valid']}"
+            f" buckets={numbers['buckets']}\n"
+        )
+
+    head = len(first(0, 0)) + len(body)
+    last = f"end generation={numbers['generation']} length="
+    length = head + len("check 0123456789\n") + len(bucket) + len(last) + len("012345678\n")
+    top = first(length, head) + body
+    return f"{top}check {summed(top)}\n{bucket}{last}{length:09d}\n"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request, in words that both schedulers have."""
+
+    walltime_s: int | None = 36_000
+    user: str = "alice"
+    project: str | None = "phys"
+    processors: int = 4
+    queue: str = "main"
+    opted_out: bool = False
+    begin_time: int | None = None
+    reservation: bool = False
+
+
+class Site(Protocol):
+    """A scheduler with a hook and its table."""
+
+    table: Path
+    off: Path
+
+    def submit(self, job: Job, now: int = NOW) -> int | None: ...
+
+    def modify(self, request: Job, job: Job, planned_s: int, now: int = NOW) -> int | None:
+        """What t_sched becomes of a planned job's: the same, another, or ``None`` (cleared)."""
+
+    def forget(self) -> None: ...
+
+
+class SlurmSite:
+    PARTITION: ClassVar[dict[str, Any]] = {
+        "max_time": 4294967295,
+        "flag_default": 0,
+        "total_nodes": 10,
+        "total_cpus": 40,
+        "max_share": 1,
+    }
+
+    def __init__(self, folder: Path, lua_version: str) -> None:
+        self.table, self.off = folder / "table", folder / "off"
+        self.hook = LuaHook(lua_version=lua_version, table=self.table, disable_file=self.off)
+        names = ("main", "long", "closed")
+        self.partitions = {name: dict(self.PARTITION) for name in names}
+        self.partitions["main"]["flag_default"] = 1
+
+    def forget(self) -> None:
+        self.hook.configure({"table": str(self.table), "disable_file": str(self.off)})
+
+    @staticmethod
+    def fields(job: Job) -> dict[str, Any]:
+        fields = {
+            "time_limit": None if job.walltime_s is None else job.walltime_s // 60,
+            "user_name": job.user,
+            "account": job.project,
+            "min_cpus": job.processors,
+            "partition": job.queue,
+            "comment": "foretime:off" if job.opted_out else None,
+            "begin_time": job.begin_time,
+            "reservation": "course" if job.reservation else None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def submit(self, job: Job, now: int = NOW) -> int | None:
+        reply = self.hook.submit(self.fields(job), self.partitions, 1000, now)
+        assert reply.code == 0
+        assert set(reply.changes) <= {"time_min"}
+        minutes = reply.changes.get("time_min")
+        assert minutes is None or isinstance(minutes, int)
+        return None if minutes is None else minutes * 60
+
+    def modify(self, request: Job, job: Job, planned_s: int, now: int = NOW) -> int | None:
+        before = self.fields(job)
+        asked = {
+            name: value for name, value in self.fields(request).items() if before.get(name) != value
+        }
+        record = {**before, "time_min": planned_s // 60}
+        reply = self.hook.modify(asked, record, self.partitions, 1000, now)
+        assert reply.code == 0
+        minutes = reply.changes.get("time_min", planned_s // 60)
+        assert isinstance(minutes, int)
+        return minutes * 60 or None
+
+
+class PbsScheduler:
+    def __init__(self, folder: Path) -> None:
+        self.table, self.off = folder / "table", folder / "off"
+        config = folder / "foretime_hook.CF"
+        config.write_text(json.dumps({"table": str(self.table), "disable_file": str(self.off)}))
+        queues = {name: {"queue_type": "Execution"} for name in ("main", "long", "closed")}
+        site = PbsSite(queues=queues, server={"name": "pbs", "default_queue": "main"})
+        self.hook = PbsHook(config=config, site=site)
+        self.reason = ""
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+    @staticmethod
+    def fields(job: Job) -> dict[str, Any]:
+        resources = {"walltime": job.walltime_s, "ncpus": job.processors}
+        fields = {
+            "Resource_List": {
+                name: value for name, value in resources.items() if value is not None
+            },
+            "Account_Name": job.project,
+            "queue": job.queue,
+            "Variable_List": {"FORETIME": "off"} if job.opted_out else None,
+            "Execution_Time": job.begin_time,
+            "reserve_ID": "R1.pbs" if job.reservation else None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def submit(self, job: Job, now: int = NOW) -> int | None:
+        reply = self.hook.queuejob(self.fields(job), job.user, now)
+        assert reply.accepted
+        assert set(reply.changes) <= {"Resource_List.soft_walltime"}
+        self.reason = reply.log[-1].text.partition("reason=")[2].partition(" ")[0]
+        soft = reply.changes.get("Resource_List.soft_walltime")
+        assert soft is None or isinstance(soft, int)
+        return soft
+
+    def modify(self, request: Job, job: Job, planned_s: int, now: int = NOW) -> int | None:
+        before = self.fields(job)
+        asked = {
+            name: value for name, value in self.fields(request).items() if before.get(name) != value
+        }
+        if "Resource_List" in asked:
+            asked["Resource_List"] = {"walltime": request.walltime_s}
+        record = {**before, "id": "7.pbs", "Job_Owner": f"{job.user}@login"}
+        record["Resource_List"] = {**before["Resource_List"], "soft_walltime": planned_s}
+        reply = self.hook.modifyjob(asked, record, job.user, now)
+        assert reply.accepted
+        soft = reply.changes.get("Resource_List.soft_walltime", planned_s)
+        assert isinstance(soft, int)
+        # Planned with all of it is what clearing is here.
+        return None if soft == request.walltime_s and soft > planned_s else soft
+
+
+MAKERS: dict[str, Callable[[Path], Site]] = {
+    **{f"lua-{version}": partial(SlurmSite, lua_version=version) for version in LUA_VERSIONS},
+    "pbs": PbsScheduler,
+}
+
+
+@pytest.fixture(params=MAKERS)
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    made = MAKERS[request.param](tmp_path)
+    made.table.write_text(table_text())
+    return made
+
+
+@dataclass(frozen=True)
+class Case:
+    """A decision: t_sched in seconds, or ``None`` and the reason that the PBS hook logs."""
+
+    name: str
+    expected: int | None
+    job: Job = Job()
+    reason: str = "-"
+    table: str = table_text()
+    now: int = NOW
+
+
+LEFT = (
+    "leave user left",
+    "leave account closed",
+    "leave account upper",
+    "leave slurm_partition closed",
+    "leave queue closed",
+    "reservation 95000 96000 other,main",
+)
+CLASSES = table_text(
+    ("user alice 0 0.500000 -", "user alice 1 0.250000 -"), requested_time_bounds_s="36000,72000"
+)
+# sum("alice") mod 100; whoever is below the share is in it.
+ALICE = int(summed("alice")) % 100
+CASES = (
+    Case("both rows, rounded up", 14_460),
+    Case("the project's alone", 18_060, Job(user="nobody")),
+    Case("the user's alone", 10_800, Job(project=None)),
+    Case("a name of any characters", 3_600, Job(user="nobody", project="a|b\nc é#")),
+    Case("neither row", None, Job(user="nobody", project=None), "no-row"),
+    Case("A is 1", None, Job(user="bob", project=None), "as-requested"),
+    Case("scheme user", 10_800, table=table_text(scheme="user")),
+    Case("scheme user, no such row", None, Job(user="nobody"), "no-row", table_text(scheme="user")),
+    Case("scheme project", 18_060, table=table_text(scheme="project")),
+    Case("least A", 21_600, table=table_text(minimum_adjustment="0.600000")),
+    Case("A is 0", 3_600, table=table_text(("user alice 0 0.000000 -",))),
+    Case(
+        "A and its least are 0",
+        600,
+        table=table_text(("user alice 0 0.000000 -",), minimum_adjustment="0.000000"),
+    ),
+    Case("least t_sched", 20_040, table=table_text(minimum_scheduled_time_s="20040")),
+    Case(
+        "least t_sched above t_req",
+        None,
+        reason="as-requested",
+        table=table_text(minimum_scheduled_time_s="40000"),
+    ),
+    Case("least t_sched of a short job", 600, Job(walltime_s=900)),
+    Case("a shorter job", None, Job(walltime_s=600), "as-requested"),
+    Case("rounding", 18_000, table=table_text(rounding_s="3600")),
+    Case(
+        "rounding beyond t_req", None, reason="as-requested", table=table_text(rounding_s="40000")
+    ),
+    Case("at a class' bound", 18_000, table=CLASSES),
+    Case("above it", 9_060, Job(walltime_s=36_060), table=CLASSES),
+    Case("a class without a row", None, Job(walltime_s=72_060), "no-row", CLASSES),
+    Case("the row's largest job", 3_600, Job(user="small", project=None)),
+    Case("a larger one", None, Job(user="small", project=None, processors=5), "no-row"),
+    Case("a larger one, with a project", 18_060, Job(user="small", processors=5)),
+    Case("no limit", None, Job(walltime_s=None), "no-limit"),
+    Case("as good as none", None, Job(walltime_s=4_000_000_020), "no-limit"),
+    Case("opted out", None, Job(opted_out=True), "opt-out"),
+    Case("for a reservation", None, Job(reservation=True), "reservation-job"),
+    Case("user left alone", None, Job(user="left"), "user", table_text(lines=LEFT)),
+    Case("user of another case", 18_060, Job(user="LEFT"), table=table_text(lines=LEFT)),
+    Case("account left alone", None, Job(project="closed"), "account", table_text(lines=LEFT)),
+    Case("account of another case", None, Job(project="Closed"), "account", table_text(lines=LEFT)),
+    Case(
+        "table of another case",
+        None,
+        Job(project="UPPER"),
+        "account",
+        table_text(lines=("leave account Upper",)),
+    ),
+    Case("queue left alone", None, Job(queue="closed"), "queue", table_text(lines=LEFT)),
+    Case("before a reservation", 14_460, table=table_text(lines=LEFT)),
+    Case("into a reservation", None, Job(begin_time=90_000), "reservation", table_text(lines=LEFT)),
+    Case(
+        "into another's reservation",
+        14_460,
+        Job(begin_time=90_000, queue="long"),
+        table=table_text(lines=LEFT),
+    ),
+    Case("until a reservation", 14_460, table=table_text(lines=("reservation 38000 39000 *",))),
+    Case(
+        "a second into it",
+        None,
+        reason="reservation",
+        table=table_text(lines=("reservation 37999 39000 *",)),
+    ),
+    Case("after it", 14_460, table=table_text(lines=("reservation 1000 2000 *",))),
+    Case("in it", None, reason="reservation", table=table_text(lines=("reservation 1000 2001 *",))),
+    Case("observe", None, table=table_text(mode="observe")),
+    Case("off", None, reason="off", table=table_text(mode="off")),
+    Case("a mode to come", None, reason="off", table=table_text(mode="advise")),
+    Case("enforced for no user", None, table=table_text(enforce_share_percent="0")),
+    Case("outside of the share", None, table=table_text(enforce_share_percent=str(ALICE))),
+    Case("in the share", 14_460, table=table_text(enforce_share_percent=str(ALICE + 1))),
+    Case("valid to the last", 14_460, now=100_000),
+    Case("out of date", None, reason="table", now=100_001),
+    Case("an hour ahead", 14_460, table=table_text(header={"written": NOW + 3600})),
+    Case("further ahead", None, reason="table", table=table_text(header={"written": NOW + 3601})),
+    Case("a first line of digits", None, reason="table", table=f"foretime-table {'1' * 300_000}\n"),
+    Case(
+        "a length of many digits",
+        None,
+        reason="table",
+        table=table_text().replace("length=", f"length={'0' * 300_000}"),
+    ),
+    Case("another version", None, reason="table", table=table_text(version="2")),
+    Case("no version", None, reason="table", table=table_text().replace("table 1 ", "table ")),
+    Case("no buckets", None, reason="table", table=table_text(header={"buckets": 0})),
+    Case("other buckets", None, reason="table", table=table_text(header={"buckets": 1_000_000})),
+    Case("half of two rows", None, reason="table", table=table_text(header={"buckets": 2})),
+    Case("an unknown setting", None, reason="table", table=table_text(lines=("colour red",))),
+    Case("a setting twice", None, reason="table", table=table_text(lines=("mode enforce",))),
+    Case("an empty line", None, reason="table", table=table_text(lines=("",))),
+    Case("a setting missing", None, reason="table", table=table_text(without="scheme")),
+    *(
+        Case(
+            f"{name} {value!r}",
+            None,
+            reason="table",
+            table=table_text(without=name, lines=(f"{name} {value}",)),
+        )
+        for name, values in {
+            "mode": ("Enforce", "", "enforce "),
+            "enforce_share_percent": ("101", "-1", "x", "1e1", "0x10", ""),
+            "scheme": ("both", ""),
+            "mechanism": ("magic", ""),
+            "user_time_min": ("drop", ""),
+            "minimum_adjustment": ("0.1", "1.000001", "2.000000", ".100000", "0.1000000", "-"),
+            "minimum_scheduled_time_s": ("-1", "1.5", "1e3", "x", "0x10", "1 2"),
+            "rounding_s": ("0", "-60", "60.0", "x", "1e2"),
+            "requested_time_bounds_s": ("x", "3600,x", "3600,,7200", ",3600", "3600,", "1e3", ""),
+        }.items()
+        for value in values
+    ),
+    *(
+        Case(f"line {line!r}", None, reason="table", table=table_text(lines=(line,)))
+        for line in (
+            "leave",
+            "leave user",
+            "leave user ",
+            "leave user a b",
+            "leave group a",
+            "leave  a",
+            "reservation",
+            "reservation 1 2",
+            "reservation 1 x *",
+            "reservation x 1 *",
+            "reservation -1 1 *",
+            "reservation 1 2 * x",
+            "reservation 1 2 ",
+            "Mode enforce",
+        )
+    ),
+    *(
+        Case(f"row {row!r}", None, reason="table", table=table_text((row,)))
+        for row in (
+            "user alice 0 0.3 -",
+            "user alice 0 1.000001 -",
+            "user alice 0 0.300000 x",
+            "user alice 0 0.300000 1e9",
+            "user alice 0 0.300000",
+            "user alice 0 0.300000 - -",
+            "user alice 0 0.300000  -",
+            "user alice 0 ",
+        )
+    ),
+    Case("another's row", None, reason="no-row", table=table_text(("user alicia 0 0.300000 -",))),
+    Case("another class' row", None, reason="no-row", table=table_text(("user alice 1 0.3 -",))),
+    Case("no rows", None, reason="no-row", table=table_text(())),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_decision(maker: str, case: Case, tmp_path: Path) -> None:
+    site = MAKERS[maker](tmp_path)
+    site.table.write_text(case.table)
+    assert site.submit(case.job, case.now) == case.expected
+    if isinstance(site, PbsScheduler):
+        assert site.reason == case.reason
+
+
+def test_the_tables_here_are_those_of_the_sidecar() -> None:
+    for case in CASES:
+        if case.expected is not None:
+            table = parse_table(case.table.encode())
+            assert isinstance(table, Table)
+
+
+def test_the_switch(site: Site) -> None:
+    assert site.submit(Job())
+    site.off.touch()
+    assert site.submit(Job()) is None
+    site.off.unlink()
+    assert site.submit(Job())
+    os.mkfifo(site.off)
+    assert site.submit(Job()) is None
+
+
+@pytest.mark.timeout(60)
+def test_what_is_no_table_at_all(site: Site) -> None:
+    site.table.unlink()
+    assert site.submit(Job()) is None
+    site.table.mkdir()
+    assert site.submit(Job()) is None
+    site.table.rmdir()
+    os.mkfifo(site.table)  # must not block
+    assert site.submit(Job()) is None
+    site.table.unlink()
+    site.table.write_text(table_text())
+    assert site.submit(Job())
+    site.table.write_bytes(b"")
+    assert site.submit(Job()) is None
+    with site.table.open("wb") as noise:
+        noise.truncate(100_000_000)
+    assert site.submit(Job()) is None
+    site.table.unlink()
+    site.table.symlink_to("/dev/zero")
+    assert site.submit(Job()) is None
+    site.table.unlink()
+    site.table.symlink_to(site.table)
+    assert site.submit(Job()) is None
+
+
+STATES = {
+    "enforce": (table_text(), NOW),
+    "observe": (table_text(mode="observe"), NOW),
+    "off": (table_text(mode="off"), NOW),
+    "old": (table_text(), 200_000),
+    "none": (None, NOW),
+    "damaged": (table_text()[:-9], NOW),
+    "switch": (table_text(), NOW),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_modification_whatever_the_table(site: Site, state: str) -> None:
+    """A user may always lower the walltime; a planned job that must be plain loses its t_sched."""
+    assert site.submit(Job()) == 14_460
+    text, now = STATES[state]
+    if text is None:
+        site.table.unlink()
+    else:
+        site.table.write_text(text)
+    if state == "switch":
+        site.off.touch()
+    site.forget()
+    planned = 14_460
+    asked = {
+        "lowered below t_sched": (Job(walltime_s=6_000), 6_000),
+        "lowered to t_sched": (Job(walltime_s=14_460), planned),
+        "lowered above it": (Job(walltime_s=20_000 // 60 * 60), planned),
+        "raised": (Job(walltime_s=72_000), planned),
+        "without a limit": (Job(walltime_s=4_000_000_020), None),
+        "opted out": (Job(opted_out=True), None),
+        "another project": (Job(project="other"), planned),
+        "nothing": (Job(), planned),
+    }
+    for what, (request, expected) in asked.items():
+        assert site.modify(request, Job(), planned, now) == expected, what
+
+
+def test_modification_is_judged_by_the_table(site: Site) -> None:
+    site.table.write_text(table_text(lines=LEFT))
+    assert site.modify(Job(project="CLOSED"), Job(), 14_460) is None
+    assert site.modify(Job(begin_time=90_000), Job(), 14_460) is None
+    assert site.modify(Job(begin_time=90_000, queue="long"), Job(queue="long"), 14_460) == 14_460
+    assert site.modify(Job(project="other"), Job(), 14_460) == 14_460
+
+
+def mutations_of(valid: bytes, previous: bytes) -> list[bytes]:
+    choose = random.Random(1)
+    found = [valid[:at] for at in range(len(valid))]
+    found += [valid[:at] + previous[at:] for at in range(1, len(valid), 3)]
+    for at in range(0, len(valid), 2):
+        found.append(valid[:at] + bytes((choose.randrange(256),)) + valid[at + 1 :])
+    lines = valid.splitlines(keepends=True)
+    for _ in range(120):
+        start, stop = sorted(choose.sample(range(len(valid)), 2))
+        found.append(valid[:start] + valid[stop:])
+        found.append(valid[:start] + choose.randbytes(choose.randrange(20)) + valid[start:])
+        found.append(valid[:start] + valid[start:stop][::-1] + valid[stop:])
+        found.append(valid[:start] + previous[start:stop] + valid[stop:])
+        swapped = lines.copy()
+        one, other = choose.sample(range(len(lines)), 2)
+        swapped[one], swapped[other] = swapped[other], swapped[one]
+        found.append(b"".join(swapped))
+    return found
+
+
+@pytest.fixture(scope="module")
+def all_sites(tmp_path_factory: pytest.TempPathFactory) -> list[Site]:
+    folder = tmp_path_factory.mktemp("sites")  # one table for all of them
+    return [make(folder) for make in MAKERS.values()]
+
+
+def decisions(sites: list[Site], content: bytes, jobs: tuple[Job, ...]) -> list[int | None]:
+    """What all hooks decide of these jobs; they must be of one mind."""
+    found = []
+    sites[0].table.write_bytes(content)
+    for site in sites:
+        site.forget()
+        found.append([site.submit(job) for job in jobs])
+    for maker, decided in zip(MAKERS, found, strict=True):
+        assert decided == found[0], (maker, content)
+    return found[0]
+
+
+def test_damaged_tables_never_change_a_job_wrongly(all_sites: list[Site]) -> None:
+    """Whatever happens to the file: the valid generation's value or an untouched job.
+
+    A user's or project's row that can't be seen must not be taken for one that isn't there.
+    """
+    valid = table_text().encode()
+    previous = table_text(
+        (*(" ".join(row.split()[:3]) + " 0.050000 -" for row in ROWS), "user nobody 0 0.050000 -"),
+        header={"generation": 0},
+    ).encode()
+    planned = {
+        Job(): 14_460,
+        Job(project="none"): 10_800,
+        Job(user="nobody"): 18_060,
+        Job(user="nobody", project="none"): None,
+    }
+    jobs = tuple(planned)
+    touched = [0] * len(jobs)
+    mutations = mutations_of(valid, previous)
+    for content in mutations:
+        if content == previous:  # a whole, valid table
+            continue
+        for at, (job, seconds) in enumerate(
+            zip(jobs, decisions(all_sites, content, jobs), strict=True)
+        ):
+            assert seconds in (None, planned[job]), (content, job)
+            touched[at] += seconds is not None
+    assert len(mutations) > 1_500
+    assert touched.pop() == 0
+    assert all(0 < count < len(mutations) for count in touched)
+
+
+def test_hooks_read_nonsense_alike(all_sites: list[Site]) -> None:
+    """Text that no sidecar writes, with sums that are right: every hook makes the same of it."""
+    choose = random.Random(2)
+    original = table_text(lines=LEFT, requested_time_bounds_s="3600,86400")
+    start = original.index("\n") + 1
+    stop = original.index("check ")
+    letters = "01259.,-*% \t#aeEx_\r\0+"
+    planned = 0
+    for _ in range(600):
+        body = list(original[start:stop])
+        for _ in range(choose.randrange(1, 3)):
+            body[choose.randrange(len(body) - 1)] = choose.choice(letters)
+        head = original[:start] + "".join(body)
+        content = f"{head}check {summed(head)}\n{original[stop + 17 :]}"
+        planned += decisions(all_sites, content.encode(), (Job(),))[0] is not None
+    assert 0 < planned < 600
+
+
+@given(
+    user=st.integers(0, 1_000_000),
+    project=st.integers(0, 1_000_000),
+    minutes=st.integers(1, 60_000_000),
+    rounding_s=st.integers(1, 10_000),
+    minimum_s=st.integers(0, 100_000),
+)
+def test_arithmetic_is_exact(
+    all_sites: list[Site],
+    user: int,
+    project: int,
+    minutes: int,
+    rounding_s: int,
+    minimum_s: int,
+) -> None:
+    rows = (TableRow("user", "alice", 0, user), TableRow("project", "phys", 0, project))
+    table = parse_table(table_text(()).encode())
+    settings = replace(table.settings, rounding_s=rounding_s, minimum_scheduled_time_s=minimum_s)
+    content = table_bytes(replace(table, settings=settings, rows=rows))
+    adjustment = max(Fraction(ceil(Fraction(user + project, 2)), 1_000_000), Fraction(1, 10))
+    requested = minutes * 60
+    rounded = ceil(adjustment * requested / rounding_s) * rounding_s
+    exact = max(rounded, minimum_s, 1)
+    all_sites[0].table.write_bytes(content)
+    for site in all_sites:
+        site.forget()
+        unit = 1 if isinstance(site, PbsScheduler) else 60  # Slurm's are minutes
+        expected = min(requested, ceil(Fraction(exact, unit)) * unit)
+        planned = site.submit(Job(walltime_s=requested))
+        assert planned == (None if expected == requested else expected)
+
+
+@given(
+    names=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
+        min_size=1,
+        max_size=40,
+        unique=True,
+    )
+)
+def test_every_row_is_found(all_sites: list[Site], names: list[str]) -> None:
+    rows = tuple(
+        TableRow("project", name, 0, 200_000 + 10_000 * number)
+        for number, name in enumerate(names[1:])
+    )
+    table = parse_table(table_text((), minimum_adjustment="0.000000").encode())
+    content = table_bytes(replace(table, rows=rows))
+    expected = [None, *(7_200 + 360 * number for number in range(len(rows)))]
+    jobs = tuple(Job(user="nobody", project=name) for name in names)
+    assert decisions(all_sites, content, jobs) == expected

@@ -1,0 +1,650 @@
+"""What the PBS hook does that the Slurm one does not; plugin/README.md names each trap's test."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from foretime_sidecar.table import Mode, Table, TableRow, TableSettings, write_table
+from foretime_sim.pbs_hook import PbsHook, PbsReply, PbsSite, refusal
+from foretime_sim.plugin_files import plugin_file
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+NOW = 10_000
+SOFT = "Resource_List.soft_walltime"
+TABLE = Table(
+    generation=1,
+    written_at=5_000,
+    valid_until=100_000,
+    settings=TableSettings(mode=Mode.ENFORCE),
+    rows=(
+        TableRow("user", "alice", 0, 300_000),
+        TableRow("project", "phys", 0, 500_000),
+        TableRow("user", "small", 0, 100_000, 8 * 36_000),
+    ),
+)
+
+
+class Scheduler:
+    """A server with the hook, its table and its configuration."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.table, self.config = folder / "table", folder / "foretime_hook.CF"
+        self.configure()
+        self.hook = PbsHook(config=self.config)
+        self.write(TABLE)
+
+    def configure(self, **given: Any) -> None:
+        self.config.write_text(
+            json.dumps(
+                {"table": str(self.table), "disable_file": str(self.folder / "off"), **given}
+            )
+        )
+
+    def write(self, table: Table, **changed: Any) -> None:
+        write_table(self.table, replace(table, settings=replace(table.settings, **changed)))
+
+    def queue(self, requestor: str = "alice", now: float = NOW, **job: Any) -> PbsReply:
+        return self.hook.queuejob({"Resource_List": {"walltime": 36_000}, **job}, requestor, now)
+
+    def modify(
+        self, request: dict[str, Any], requestor: str = "alice", now: float = NOW, **job: Any
+    ) -> PbsReply:
+        return self.hook.modifyjob(request, {**self.planned(), **job}, requestor, now)
+
+    def run(self, now: float = NOW, **job: Any) -> PbsReply:
+        return self.hook.runjob({**self.planned(), "euser": "alice", **job}, now)
+
+    @staticmethod
+    def planned(soft: int | None = 10_800, **resources: Any) -> dict[str, Any]:
+        """A job that was planned when it was submitted, at 1,000."""
+        listed = {"walltime": "10:00:00", "soft_walltime": soft, **resources}
+        return {
+            "id": "7.pbs",
+            "Job_Owner": "alice@login",
+            "ctime": 1_000,
+            "queue": "workq",
+            "Resource_List": {name: value for name, value in listed.items() if value is not None},
+        }
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Scheduler:
+    return Scheduler(tmp_path)
+
+
+def words(reply: PbsReply) -> dict[str, str]:
+    """The last line that the hook logged."""
+    text = reply.log[-1].text.removeprefix("foretime: ").partition(" (")[0]
+    return dict(word.split("=", 1) for word in text.split(" "))
+
+
+# Submission
+
+
+def test_walltime_in_every_form(scheduler: Scheduler) -> None:
+    for form in (36_000, "36000", "10:00:00", "600:00", "10:00:00.5"):
+        reply = scheduler.queue(Resource_List={"walltime": form})
+        assert reply.changes == {SOFT: 10_800}, form
+
+
+def test_walltime_comes_from_defaults_where_the_request_has_none(scheduler: Scheduler) -> None:
+    """Defaults are not applied yet at queuejob; the order is that of PBS."""
+    queue: dict[str, Any] = {"queue_type": "Execution", "resources_max": {"walltime": "8:00:00"}}
+    server: dict[str, Any] = {"name": "pbs", "default_queue": "workq"}
+
+    def planned() -> dict[str, int | str | None]:
+        scheduler.hook.use_site(PbsSite(queues={"workq": queue}, server=server))
+        return scheduler.queue(Resource_List={"ncpus": 1}).changes
+
+    server["resources_max"] = {"walltime": "9:00:00"}
+    assert planned() == {SOFT: 8_640}  # the queue's maximum
+    del queue["resources_max"]
+    assert planned() == {SOFT: 9_720}  # the server's
+    server["resources_default"] = {"walltime": "5:00:00"}
+    assert planned() == {SOFT: 5_400}
+    queue["resources_default"] = {"walltime": "2:00:00"}
+    assert planned() == {SOFT: 2_160}
+    del server["resources_default"], server["resources_max"], queue["resources_default"]
+    assert planned() == {}  # no limit at all
+    assert words(scheduler.queue(Resource_List={}))["reason"] == "no-limit"
+
+
+def test_a_routing_queue_has_no_defaults_to_go_by(scheduler: Scheduler) -> None:
+    """Where the job ends up, another default may be below a soft_walltime set now."""
+    queues = {"route": {"queue_type": "Route", "resources_default": {"walltime": "10:00:00"}}}
+    scheduler.hook.use_site(PbsSite(queues=queues))
+    assert scheduler.queue(queue="route", Resource_List={}).changes == {}
+    assert scheduler.queue(queue="route").changes == {SOFT: 10_800}
+
+
+@pytest.mark.parametrize("bound", ["min_walltime", "max_walltime"])
+def test_shrink_to_fit_jobs_are_left_alone(scheduler: Scheduler, bound: str) -> None:
+    listed = {"walltime": 36_000, bound: 3_600}
+    reply = scheduler.queue(Resource_List=listed)
+    assert (reply.changes, words(reply)["reason"]) == ({}, "shrink-to-fit")
+    assert scheduler.run(**scheduler.planned(None, **{bound: 60})).changes == {}
+    assert scheduler.modify({"Resource_List": {bound: 3_600}}).changes == {SOFT: None}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    adjustment=st.integers(0, 1_000_000),
+    walltime=st.one_of(st.none(), st.integers(0, 5_000_000)),
+    default=st.one_of(st.none(), st.integers(1, 100_000)),
+    minimum=st.integers(0, 200_000),
+    rounding=st.integers(1, 200_000),
+    shrink=st.booleans(),
+)
+def test_what_the_hook_sets_is_never_refused(
+    scheduler: Scheduler,
+    adjustment: int,
+    walltime: int | None,
+    default: int | None,
+    minimum: int,
+    rounding: int,
+    shrink: bool,
+) -> None:
+    """pbs_server would reject the job: soft above walltime, or soft of a shrink-to-fit job."""
+    scheduler.write(
+        replace(TABLE, rows=(TableRow("user", "alice", 0, adjustment),)),
+        minimum_adjustment=0.0,
+        minimum_scheduled_time_s=minimum,
+        rounding_s=rounding,
+    )
+    defaults = {} if default is None else {"resources_default": {"walltime": default}}
+    scheduler.hook.use_site(PbsSite(queues={"workq": {"queue_type": "Execution", **defaults}}))
+    listed = {} if walltime is None else {"walltime": walltime}
+    if shrink:
+        listed["min_walltime"] = 60
+    reply = scheduler.queue(Resource_List=listed)
+    assert reply.accepted
+    soft = reply.changes.get(SOFT)
+    after = {"walltime": default, **listed, "soft_walltime": soft}
+    assert refusal({name: value for name, value in after.items() if value is not None}) is None
+
+
+def test_what_the_server_refuses() -> None:
+    assert refusal({"walltime": "0:02:00", "soft_walltime": 240}) is not None
+    assert "15180" in str(refusal({"min_walltime": 120, "soft_walltime": 10}))
+    assert refusal({"walltime": 120, "soft_walltime": "00:02:00"}) is None
+    assert refusal({"soft_walltime": 5}) is None
+
+
+def test_who_a_job_is_of(scheduler: Scheduler) -> None:
+    assert scheduler.queue("bob").changes == {}
+    assert scheduler.queue("bob", User_List="alice@host").changes == {SOFT: 10_800}
+    assert scheduler.queue("bob", User_List="alice@host,carol").changes == {}
+    assert scheduler.queue("bob", Account_Name="phys").changes == {SOFT: 18_000}
+    assert scheduler.queue("bob", project="phys").changes == {SOFT: 18_000}
+    assert scheduler.queue("bob", project="phys", Account_Name="art").changes == {}
+    scheduler.write(replace(TABLE, rows=(TableRow("project", "_pbs_project_default", 0, 1),)))
+    assert scheduler.queue("bob", project="_pbs_project_default").changes == {}
+
+
+@pytest.mark.parametrize(
+    ("request_", "processors"),
+    [
+        ({}, 1),
+        ({"ncpus": 8}, 8),
+        ({"select": "1"}, 1),
+        ({"select": "9"}, 9),
+        ({"select": "2:ncpus=4"}, 8),
+        ({"select": "2:ncpus=5"}, 10),
+        ({"select": "ncpus=3:mem=1gb+ncpus=5"}, 8),
+        ({"select": "1:ncpus=1+2:mem=4gb:ncpus=4"}, 9),
+        ({"nodes": "1:ppn=8"}, 8),
+        ({"nodes": "2:ppn=8"}, 16),
+        ({"nodes": "node1:ppn=4+node2:ppn=4"}, 8),
+        ({"ncpus": 9, "select": "1:ncpus=1"}, 9),
+        ({"select": "2:ncpus=4", "place": "scatter:excl"}, 8),
+    ],
+)
+def test_processors(scheduler: Scheduler, request_: dict[str, Any], processors: int) -> None:
+    reply = scheduler.queue("small", Resource_List={"walltime": 36_000, **request_})
+    assert bool(reply.changes) == (processors <= 8)
+
+
+def test_processors_of_a_chunk_by_default(scheduler: Scheduler) -> None:
+    queues = {"workq": {"queue_type": "Execution", "default_chunk": {"ncpus": 4}}}
+    scheduler.hook.use_site(PbsSite(queues=queues))
+    listed = {"walltime": 36_000, "select": "2"}
+    assert scheduler.queue("small", Resource_List=listed).changes
+    assert not scheduler.queue("small", Resource_List={**listed, "select": "3"}).changes
+
+
+@pytest.mark.parametrize(
+    "variables", [{"FORETIME": "off"}, {"FORETIME": "OFF"}, "A=1,FORETIME=off"]
+)
+def test_opt_out(scheduler: Scheduler, variables: Any) -> None:
+    assert words(scheduler.queue(Variable_List=variables))["reason"] == "opt-out"
+    assert scheduler.modify({"Variable_List": variables}).changes == {SOFT: 36_000}
+    assert scheduler.queue(Variable_List={"FORETIME": "on", "A": "off"}).changes
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"array_indices_submitted": "0-99"},
+        {"interactive": 1},
+        {"block": True},
+        {"Rerunable": "n"},
+        {"Resource_List": {"walltime": 36_000, "mem": "4gb", "place": "exclhost"}},
+    ],
+)
+def test_other_kinds_of_jobs_are_planned_like_any(
+    scheduler: Scheduler, job: dict[str, Any]
+) -> None:
+    assert scheduler.queue(**job).changes == {SOFT: 10_800}
+
+
+@pytest.mark.parametrize(
+    "job", [{"queue": "R12"}, {"queue": "S3"}, {"queue": "M4"}, {"reserve_ID": "R1.pbs"}]
+)
+def test_jobs_in_a_reservation_are_left_alone(scheduler: Scheduler, job: dict[str, Any]) -> None:
+    assert words(scheduler.queue(**job))["reason"] == "reservation-job"
+
+
+def test_a_manager_is_a_user_like_any_other(scheduler: Scheduler) -> None:
+    scheduler.hook.use_site(
+        PbsSite(server={"name": "pbs", "default_queue": "workq", "managers": "alice@*"})
+    )
+    assert scheduler.queue().changes == {SOFT: 10_800}
+    # and whoever may set a soft_walltime gets the one that was asked for
+    assert scheduler.modify({"Resource_List": {"soft_walltime": 60}}).changes == {}
+    assert scheduler.modify({"Resource_List": {"soft_walltime": 60, "walltime": 600}}).changes == {}
+
+
+def test_another_servers_soft_walltime_is_never_trusted(scheduler: Scheduler) -> None:
+    """Jobs from qmove or peer scheduling come with an id, hops and the other server's word."""
+    moved = {**scheduler.planned(60), "hop_count": 2}
+    listed = {"soft_walltime": 60}
+    assert scheduler.queue("root", **{**moved, "Resource_List": listed}).changes == {SOFT: None}
+    assert scheduler.queue("root", **moved).changes == {SOFT: 10_800}
+    del moved["id"]
+    assert scheduler.queue("root", **moved).changes == {SOFT: 10_800}
+    assert scheduler.queue("root", **{**moved, "Job_Owner": "bob@there"}).changes == {SOFT: 36_000}
+    scheduler.write(TABLE, mode=Mode.OBSERVE)
+    assert scheduler.queue("root", **moved).changes == {SOFT: 36_000}
+    scheduler.table.unlink()
+    assert scheduler.queue("root", **moved).changes == {SOFT: 36_000}
+    scheduler.configure(nonsense=1)
+    assert scheduler.queue("root", **moved).changes == {SOFT: 36_000}
+
+
+def test_a_hook_of_the_site_before_ours_has_the_last_word(scheduler: Scheduler) -> None:
+    reply = scheduler.queue(Resource_List={"walltime": 36_000, "soft_walltime": 60})
+    assert (reply.changes, words(reply)["reason"]) == ({}, "site")
+
+
+def test_dedicated_time(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheduler judges by soft_walltime whether a job ends before it."""
+    monkeypatch.setenv("TZ", "UTC")
+    home = scheduler.folder / "home"
+    times = home / "sched_priv" / "dedicated_time"
+    times.parent.mkdir(parents=True)
+    scheduler.hook.use_site(PbsSite(home=str(home)))
+    assert scheduler.queue().changes
+    head = "# what nobody can read\nx\n1/2/3\n"
+    times.write_text(head + "01/01/1970 12:46 01/01/1970 14:00  # 45,960 to 50,400\n")
+    assert words(scheduler.queue())["reason"] == "dedicated-time"  # until 46,000
+    times.write_text(head + "01/01/1970 12:47 01/01/1970 14:00\n")
+    assert scheduler.queue().changes
+    assert words(scheduler.queue(Execution_Time=20_000))["reason"] == "dedicated-time"
+    assert scheduler.modify({"Execution_Time": 20_000}).changes == {SOFT: 36_000}
+    times.unlink()
+    times.mkdir()
+    assert words(scheduler.queue())["reason"] == "dedicated-time"
+
+
+# Modification
+
+
+def test_a_user_may_always_lower_the_walltime(scheduler: Scheduler) -> None:
+    """The server refuses a walltime below soft_walltime; also without table and configuration."""
+    asked = {"Resource_List": {"walltime": "1:00:00"}}
+    for _ in range(2):
+        reply = scheduler.modify(asked)
+        assert reply.changes == {SOFT: 3_600}
+        assert refusal({"walltime": 3_600, "soft_walltime": reply.changes[SOFT]}) is None
+        scheduler.table.unlink(missing_ok=True)
+        scheduler.config.write_text("nonsense")
+    above = {"Resource_List": {"walltime": "5:00:00"}}
+    assert scheduler.modify(above).changes == {}
+    assert scheduler.modify(asked, **scheduler.planned(None)).changes == {}
+
+
+def test_a_request_without_walltime_is_judged_by_the_existing_jobs(scheduler: Scheduler) -> None:
+    assert scheduler.modify({"Account_Name": "art"}).changes == {}
+    assert scheduler.modify({"Job_Name": "x"}).log == []
+    long = scheduler.planned(walltime="2000000:00:00")
+    assert scheduler.modify({"Account_Name": "art"}, **long).changes == {SOFT: 7_200_000_000}
+    without = scheduler.planned(walltime=None)
+    assert scheduler.modify({"Account_Name": "art"}, **without).changes == {SOFT: None}
+
+
+def test_the_existing_job_is_read_only(scheduler: Scheduler, tmp_path: Path) -> None:
+    script = tmp_path / "hook.py"
+    script.write_text("import pbs\npbs.event().job_o.Resource_List['soft_walltime'] = 5\n")
+    reply = PbsHook(script).modifyjob({}, scheduler.planned(), "alice", NOW)
+    assert not reply.accepted
+    assert "readonly" in reply.message
+
+
+# Start
+
+
+def test_an_old_job_is_judged_anew_when_it_starts(scheduler: Scheduler) -> None:
+    """As CESNET does: its prediction is renewed at runjob if older than an hour."""
+    old = scheduler.planned(60)
+    assert scheduler.run(now=4_599, **old).changes == {}  # written after it, but not old enough
+    scheduler.write(replace(TABLE, written_at=1_001))
+    assert scheduler.run(now=4_599, **old).changes == {}
+    assert scheduler.run(now=4_600, **old).changes == {SOFT: 10_800}
+    assert scheduler.run(now=4_600, **scheduler.planned(None)).changes == {SOFT: 10_800}
+    assert scheduler.run(now=4_600).changes == {}  # the same again
+    scheduler.write(replace(TABLE, written_at=1_000))
+    assert scheduler.run(now=4_600, **old).changes == {}  # it was judged by this table
+    scheduler.configure(readjust_after_s=10_000)
+    scheduler.write(TABLE)
+    assert scheduler.run(**old).changes == {}
+    assert scheduler.run(now=11_000, **old).changes == {SOFT: 10_800}
+
+
+def test_a_subjob_is_judged_anew_like_a_job(scheduler: Scheduler) -> None:
+    subjob = {**scheduler.planned(60), "id": "7[3].pbs", "array_id": "7[].pbs", "array_index": 3}
+    reply = scheduler.run(**subjob)
+    assert reply.changes == {SOFT: 10_800}
+    assert words(reply)["job"] == "7%5B3%5D.pbs"
+
+
+def test_at_the_start_a_job_that_must_be_plain_is_planned_with_all_of_it(
+    scheduler: Scheduler,
+) -> None:
+    out = scheduler.run(Variable_List={"FORETIME": "off"})
+    assert (out.changes, words(out)["decision"]) == ({SOFT: 36_000}, "cleared")
+    assert scheduler.run(euser="bob").changes == {SOFT: 36_000}
+    scheduler.write(TABLE, mode=Mode.OBSERVE)
+    assert scheduler.run(euser="bob").changes == {}
+    scheduler.table.unlink()
+    assert scheduler.run().changes == {}
+
+
+def test_at_the_start_soft_walltime_is_never_above_walltime(scheduler: Scheduler) -> None:
+    """Another queue's default may have come in between; it is so without a table."""
+    assert scheduler.run(now=1_500, **scheduler.planned(40_000)).changes == {SOFT: 36_000}
+    scheduler.table.unlink()
+    assert scheduler.run(**scheduler.planned(40_000)).changes == {SOFT: 36_000}
+
+
+# The audit line
+
+
+def test_the_audit_line_names_the_job(scheduler: Scheduler) -> None:
+    reply = scheduler.hook.postqueuejob(scheduler.planned(), "alice", NOW)
+    assert reply.changes == {}
+    assert words(reply) == {
+        "event": "postqueuejob",
+        "job": "7.pbs",
+        "user": "alice",
+        "project": "-",
+        "queue": "workq",
+        "t_req": "36000",
+        "t_sched": "10800",
+        "decision": "queued",
+        "reason": "-",
+        "mode": "-",
+        "generation": "-",
+    }
+    scheduler.write(TABLE, mode=Mode.OBSERVE)
+    observed = words(scheduler.hook.postqueuejob(scheduler.planned(None), "alice", NOW))
+    assert (observed["decision"], observed["t_sched"], observed["mode"]) == (
+        "observed",
+        "10800",
+        "observe",
+    )
+    left = words(scheduler.hook.postqueuejob(scheduler.planned(None), "bob", NOW))
+    assert left["decision"] == "observed"  # the job's owner counts, not who asks
+
+
+def test_an_older_pbs_without_postqueuejob(scheduler: Scheduler) -> None:
+    scheduler.hook.use_site(PbsSite(without=frozenset({"POSTQUEUEJOB", "pbs_conf", "QTYPE_ROUTE"})))
+    assert scheduler.queue().changes == {SOFT: 10_800}
+    assert scheduler.hook.postqueuejob(scheduler.planned(), "alice", NOW).log == []
+
+
+def test_lines_are_printable_and_of_bounded_length(scheduler: Scheduler) -> None:
+    reply = scheduler.queue("é\n" * 2_000, Account_Name="a b\tc")
+    assert reply.accepted
+    assert len(reply.log[0].text) <= 1_000
+    assert reply.log[0].text.isascii()
+    assert reply.log[0].text.isprintable()
+
+
+# Fail-open
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nonsense",
+        "[]",
+        '{"tables": "x"}',
+        '{"table": null}',
+        '{"table": 5}',
+        '{"table": ""}',
+        '{"deadline_s": "1"}',
+        '{"deadline_s": true}',
+        '{"readjust_after_s": -1}',
+        '{"disable_file": 5}',
+        "[" * 100_000,
+    ],
+)
+def test_a_configuration_that_cannot_be_read(scheduler: Scheduler, text: str) -> None:
+    scheduler.config.write_text(text)
+    reply = scheduler.queue()
+    assert (reply.accepted, reply.changes) == (True, {})
+    assert reply.log
+
+
+def test_without_configuration_the_defaults_count(tmp_path: Path) -> None:
+    """pbs.hook_config_filename may be None."""
+    reply = PbsHook().queuejob({"Resource_List": {"walltime": 36_000}}, "alice", NOW)
+    assert reply.accepted
+    assert "/var/lib/foretime/table/foretime.table" in reply.log[0].text
+
+
+def test_the_shipped_configuration_says_the_defaults() -> None:
+    tree = ast.parse(plugin_file("pbs/foretime_hook.py").read_text())
+    (defaults,) = (
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "DEFAULTS"
+    )
+    values = eval(ast.unparse(defaults), {"__builtins__": {}})
+    shipped = json.loads(plugin_file("pbs/foretime_hook.CF").read_text())
+    assert shipped == values
+
+
+def test_the_deadline_is_far_below_the_alarm_at_which_the_server_rejects() -> None:
+    lines = plugin_file("pbs/foretime_hook.HK").read_text().split()
+    registration = dict(line.split("=") for line in lines)
+    shipped = json.loads(plugin_file("pbs/foretime_hook.CF").read_text())
+    assert shipped["deadline_s"] * 5 <= int(registration["alarm"])
+    assert registration["event"] == "queuejob,modifyjob,runjob,postqueuejob"
+    assert int(registration["order"]) > 1  # the default: after the site's own hooks
+
+
+def test_the_deadline_ends_a_slow_run(scheduler: Scheduler) -> None:
+    scheduler.configure(deadline_s=0)
+    reply = scheduler.queue()
+    assert (reply.accepted, reply.changes) == (True, {})
+    assert words(reply)["reason"] == "deadline"
+    lowered = scheduler.modify({"Resource_List": {"walltime": 60}})
+    assert lowered.changes == {SOFT: 60}
+
+
+EVENTS: dict[str, Callable[[Scheduler], PbsReply]] = {
+    "queuejob": lambda scheduler: scheduler.queue(Account_Name="phys"),
+    "moved": lambda scheduler: scheduler.queue("root", **{**scheduler.planned(60), "hop_count": 1}),
+    "lowered": lambda scheduler: scheduler.modify({"Resource_List": {"walltime": 60}}),
+    "opted out": lambda scheduler: scheduler.modify({"Variable_List": {"FORETIME": "off"}}),
+    "runjob": lambda scheduler: scheduler.run(**scheduler.planned(60)),
+    "postqueuejob": lambda scheduler: scheduler.hook.postqueuejob(
+        scheduler.planned(), "alice", NOW
+    ),
+}
+
+
+def lines_run(
+    work: Callable[[], PbsReply], stop_at: int | None, error: BaseException | None
+) -> Iterator[int]:
+    """Run with an error raised at a line of the hook file; give the lines that were reached."""
+    reached: dict[int, None] = {}
+    judging = False  # until then the server has only loaded the file
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal judging
+        code = frame.f_code
+        if not code.co_filename.endswith("foretime_hook.py"):
+            return None
+        if code.co_name == "main":
+            judging = True
+        elif event == "line" and judging:
+            reached[frame.f_lineno] = None
+            if frame.f_lineno == stop_at and error is not None:
+                raise error
+        return trace
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        reply = work()
+    finally:
+        sys.settrace(previous)
+    assert reply.accepted, (stop_at, reply.message)
+    yield from reached
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_error_or_alarm_at_any_line_leaves_the_job_accepted(
+    scheduler: Scheduler, name: str
+) -> None:
+    """An exception or an alarm (KeyboardInterrupt) rejects the request if it gets out."""
+    whole = EVENTS[name](scheduler)
+    harmless = {(), tuple(whole.changes.items()), ((SOFT, 36_000),)}
+    found: list[PbsReply] = []
+
+    def work() -> PbsReply:
+        found.append(EVENTS[name](scheduler))
+        return found[-1]
+
+    lines = list(lines_run(work, None, None))
+    assert len(lines) > 20
+    for at, line in enumerate(lines):
+        error = KeyboardInterrupt() if at % 2 else RuntimeError("a fault")
+        list(lines_run(work, line, error))
+        assert tuple(found[-1].changes.items()) in harmless, line
+
+
+def test_nothing_but_accept_is_ever_called() -> None:
+    tree = ast.parse(plugin_file("pbs/foretime_hook.py").read_text())
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert "accept" in names
+    assert not names & {
+        "reject",
+        "rerun",
+        "delete",
+        "exit",
+        "_exit",
+        "abort",
+        "scheduler_restart_cycle",
+    }
+    calls = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not calls & {"exit", "quit", "open", "print", "exec", "eval", "input"}
+
+
+# The Python of the server
+
+
+def test_the_file_is_python_3_6_and_light() -> None:
+    source = plugin_file("pbs/foretime_hook.py").read_text()
+    tree = ast.parse(source, feature_version=(3, 6))
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    assert not any(isinstance(node, ast.ImportFrom | ast.JoinedStr) for node in ast.walk(tree))
+    assert imported == {"json", "os", "stat", "time", "pbs"}
+    # What it takes from the standard library; all of it is in Python 3.6.
+    used = {
+        f"{node.value.id}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in imported - {"pbs"}
+    }
+    assert used <= {
+        "json.loads",
+        "os.O_CLOEXEC",
+        "os.O_NOCTTY",
+        "os.O_NONBLOCK",
+        "os.O_RDONLY",
+        "os.close",
+        "os.fstat",
+        "os.lstat",
+        "os.open",
+        "os.path",
+        "os.read",
+        "os.stat",
+        "stat.S_ISREG",
+        "time.mktime",
+        "time.monotonic",
+        "time.time",
+    }
+    newer = {"removeprefix", "removesuffix", "isascii", "bit_count", "batched", "time_ns"}
+    assert not newer & {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+def test_the_readme_names_a_test_for_each_trap(repository: Path) -> None:
+    text = (repository / "plugin" / "README.md").read_text()
+    table = text.split("| trap | test |\n|---|---|\n")[1].split("\n\n")[0]
+    named = re.findall(r"`([a-z_/]+\.py)::(test_\w+)`", table)
+    assert len(named) >= len(table.splitlines()) > 10
+    for path, test in named:
+        assert f"\ndef {test}(" in (repository / "tests" / path).read_text(), (path, test)
+
+
+def test_nothing_is_kept_between_two_runs(scheduler: Scheduler) -> None:
+    """The server starts its interpreter anew after some hundred hooks."""
+    again = PbsHook(config=scheduler.config)
+    first = [scheduler.queue().changes for _ in range(3)]
+    assert (
+        first == [again.queuejob({"Resource_List": {"walltime": 36_000}}, "alice", NOW).changes] * 3
+    )
+    scheduler.table.unlink()
+    assert scheduler.queue().changes == {}
+
+
+def test_it_needs_no_path_but_itself(scheduler: Scheduler, tmp_path: Path) -> None:
+    copy = tmp_path / "imported.PY"
+    copy.write_bytes(plugin_file("pbs/foretime_hook.py").read_bytes())
+    hook = PbsHook(copy, config=scheduler.config)
+    assert hook.queuejob({"Resource_List": {"walltime": 36_000}}, "alice", NOW).changes
