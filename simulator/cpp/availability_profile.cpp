@@ -193,8 +193,9 @@ AvailabilityProfile::Place AvailabilityProfile::step_from(Seconds time) {
 void AvailabilityProfile::add(Seconds start, Seconds end, Processors change) {
   if (change == 0) return;
   if (end != kNever) step_from(end);
-  Place place = step_from(start);
-  for (; place.block < blocks_.size(); ++place.block, place.step = 0) {
+  const Place first = step_from(start);
+  Place place = first;
+  while (place.block < blocks_.size()) {
     Block& block = blocks_[place.block];
     if (block.first_time() >= end) break;
     const std::size_t stop =
@@ -211,34 +212,41 @@ void AvailabilityProfile::add(Seconds start, Seconds end, Processors change) {
       for (std::size_t i = place.step; i < stop; ++i) block.free[i] += change;
       block.summarize();
     }
+    place.step = stop;
+    if (stop < block.size()) break;
+    place = {place.block + 1, 0};
   }
-  if (end != kNever) merge_at(end);
-  merge_at(start);
+  // The step at the end first: that at the start stays where it is.
+  const bool end_merged = end != kNever && merge(place);
+  const std::size_t blocks = blocks_.size();
+  const bool start_merged = merge(first);
+  if (end_merged) join_if_small(place.block - (blocks - blocks_.size()));
+  if (start_merged) join_if_small(first.block);
 }
 
-// Drops the step that begins at a time if it is as high as the one before.
-void AvailabilityProfile::merge_at(Seconds time) {
-  const Place place = step_at(time);
-  if (place.block == 0 && place.step == 0) return;
+// Drops a step if it is as high as the one before; true if that leaves its block shorter.
+bool AvailabilityProfile::merge(const Place& place) {
+  if (place.block == 0 && place.step == 0) return false;
   Block& block = blocks_[place.block];
   const Processors before = place.step > 0
                                 ? block.free_of(place.step - 1)
                                 : blocks_[place.block - 1].free_of(blocks_[place.block - 1].size() - 1);
-  if (block.free_of(place.step) != before) return;
+  if (block.free_of(place.step) != before) return false;
   --size_;
   if (block.size() == 1) {
     blocks_.erase(blocks_.begin() + offset(place.block));
-    return;
+    return false;
   }
   // Where the step before is in the same block the block's extremes stay.
   block.erase(place.step, place.step + 1);
   if (place.step == 0) block.summarize();
-  join_if_small(place.block);
+  return true;
 }
 
 // Few steps to a block would make the list of blocks long.
 void AvailabilityProfile::join_if_small(std::size_t index) {
-  if (blocks_.size() == 1 || blocks_[index].size() >= kBlockSteps / 4) return;
+  if (blocks_.size() == 1 || index >= blocks_.size()) return;
+  if (blocks_[index].size() >= kBlockSteps / 4) return;
   const std::size_t at = index + 1 < blocks_.size() ? index : index - 1;
   Block& left = blocks_[at];
   const Block& right = blocks_[at + 1];

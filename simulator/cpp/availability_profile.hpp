@@ -78,7 +78,7 @@ class AvailabilityProfile {
   Place step_at(Seconds time) const;
   Place step_from(Seconds time);
   void add(Seconds start, Seconds end, Processors change);
-  void merge_at(Seconds time);
+  bool merge(const Place& place);
   void join_if_small(std::size_t block);
   bool find_at_least(Place& place, Processors processors) const;
   bool find_below(Place& place, Processors processors, Seconds end) const;

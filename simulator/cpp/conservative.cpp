@@ -79,7 +79,8 @@ bool Conservative::all_hold() const {
 
 void Conservative::reinsert(Seconds now, const std::vector<JobIndex>& jobs) {
   for (const JobIndex index : jobs) break_promise(index);
-  for (const JobIndex index : jobs) promise(index, earliest(index, now));
+  start_adding();
+  for (const JobIndex index : jobs) promise(index, earliest_added(index, now));
   left_over_from_ = kNever;
   left_over_until_ = kLongAgo;
   out_of_order_ = false;
@@ -126,35 +127,20 @@ void Conservative::compress_in_order(Seconds now) {
     for (const Promise& promise : block) {
       if (promise.start <= gained_from_ || promise.processors > most) continue;
       const Seconds duration = time(promise.job);
-      const Seconds from = first_not_barred(now, promise.processors, duration);
+      const Seconds from = 
+          barred_.first_start(profile(), promise.job, promise.processors, duration, now);
       if (from >= std::min(promise.start, gained_until_)) continue;
       if (try_to_move(promise.job, from)) {
         moved_.push_back(promise);
         const Seconds given_up_from = std::max(promise.start, claim_end(promise.job));
         most = std::max(most, profile().most_free(given_up_from, promise.start + duration));
       } else {
-        bar(promise.processors, duration, std::min(promise.start, gained_until_));
+        barred_.bar(profile(), promise.job, promise.processors, duration,
+                    std::min(promise.start, gained_until_));
       }
     }
   }
   apply_moves();
-}
-
-Seconds Conservative::first_not_barred(Seconds now, Processors processors, Seconds duration) const {
-  Seconds from = now;
-  for (const Barred& barred : barred_) {
-    if (barred.processors <= processors && barred.duration <= duration) {
-      from = std::max(from, barred.until);
-    }
-  }
-  return from;
-}
-
-void Conservative::bar(Processors processors, Seconds duration, Seconds until) {
-  std::erase_if(barred_, [&](const Barred& barred) {
-    return barred.processors >= processors && barred.duration >= duration;
-  });
-  if (barred_.size() < kMostBarred) barred_.push_back({processors, duration, until});
 }
 
 // By submission; a job may only find its way free at the next try.

@@ -24,14 +24,6 @@ class Conservative final : public Planner {
     bool remove(const Promise& promise) const { return promise.processors > processors; }
   };
 
-  // So many for so long don't fit at any start before.
-  struct Barred {
-    Processors processors = 0;
-    Seconds duration = 0;
-    Seconds until = 0;
-  };
-  static constexpr std::size_t kMostBarred = 64;
-
   void plan(Seconds now, const QueueInOrder& queue, Starts& starts) override;
   void now_planned(JobIndex index) override;
   void no_longer_planned(JobIndex index) override;
@@ -47,8 +39,6 @@ class Conservative final : public Planner {
   void compress_in_order(Seconds now);
   void compress_one_by_one(Seconds now);
   bool try_to_move(JobIndex index, Seconds from);
-  Seconds first_not_barred(Seconds now, Processors processors, Seconds duration) const;
-  void bar(Processors processors, Seconds duration, Seconds until);
   void apply_moves();
   void insert_arrivals(Seconds now, const QueueInOrder& queue);
   void start_due(Seconds now, Starts& starts);
@@ -56,7 +46,6 @@ class Conservative final : public Planner {
   BlockList<Promise, LeastProcessors> promises_;  // by planned start
   std::vector<JobIndex> waiting_;  // by submission; some have started since
   std::vector<Promise> moved_;     // as they were before
-  std::vector<Barred> barred_;
   // Submission order: some were inserted in another order.
   bool out_of_order_ = false;
   // One by one: within these something was given up after others had been tried.

@@ -22,33 +22,55 @@ Seconds DepthLimited::next_planned_start() const {
   return next;
 }
 
+// As long as nobody ends or is planned anew nothing changes for those who wait, and only who comes
+// behind the last reservation has to be looked at.
+bool DepthLimited::holds(Seconds now, const QueueInOrder& queue,
+                         const std::vector<JobIndex>& arrivals) const {
+  if (changed_ || broken_ || gained_from_ < gained_until_ || queue.sorted != nullptr) return false;
+  if (!blocked_ || reserved_.size() < depth() || now >= due_) return false;
+  return arrivals.empty() || last_ < queue.queue.entry(arrivals.front(), job(arrivals.front()));
+}
+
 void DepthLimited::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
-  for (const JobIndex index : reserved_) {
-    if (is_planned(index)) break_promise(index);
-  }
-  reserved_.clear();
-  free_ = really_free(now);
-  blocked_ = false;
   const bool stops = policy().backfill == Backfill::kNone;
   const bool sorts = policy().backfill == Backfill::kEasySjbf;
-  std::vector<Pending> candidates;
-  const auto behind = [&] { return blocked_ && reserved_.size() >= depth(); };
-  queue.for_each([&](const Least& least) { return behind() && least.processors > free_; },
-                 [&](const Pending& entry) {
-                   if (!behind()) {
-                     start_or_reserve(now, entry, starts);
-                   } else if (stops) {
-                     return false;
-                   } else if (may_start(now, entry)) {
-                     if (sorts) {
-                       candidates.push_back(entry);
+  const std::vector<JobIndex> arrivals = arrivals_in_order(queue);
+  free_ = really_free(now);
+  start_adding();
+  candidates_.clear();
+  const auto consider = [&](const Pending& entry) {
+    if (sorts) {
+      if (entry.processors <= free_) candidates_.push_back(entry);
+    } else if (may_start(now, entry)) {
+      start_now(now, entry, starts);
+    }
+  };
+  if (holds(now, queue, arrivals)) {
+    if (stops) return;
+    for (const JobIndex index : arrivals) consider(queue.queue.entry(index, job(index)));
+  } else {
+    for (const JobIndex index : reserved_) {
+      if (is_planned(index)) break_promise(index);
+    }
+    reserved_.clear();
+    blocked_ = false;
+    const auto behind = [&] { return blocked_ && reserved_.size() >= depth(); };
+    queue.for_each([&](const Least& least) { return behind() && least.processors > free_; },
+                   [&](const Pending& entry) {
+                     if (!behind()) {
+                       start_or_reserve(now, entry, starts);
+                       last_ = entry;
+                     } else if (stops) {
+                       return false;
                      } else {
-                       start_now(now, entry, starts);
+                       consider(entry);
                      }
-                   }
-                   return true;
-                 });
-  if (sorts) start_behind(now, candidates, starts);
+                     return true;
+                   });
+  }
+  if (sorts) start_shortest(now, starts);
+  const auto is_stuck = [&](JobIndex index) { return planned_start(index) <= now; };
+  due_ = std::any_of(reserved_.begin(), reserved_.end(), is_stuck) ? kLongAgo : next_moment();
 }
 
 void DepthLimited::start_or_reserve(Seconds now, const Pending& entry, Starts& starts) {
@@ -60,7 +82,7 @@ void DepthLimited::start_or_reserve(Seconds now, const Pending& entry, Starts& s
     }
     return;
   }
-  const Seconds start = earliest(entry.job, now);
+  const Seconds start = earliest_added(entry.job, now);
   if (start == now && entry.processors <= free_) {
     start_now(now, entry, starts);
   } else {
@@ -70,18 +92,22 @@ void DepthLimited::start_or_reserve(Seconds now, const Pending& entry, Starts& s
   }
 }
 
-// Shortest first.
-void DepthLimited::start_behind(Seconds now, std::vector<Pending>& candidates, Starts& starts) {
-  std::sort(candidates.begin(), candidates.end(), [this](const Pending& a, const Pending& b) {
+void DepthLimited::start_shortest(Seconds now, Starts& starts) {
+  std::sort(candidates_.begin(), candidates_.end(), [this](const Pending& a, const Pending& b) {
     return time(a.job) != time(b.job) ? time(a.job) < time(b.job) : a.rank < b.rank;
   });
-  for (const Pending& entry : candidates) {
+  for (const Pending& entry : candidates_) {
     if (may_start(now, entry)) start_now(now, entry, starts);
   }
 }
 
-bool DepthLimited::may_start(Seconds now, const Pending& entry) const {
-  return entry.processors <= free_ && profile().fits(entry.job, now, time(entry.job));
+bool DepthLimited::may_start(Seconds now, const Pending& entry) {
+  if (entry.processors > free_) return false;
+  const Seconds duration = time(entry.job);
+  if (barred_.first_start(profile(), entry.job, entry.processors, duration, now) > now) return false;
+  if (profile().fits(entry.job, now, duration)) return true;
+  barred_.bar(profile(), entry.job, entry.processors, duration, now + 1);
+  return false;
 }
 
 void DepthLimited::start_now(Seconds now, const Pending& entry, Starts& starts) {

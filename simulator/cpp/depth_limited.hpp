@@ -14,14 +14,18 @@ class DepthLimited final : public Planner {
   bool needs_order() const override { return true; }
 
   std::size_t depth() const;
+  bool holds(Seconds now, const QueueInOrder& queue, const std::vector<JobIndex>& arrivals) const;
   void start_or_reserve(Seconds now, const Pending& entry, Starts& starts);
-  void start_behind(Seconds now, std::vector<Pending>& candidates, Starts& starts);
-  bool may_start(Seconds now, const Pending& entry) const;
+  void start_shortest(Seconds now, Starts& starts);
+  bool may_start(Seconds now, const Pending& entry);
   void start_now(Seconds now, const Pending& entry, Starts& starts);
 
   std::vector<JobIndex> reserved_;  // of the last pass, in queue order
   Processors free_ = 0;             // in this pass
   bool blocked_ = false;            // a job of this pass has to wait
+  Pending last_;                    // of the last pass: the last one that got a reservation
+  Seconds due_ = kLongAgo;          // when the reservations must be looked at again
+  std::vector<Pending> candidates_;
 };
 
 }  // namespace foretime

@@ -78,6 +78,14 @@ void Planner::break_promise(JobIndex index) {
   claim_end_[place] = kNever;
 }
 
+Seconds Planner::earliest_added(JobIndex index, Seconds now) {
+  const Processors processors = job(index).processors;
+  const Seconds from = barred_.first_start(*profile_, index, processors, time(index), now);
+  const Seconds start = profile_->earliest_fit(index, from, time(index));
+  if (start > from) barred_.bar(*profile_, index, processors, time(index), start);
+  return start;
+}
+
 void Planner::arrived(JobIndex index) {
   if (planned_.size() < jobs_.size()) make_room();
   arrivals_.push_back(index);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "availability.hpp"
+#include "barred_starts.hpp"
 #include "plan_profile.hpp"
 #include "queue.hpp"
 #include "types.hpp"
@@ -97,6 +98,9 @@ class Planner {
   Seconds earliest(JobIndex index, Seconds now) const {
     return profile_->earliest_fit(index, now, time(index));
   }
+  // The same while jobs are only added to the plan: what is barred for one is for the like of it.
+  void start_adding() { barred_.clear(); }
+  Seconds earliest_added(JobIndex index, Seconds now);
   // Processors that are really free, and not claimed from outside.
   Processors really_free(Seconds now) const;
   void gain(Seconds start, Seconds end);
@@ -106,6 +110,8 @@ class Planner {
   const std::vector<JobIndex>& arrivals() const { return arrivals_; }
   std::vector<JobIndex> arrivals_in_order(const QueueInOrder& queue) const;
   const Policy& policy() const { return policy_; }
+
+  BarredStarts barred_;
 
   // Since the last plan():
   bool changed_ = false;  // a claim of a running job

@@ -51,8 +51,9 @@ void Planning::plan_all(Seconds now, const QueueInOrder& queue) {
     if (is_planned(entry.job)) break_promise(entry.job);
     return true;
   });
+  start_adding();
   queue.for_each(all, [&](const Pending& entry) {
-    promise(entry.job, earliest(entry.job, now));
+    promise(entry.job, earliest_added(entry.job, now));
     last_ = entry;
     any_planned_ = true;
     return true;

@@ -19,7 +19,7 @@ class AvailabilityProfile:
     earlier only the rest counts.
 
     With n steps, looking up a time costs O(log n); the other operations skip whole blocks of up
-    to 256 steps (O(n / 256) with a small constant, linear only for a profile that crosses the
+    to 128 steps (O(n / 128) with a small constant, linear only for a profile that crosses the
     number asked for in every block).
 
     Parameters

@@ -481,7 +481,8 @@ class Engine:
         """When a pending job is planned to start, seconds; ``None`` where it holds no plan.
 
         The plan is that of the last pass, so after `submit` or `update` it is known once the clock
-        has moved on (or on `settle`). Every job holds one under conservative backfilling and
+        has moved on (or on `settle`); one in the past means as soon as a job that has outlived
+        every estimate makes room. Every job holds one under conservative backfilling and
         planning, the first ones of the queue under easy and easy-sjbf.
 
         Raises

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 from foretime_sim import lublin2003, reference
+from foretime_sim.availability_profile import AvailabilityProfile
 from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
-from foretime_sim.policy import Backfill, Correction, Order, Policy
+from foretime_sim.policy import Backfill, Compression, Correction, Order, Policy
 from foretime_sim.workload import Workload
 
 GENERATED = "generated"
@@ -39,7 +40,17 @@ POLICIES = {
     "wfp-easy": Policy(order=Order.WFP),
     "sjf-easy": Policy(order=Order.SJF),
     "easy-slurm-guard": Policy(correction=Correction.SLURM, guard_s=3_600),
+    "first-fit": Policy(backfill=Backfill.FIRST_FIT),
+    "easy-depth-10": Policy(depth=10),
+    "easy-depth-100": Policy(depth=100),
+    "conservative": Policy(backfill=Backfill.CONSERVATIVE),
+    "conservative-one-by-one": Policy(
+        backfill=Backfill.CONSERVATIVE, compression=Compression.ONE_BY_ONE
+    ),
+    "planning": Policy(backfill=Backfill.PLANNING),
 }
+DEEP = {"planning": 60_000, "easy-depth-100": 100_000}
+"""Most jobs that are simulated where a pass costs as much as the queue is deep."""
 SLICE = 1_000
 """Jobs on which the reference runs too."""
 
@@ -75,6 +86,7 @@ def planned(jobs: Workload, policy: Policy) -> np.ndarray | None:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_engine_speed(benchmark: Any, jobs: Workload, policy: str) -> None:
     chosen = POLICIES[policy]
+    jobs = jobs.head(DEEP.get(policy, len(jobs)))
     benchmark.group = f"engine {policy}"
     scheduled = planned(jobs, chosen)
     benchmark.pedantic(simulate, args=(jobs, chosen, scheduled), rounds=3, warmup_rounds=1)
@@ -82,7 +94,7 @@ def test_engine_speed(benchmark: Any, jobs: Workload, policy: str) -> None:
     middle = len(jobs) // 2
     some = jobs.take(np.arange(middle, min(middle + SLICE, len(jobs))))
     begin = time.perf_counter()
-    reference.simulate(some, chosen, planned(some, chosen))
+    reference.simulate(some, chosen, planned(some, chosen), new_profile=AvailabilityProfile)
     between = time.perf_counter()
     simulate(some, chosen, planned(some, chosen))
     end = time.perf_counter()
@@ -95,6 +107,7 @@ MEASURE_MEMORY = """
 import ctypes, sys
 from pathlib import Path
 from foretime_sim import lublin2003
+from foretime_sim.availability_profile import AvailabilityProfile
 from foretime_sim.engine import simulate
 
 def resident_bytes(kind):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from foretime_sim import engine, reference
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
 from foretime_sim.schedule import StartedBy
 from foretime_sim.workload import Workload
 
@@ -24,6 +24,8 @@ def policy_of(chosen: dict[str, Any]) -> Policy:
         guard_s=chosen.get("guard_s"),
         roles=Roles.parse(chosen.get("roles", "111")),
         event_order=EventOrder.parse(chosen.get("event_order", "per-timestep")),
+        depth=chosen.get("depth", 1),
+        compression=Compression.parse(chosen.get("compression", "reservation-order")),
     )
 
 
@@ -58,6 +60,8 @@ def test_schedule_is_as_worked_out_by_hand(
     schedule = simulate(jobs, policy_of(run["policy"]), scheduled, None, priority)
     assert schedule.start_time.tolist() == run["start"]
     assert schedule.end_time.tolist() == (column(run["start"]) + actual).tolist()
+    if "first_planned_start" in run:
+        assert schedule.first_planned_start.tolist() == run["first_planned_start"]
     if "started_by" in run:
         assert [StartedBy(how).name.lower() for how in schedule.started_by] == run["started_by"]
     if "corrections" in run:
