@@ -21,6 +21,7 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, simulate
 from foretime_sim.finished_history import finished_before
 from foretime_sim.policy import Policy
+from foretime_sim.resource_requests import job_resources
 from foretime_sim.schedule import Counters, Schedule
 from foretime_sim.schedule import check as check_schedule
 from foretime_sim.workload import ENDINGS, Int32Array, Int64Array, Labels, Workload
@@ -185,7 +186,9 @@ def _learning_run(
                 estimator.learn_one(FinishedJob(done, start_time, end_time, runtime, ending))
         scheduled = estimator.predict_one(request, now)
         predicted.append(scheduled)
-        resources = None if workload.machine is None else job_resources(workload, len(predicted) - 1)
+        resources = (
+            None if workload.machine is None else job_resources(workload, len(predicted) - 1)
+        )
         engine.submit(
             now, request.processors, actual_runtime, request.requested_time, scheduled,
             resources=resources,

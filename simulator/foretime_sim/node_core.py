@@ -12,9 +12,7 @@ from foretime_sim.resource_requests import Request, check_all_fit, counts_memory
 from foretime_sim.workload import Workload
 
 
-def use_machine(
-    core: _core.Engine, machine: Machine, *, reserved: bool, record: bool
-) -> None:
+def use_machine(core: _core.Engine, machine: Machine, *, reserved: bool, record: bool) -> None:
     """Give the core its nodes.
 
     Raises

@@ -210,7 +210,7 @@ class Simulation:
         if queue and self.policy.backfill is not Backfill.NONE:
             self.backfill(queue[0], queue[1:])
 
-    def place_in_queue(self, job: ReferenceJob) -> tuple[float, int]:
+    def place_in_queue(self, job: ReferenceJob) -> tuple[float, ...]:
         """Smallest first."""
         wait, time = self.now - job.submit, job.queue_time
         match self.policy.order:

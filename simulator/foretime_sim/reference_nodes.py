@@ -51,6 +51,7 @@ class NodePlanner:
 
     @property
     def now(self) -> int:
+        """The clock, seconds."""
         return self.simulation.now
 
     @property
@@ -74,9 +75,11 @@ class NodePlanner:
         return self.let_in_until.get(job.index, end)
 
     def time(self, job: ReferenceJob) -> int:
+        """Give the time that a job is planned for, seconds."""
         return job.requested if self.on_requested else job.backfill_time
 
     def choices(self, job: ReferenceJob) -> tuple[PartitionChoice, ...]:
+        """Give the slurm_partitions in which a job can run."""
         return self.simulation.request[job.index].choices
 
     def schedule(self) -> None:
@@ -92,6 +95,7 @@ class NodePlanner:
                 self.plan_first(queue)
 
     def note_waiting(self, job: ReferenceJob) -> None:
+        """Count a job in all its slurm_partitions as waiting."""
         for choice in self.choices(job):
             self.waiting[choice.slurm_partition] += 1
 
@@ -135,6 +139,7 @@ class NodePlanner:
         self.let_in_until.clear()
 
     def start_if_possible(self, job: ReferenceJob) -> bool:
+        """Start a job that fits now and delays no reservation; say whether."""
         request = self.simulation.request[job.index]
         for choice in request.choices:
             head = self.waiting[choice.slurm_partition] == 0
@@ -155,6 +160,7 @@ class NodePlanner:
         return False
 
     def wait(self, job: ReferenceJob) -> None:
+        """Note that a job that may hold a reservation has to wait, and make it."""
         first = any(self.waiting[choice.slurm_partition] == 0 for choice in self.choices(job))
         self.note_waiting(job)
         if self.policy.backfill is not Backfill.NONE:
@@ -178,6 +184,7 @@ class NodePlanner:
     # Planning
 
     def plan_all_anew(self, queue: list[ReferenceJob]) -> None:
+        """Plan every job in queue order."""
         self.reserved = []
         for job in queue:
             self.reserve(job)
@@ -201,6 +208,7 @@ class NodePlanner:
     # Conservative
 
     def plan_conservatively(self, queue: list[ReferenceJob]) -> None:
+        """Keep what was promised, move jobs forward, promise new jobs a start."""
         by_index = {job.index: job for job in queue}
         late = any(claim.start < self.now for claim in self.reserved)
         compression = self.policy.compression
@@ -226,6 +234,7 @@ class NodePlanner:
         self.start_planned(sorted(queue, key=lambda job: job.index))
 
     def move_if_earlier(self, job: ReferenceJob, claim: Claim) -> None:
+        """Give a job an earlier start, if there is one, with all others in place."""
         self.reserved.remove(claim)
         start, shares, partition = self.planned(job)
         if start < claim.start:

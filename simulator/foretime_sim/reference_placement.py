@@ -85,9 +85,11 @@ class Node:
     cpus: int
 
     def best_fit(self) -> tuple[int, ...]:
+        """Sort key: the node that could hold the fewest tasks first."""
         return self.tasks, self.gpus, self.memory, self.cpus, self.number
 
     def largest(self) -> tuple[int, ...]:
+        """Sort key: the node that could hold the most tasks first."""
         return -self.tasks, self.gpus, self.memory, self.cpus, self.number
 
 
@@ -145,7 +147,7 @@ class NodeSimulation(Simulation):
         self.planner = None
         self.machine = machine
         self.units = units_of(machine)
-        self.request = [fitted.requests[number] for number in fitted.request_of.tolist()]
+        self.request: list[Request] = [fitted.requests[int(n)] for n in fitted.request_of]
         self.shares: dict[int, list[Share]] = {}  # of started jobs, by index
         self.partition: dict[int, int] = {}  # the same
         self.allocated: list[tuple[int, int, int, int, int]] = []
@@ -160,6 +162,7 @@ class NodeSimulation(Simulation):
     # Claims
 
     def claims(self) -> list[Claim]:
+        """Give all claims from now on: of running jobs, and reservations."""
         running = [
             Claim(
                 job.index,
@@ -180,6 +183,7 @@ class NodeSimulation(Simulation):
     # Placement
 
     def shares_in_use(self, time: int) -> list[Share]:
+        """Give what the claims of a moment hold."""
         return [s for c in self.claims() if c.start <= time < c.end for s in c.shares]
 
     def nodes(
@@ -215,6 +219,7 @@ class NodeSimulation(Simulation):
     def tasks_in_memory(
         self, request: Request, choice: PartitionChoice, unit: Unit, memory: int
     ) -> int:
+        """Give how many tasks fit into so much memory."""
         if not counts_memory(self.machine, unit.group):
             memory = self.machine.node_groups[unit.group].memory_mib or FOREVER
         if memory < request.memory_per_node_mib:
@@ -264,6 +269,7 @@ class NodeSimulation(Simulation):
         return [self.share(request, choice, node, tasks) for node, tasks in taken]
 
     def nodes_in_use(self, partition: int) -> int:
+        """Count the nodes of the running jobs of a slurm_partition."""
         return sum(
             share.nodes
             for job in self.running
@@ -274,6 +280,7 @@ class NodeSimulation(Simulation):
     def fewest(
         self, nodes: list[Node], tasks: int, *, by_weight: bool
     ) -> list[tuple[Node, int]] | None:
+        """Choose nodes with room for the tasks, so that they are few."""
         weights = sorted({node.weight for node in nodes}) if by_weight else [None]
         taken: list[tuple[Node, int]] = []
         for weight in weights:
@@ -287,6 +294,7 @@ class NodeSimulation(Simulation):
         return None
 
     def evenly(self, nodes: list[Node], tasks: int, count: int) -> list[tuple[Node, int]] | None:
+        """Choose so many nodes, with the tasks spread evenly."""
         least, more = divmod(tasks, count)
         left = sorted(nodes, key=lambda node: (node.weight, *node.best_fit()))
         taken: list[tuple[Node, int]] = []
@@ -299,6 +307,7 @@ class NodeSimulation(Simulation):
         return taken
 
     def share(self, request: Request, choice: PartitionChoice, node: Node, tasks: int) -> Share:
+        """Give what a job takes of a node for so many tasks."""
         unit = self.units[node.unit]
         if unit.whole or choice.exclusive:
             return Share(node.unit, 1, unit.cpus, unit.memory, unit.gpus)
@@ -329,6 +338,7 @@ class NodeSimulation(Simulation):
         self.plans.changed = True
 
     def complete(self, job: ReferenceJob) -> None:
+        """End a job, and take interchangeable nodes back."""
         super().complete(job)
         for node in self.nodes_of.pop(job.index):
             for number, unit in enumerate(self.units):
@@ -363,6 +373,7 @@ class NodeSimulation(Simulation):
         return limit is None or self.nodes_in_use(claim.slurm_partition) + nodes <= limit
 
     def overused(self, unit: Unit, shares: list[Share]) -> bool:
+        """Whether shares of a unit are more than there is of it."""
         if unit.whole:
             return sum(share.nodes for share in shares) > unit.nodes
         return (
