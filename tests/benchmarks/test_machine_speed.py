@@ -81,10 +81,10 @@ def test_nodes_against_the_flat_pool(benchmark: Any, nodes: int, policy: str, wh
 
 @pytest.mark.parametrize("backfill", list(Backfill))
 def test_nodes_against_the_reference(benchmark: Any, backfill: Backfill) -> None:
-    """60 jobs on 20 nodes, native and in plain Python."""
+    """150 jobs on 20 nodes, native and in plain Python."""
     benchmark.group = "nodes reference"
     policy = Policy(backfill=backfill)
-    jobs = with_machine(workload(20), machine(20, whole=False), leave_out=True).head(60)
+    jobs = with_machine(workload(20), machine(20, whole=False), leave_out=True).head(150)
     begin = time.process_time()
     reference_nodes.simulate(jobs, policy)
     plain = time.process_time() - begin
