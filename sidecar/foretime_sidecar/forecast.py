@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import JobRequest
-from foretime_sim.engine import Engine
+from foretime_sim import forward
 from foretime_sim.policy import Backfill, Correction, Order, Policy
+from foretime_sim.workload import Int64Array
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
 from foretime_sidecar.settings import ForecastSettings
 
 # What PrologSlurmctld restores a lowered limit from (plugin/slurm/foretime.lua).
 _RECORDED_REQUEST_MIN = re.compile(r"foretime:treq=(\d+)", re.ASCII)
-_FIRST_STEP_S = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +152,13 @@ def expected_start(
         return replace(answer, assumptions=(too_long,))
     correction = Correction.SLURM if snapshot.soft_limit else Correction.REQUESTED
     policy = Policy(Order(settings.order), Backfill(settings.backfill), correction)
-    engine = Engine(processors, policy, taken_at)
-    for each in running:
-        _add_running(engine, each, taken_at, scheduled_time)
-    for each in pending:
-        _add_pending(engine, each, taken_at, scheduled_time)
-    index = engine.submit(now, job.processors, mine, job.requested_time, mine if enforced else None)
-    step = _FIRST_STEP_S
-    while (start_time := engine.job(index).start_time) is None:
-        engine.advance(now + step)
-        step *= 2
+    runs, ends = _running_jobs(running, taken_at, correction, scheduled_time)
+    waits, runtimes = _pending_jobs(pending, taken_at, correction, scheduled_time)
+    begin = forward.Snapshot(taken_at, processors, runs, waits).with_job(
+        job.processors, job.requested_time, mine if enforced else None, submit_time=now
+    )
+    sample = np.concatenate([ends, runtimes, [mine]])[np.newaxis]
+    (start_time,) = forward.start_times_of(-1, begin, policy, sample, threads=1).tolist()
     return replace(answer, start_time=start_time)
 
 
@@ -223,43 +221,50 @@ def _planned(job: QueuedJob, soft_limit: bool) -> int:
     return min(job.time_min or limit, limit) if soft_limit else limit
 
 
-def _add_running(
-    engine: Engine, job: QueuedJob, now: int, scheduled_time: Callable[[JobRequest], int]
-) -> None:
-    request = _as_submitted(job)
-    soft_limit = engine.policy.correction is Correction.SLURM
-    start_time = now if job.start_time is None else job.start_time + job.suspended_time
-    start_time = min(start_time, now)
-    elapsed, limit = now - start_time, request.requested_time
-    runtime = scheduled_time(request)
-    if runtime <= elapsed:
-        runtime = elapsed + max((limit - elapsed) // 2, 1) if soft_limit else limit
-    engine.add_running(
-        start_time,
-        request.processors,
-        min(runtime, limit),
-        limit,
-        _planned(job, soft_limit),
-        submit_time=min(request.submit_time, start_time),
-    )
+def _running_jobs(
+    jobs: list[QueuedJob],
+    now: int,
+    correction: Correction,
+    scheduled_time: Callable[[JobRequest], int],
+) -> tuple[forward.RunningJobs, Int64Array]:
+    """Give the running jobs as the scheduler plans with them, and how long they are to run."""
+    soft_limit = correction is not Correction.REQUESTED
+    rows = []
+    for job in jobs:
+        request = _as_submitted(job)
+        start_time = now if job.start_time is None else job.start_time + job.suspended_time
+        start_time = min(start_time, now)
+        elapsed, limit = now - start_time, request.requested_time
+        runtime = scheduled_time(request)
+        if runtime <= elapsed:
+            runtime = elapsed + max((limit - elapsed) // 2, 1) if soft_limit else limit
+        planned = _planned(job, soft_limit)
+        rows.append((start_time, request.processors, limit, planned, min(runtime, limit)))
+    start, processors, requested, scheduled, runtimes = _columns(rows, 5)
+    return forward.RunningJobs(start, processors, requested, scheduled), runtimes
 
 
-def _add_pending(
-    engine: Engine, job: QueuedJob, now: int, scheduled_time: Callable[[JobRequest], int]
-) -> None:
-    request = _as_submitted(job)
-    soft_limit = engine.policy.correction is Correction.SLURM
-    submit_time = min(request.submit_time, now)
-    add = engine.add_pending
-    if job.eligible_time is not None and job.eligible_time > now:
-        # It joins the queue at the time that it was told to begin.
-        submit_time, add = job.eligible_time, engine.submit
-    runtime = min(scheduled_time(request), request.requested_time)
-    for _ in range(job.tasks):
-        add(
-            submit_time,
-            request.processors,
-            runtime,
-            request.requested_time,
-            _planned(job, soft_limit),
-        )
+def _pending_jobs(
+    jobs: list[QueuedJob],
+    now: int,
+    correction: Correction,
+    scheduled_time: Callable[[JobRequest], int],
+) -> tuple[forward.PendingJobs, Int64Array]:
+    """Give the pending jobs, each task of an array being one, and how long they are to run."""
+    soft_limit = correction is not Correction.REQUESTED
+    rows = []
+    for job in jobs:
+        request = _as_submitted(job)
+        submit_time = min(request.submit_time, now)
+        if job.eligible_time is not None and job.eligible_time > now:
+            submit_time = job.eligible_time  # it joins the queue when it was told to begin
+        runtime = min(scheduled_time(request), request.requested_time)
+        planned = _planned(job, soft_limit)
+        row = (submit_time, request.processors, request.requested_time, planned, runtime)
+        rows += [row] * job.tasks
+    submit, processors, requested, scheduled, runtimes = _columns(rows, 5)
+    return forward.PendingJobs(submit, processors, requested, scheduled), runtimes
+
+
+def _columns(rows: Sequence[tuple[int, ...]], columns: int) -> Int64Array:
+    return np.array(rows, dtype=np.int64).reshape(len(rows), columns).T

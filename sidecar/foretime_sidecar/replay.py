@@ -46,8 +46,6 @@ from foretime_sidecar.store import Store
 TABLE_SCHEMES = ("user", "project", "combined")
 SCHEMES = ("requested", *TABLE_SCHEMES, "actual", "blend:a")
 
-# A log that does not say when it began begins here, so that the hook's clock is a date.
-_FIRST_CLOCK = 1_000_000_000
 _OUTLASTS_ANY_LOG_S = 100 * 365 * 86_400
 
 
@@ -240,7 +238,7 @@ class Replay:
         )
 
     def _run(self, workload: Workload, folder: Path) -> tuple[ReplaySchedule, AdjustedStatistics]:
-        clock = workload.unix_start_time or _FIRST_CLOCK
+        clock = workload.epoch_of_zero
         begin = clock + int(workload.submit_time[0]) if len(workload) else clock
         settings = self._settings(folder)
         hook = LuaHook(lua_version=self.lua_version, table=Path(settings.table.path))

@@ -281,8 +281,9 @@ class ForecastSettings(_Section):
     order: Literal["fcfs", "sjf", "ljf", "xf", "wfp"] = Field(
         default="fcfs", description="Order of the queue; xf is the largest expansion factor first."
     )
-    backfill: Literal["none", "easy", "easy-sjbf"] = Field(
-        default="easy", description="Kind of backfilling."
+    backfill: Literal["none", "easy", "easy-sjbf", "conservative", "planning", "first-fit"] = Field(
+        default="easy",
+        description="Kind of backfilling; conservative makes its promises anew, in queue order.",
     )
     most_jobs: int = Field(
         default=20_000, ge=1, description="A longer queue is not run forward: the forecast says so."

@@ -32,6 +32,7 @@ class Availability {
   const std::vector<JobIndex>& correct_all(Seconds now);
   // Under Slurm's rule every pass works the estimates of overstaying jobs out anew.
   void reestimate(Seconds now) { estimated_at_ = now; }
+  Seconds estimated_at() const { return estimated_at_; }
   Seconds expected_end(JobIndex index) const;
   // Every running job, in no particular order.
   std::vector<JobIndex> running() const;

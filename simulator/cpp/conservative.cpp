@@ -17,6 +17,14 @@ void Conservative::now_planned(JobIndex index) { promises_.insert(promise_of(ind
 
 void Conservative::no_longer_planned(JobIndex index) { promises_.erase(promise_of(index)); }
 
+// Whether there was anything to be looked over again is not known: to do it changes nothing then.
+void Conservative::resumed(JobIndex index) {
+  waiting_.push_back(index);
+  out_of_order_ = true;
+  left_over_from_ = kLongAgo;
+  left_over_until_ = kNever;
+}
+
 Conservative::Promise Conservative::promise_of(JobIndex index) const {
   return {planned_start(index), job(index).rank, index, job(index).processors};
 }

@@ -27,6 +27,7 @@ class Conservative final : public Planner {
   void plan(Seconds now, const QueueInOrder& queue, Starts& starts) override;
   void now_planned(JobIndex index) override;
   void no_longer_planned(JobIndex index) override;
+  void resumed(JobIndex index) override;
   Seconds next_planned_start() const override;
   bool needs_order() const override { return arrivals().size() > 1; }
 

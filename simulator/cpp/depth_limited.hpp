@@ -11,6 +11,7 @@ class DepthLimited final : public Planner {
  private:
   void plan(Seconds now, const QueueInOrder& queue, Starts& starts) override;
   Seconds next_planned_start() const override;
+  void resumed(JobIndex index) override { reserved_.push_back(index); }
   bool needs_order() const override { return true; }
 
   std::size_t depth() const;

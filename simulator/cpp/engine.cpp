@@ -7,6 +7,7 @@ namespace foretime {
 Engine::Engine(Processors machine, const Policy& policy, Seconds now,
                std::vector<AdvanceReservation> reservations)
     : policy_(policy), availability_(machine, policy, jobs_), queue_(policy.order), now_(now) {
+  availability_.reestimate(now);
   if (needs_planner(policy_, !reservations.empty())) {
     planner_ = make_planner(std::make_unique<PoolProfile>(machine, now, jobs_), policy_, jobs_,
                             availability_, std::move(reservations));
@@ -21,6 +22,7 @@ void Engine::reserve(std::size_t jobs) {
 JobIndex Engine::submit(const Job& submitted) {
   const auto index = static_cast<JobIndex>(jobs_.size());
   jobs_.push_back(submitted);
+  if (submitted.awaited) ++awaited_;
   const auto later = [this](Seconds time, JobIndex other) { return time < job(other).submit; };
   const auto place =
       std::upper_bound(submissions_.begin() + static_cast<std::ptrdiff_t>(next_submission_),
@@ -40,6 +42,7 @@ JobIndex Engine::add_running(const Job& started) {
   if (nodes_) resume_on_nodes(index);
   if (planner_) planner_->changed_running(index, now_);
   set_end(index);
+  if (outside_) news_.started.push_back(index);
   changed();
   return index;
 }
@@ -99,10 +102,28 @@ void Engine::advance(Seconds until) {
   now_ = std::max(now_, until);
 }
 
+bool Engine::finish_awaited() {
+  until_awaited_ = true;
+  run(kNever, false);
+  until_awaited_ = false;
+  return awaited_ == 0;
+}
+
+void Engine::resume_queue(const PlanNotes& notes, bool pass_due) {
+  while (arrives(now_)) arrive_one();
+  full_pass_ = true;
+  pass_pending_ = pass_due;
+  if (planner_) planner_->resume(notes, pass_due ? now_ - 1 : now_);
+}
+
+std::optional<PlanNotes> Engine::plan_notes() const {
+  return planner_ ? std::optional(planner_->notes()) : std::nullopt;
+}
+
 Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change(); }
 
 // The queue in an order that only holds now.
-std::vector<Pending> Engine::sorted_by_score() const {
+std::vector<Pending> Engine::sorted_by_score(OutsideNews&& news) const {
   std::vector<Candidate> ordered;
   for (const auto& block : queue_.blocks()) {
     for (const Pending& entry : block) {
@@ -112,6 +133,9 @@ std::vector<Pending> Engine::sorted_by_score() const {
       ordered.push_back({score, entry.key, entry});
     }
   }
+  if (policy_.order == Order::kOutside && !ordered.empty()) {
+    score_outside(ordered, std::move(news));
+  }
   std::sort(ordered.rbegin(), ordered.rend());
   std::vector<Pending> entries;
   entries.reserve(ordered.size());
@@ -120,19 +144,25 @@ std::vector<Pending> Engine::sorted_by_score() const {
 }
 
 std::vector<JobIndex> Engine::queue() const {
-  std::vector<std::pair<QueuePlace, JobIndex>> ordered;
-  for (const auto& block : queue_.blocks()) {
-    for (const Pending& entry : block) ordered.emplace_back(queue_place(entry.job), entry.job);
-  }
-  std::sort(ordered.begin(), ordered.end());
   std::vector<JobIndex> jobs;
-  for (const auto& [place, index] : ordered) jobs.push_back(index);
+  if (nodes_) {
+    for (const auto& [place, index] : node_queue(true)) jobs.push_back(index);
+  } else {
+    for (const Pending& entry : sorted_by_score({})) jobs.push_back(entry.job);
+  }
   return jobs;
 }
 
 std::vector<JobIndex> Engine::running() const {
   std::vector<JobIndex> jobs = availability_.running();
   std::sort(jobs.begin(), jobs.end());
+  return jobs;
+}
+
+std::vector<JobIndex> Engine::submitted() const {
+  const auto first = submissions_.begin() + static_cast<std::ptrdiff_t>(next_submission_);
+  std::vector<JobIndex> jobs(first, submissions_.end());
+  std::erase_if(jobs, [this](JobIndex index) { return job(index).state == State::kCancelled; });
   return jobs;
 }
 
@@ -147,7 +177,7 @@ void Engine::run(Seconds until, bool hold) {
 // At equal times: completions, then estimate expiries, then submissions, then one pass; ties by job
 // order in the log.
 void Engine::run_timesteps(Seconds until, bool hold) {
-  for (;;) {
+  while (!awaited_have_started()) {
     const Seconds next = next_change();
     if (pass_pending_ && next > now_) {
       if (hold && now_ >= until) return;
@@ -168,7 +198,8 @@ void Engine::run_timesteps(Seconds until, bool hold) {
 // At equal times: completions that were expected for this moment and estimate expiries, without a
 // pass of their own; then submissions, then the other completions, with a pass after each.
 void Engine::run_events(Seconds until, bool hold) {
-  for (;;) {
+  while (!awaited_have_started()) {
+    if (pass_failed_) pass();
     const Seconds next = next_change();
     if (pass_pending_ && next > now_) {
       if (hold && now_ >= until) return;
@@ -184,6 +215,7 @@ void Engine::run_events(Seconds until, bool hold) {
     correct_expired();
     if (arrives(now_)) {
       arrive_one();
+      while (arrives(now_ - 1)) arrive_one();  // waiting since before the clock began
       pass();
     } else if (completes(now_)) {
       complete_one();
@@ -233,7 +265,8 @@ Seconds Engine::next_moment() const {
 Seconds Engine::planned_start(JobIndex index) const {
   if (job(index).state != State::kPending) return kNever;
   if (nodes_) return planned_start_on_nodes(index);
-  if (planner_) return planner_->planned_start(index);
+  // Who could not start when planned, as an overdue job still runs, is planned for now.
+  if (planner_) return std::max(now_, planner_->planned_start(index));
   if (policy_.backfill != Backfill::kEasy && policy_.backfill != Backfill::kEasySjbf) return kNever;
   const JobIndex head =
       is_time_dependent(policy_.order) ? queue().front() : queue_.front().job;
@@ -288,6 +321,7 @@ void Engine::complete_one() {
   }
   if (planner_) planner_->finished(index, now_);
   finished_.push_back(index);
+  if (outside_) news_.finished.push_back(index);
   full_pass_ = true;
   ++counters_.completions;
 }
@@ -298,6 +332,7 @@ void Engine::arrive_one() {
   if (arriving.state == State::kCancelled) return;
   arriving.rank = next_rank_++;
   arriving.state = State::kPending;
+  if (arriving.guarded) ++active_guards_;
   queue_.insert(index, arriving);
   arrived_.push_back(index);
   if (planner_) planner_->arrived(index);
@@ -317,10 +352,12 @@ void Engine::start(JobIndex index, StartedBy how) {
   starting.start = now_;
   starting.state = State::kRunning;
   starting.started_by = how;
+  if (starting.awaited) --awaited_;
   availability_.start(index);
   if (planner_) planner_->started(index, now_);
   set_end(index);
   started_.push_back(index);
+  if (outside_) news_.started.push_back(index);
 }
 
 // A job whose limit is cut below what it has already run ends now. Jobs that end together do so in
@@ -329,7 +366,8 @@ void Engine::set_end(JobIndex index) {
   Job& running = job(index);
   running.end = std::max(now_, running.start + std::min(running.actual_runtime, running.time_limit));
   const bool per_event = policy_.event_order == EventOrder::kPerEvent;
-  completions_.push({running.end, per_event ? starts_++ : index, index});
+  running.tie = per_event ? starts_++ : index;
+  completions_.push({running.end, running.tie, index});
 }
 
 void Engine::changed() {

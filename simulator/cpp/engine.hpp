@@ -5,12 +5,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "availability.hpp"
 #include "node_scheduling.hpp"
+#include "outside_policy.hpp"
 #include "planner.hpp"
 #include "queue.hpp"
 #include "types.hpp"
@@ -38,10 +40,13 @@ class Engine {
   void use_nodes(NodeMachine machine);
   void record_nodes() { nodes_->pool.record(true); }
   void add_request(ResourceRequest request);
-  void ask(JobIndex index, std::int32_t request);
+  void set_request(JobIndex index, std::int32_t request);
   // Whether a job with the request could run now.
   bool has_room(std::int32_t request);
   const NodePool& node_pool() const { return nodes_->pool; }
+  // Who is asked where the order or the backfilling is kOutside.
+  void ask(std::unique_ptr<OutsidePolicy> outside) { outside_ = std::move(outside); }
+  OutsidePolicy* asked() const { return outside_.get(); }
 
   void reserve(std::size_t jobs);
   JobIndex submit(const Job& job);
@@ -57,6 +62,20 @@ class Engine {
   void settle() { run(now_, false); }
   // To the last event.
   void finish() { run(kNever, false); }
+  // Until every job marked as awaited has started; false if one never does.
+  bool finish_awaited();
+
+  // Begun from a snapshot: when the ends of overstaying jobs were last worked out, before any
+  // running job is added; and after all jobs, how the last pass left the queue. Without a pass due
+  // nothing is done until something happens.
+  void resume_estimates(Seconds at) { availability_.reestimate(at); }
+  void resume_queue(const PlanNotes& notes, bool pass_due);
+  Seconds estimated_at() const { return availability_.estimated_at(); }
+  std::optional<PlanNotes> plan_notes() const;
+  // The planned start that a planner keeps; planned_start() also works one out for EASY's head job.
+  Seconds kept_start(JobIndex index) const {
+    return planner_ ? planner_->planned_start(index) : kNever;
+  }
 
   Seconds now() const { return now_; }
   // When something happens next, kNever if nothing does.
@@ -65,6 +84,8 @@ class Engine {
   const std::vector<Job>& jobs() const { return jobs_; }
   const Counters& counters() const { return counters_; }
   Seconds expected_end(JobIndex index) const { return availability_.expected_end(index); }
+  // When a plan assumes a running job to end, never before now.
+  Seconds planned_end(JobIndex index, bool on_requested) const;
   // When a waiting job is planned to start, and what was first planned for any job; kNever if
   // nothing is.
   Seconds planned_start(JobIndex index) const;
@@ -74,6 +95,8 @@ class Engine {
   }
   std::vector<JobIndex> queue() const;
   std::vector<JobIndex> running() const;
+  // Whose submission is still to come.
+  std::vector<JobIndex> submitted() const;
   // What started and finished since the last call, in the order in which it happened.
   std::vector<JobIndex> take_started() { return std::exchange(started_, {}); }
   std::vector<JobIndex> take_finished() { return std::exchange(finished_, {}); }
@@ -115,6 +138,7 @@ class Engine {
   void start(JobIndex index, StartedBy how);
   void set_end(JobIndex index);
   void changed();
+  bool awaited_have_started() const { return until_awaited_ && awaited_ == 0; }
 
   // pass.cpp: starting jobs in queue order until one does not fit
   void pass();
@@ -122,6 +146,16 @@ class Engine {
   void pass_by_score();
   void pass_by_plan();
   bool guard(JobIndex head);
+
+  // outside_pass.cpp: asking a policy from outside
+  OutsidePolicy& outside() const;
+  template <class Ask>
+  auto ask_outside(Ask ask);
+  void score_outside(std::vector<Candidate>& queue, OutsideNews&& news) const;
+  void score_queue_outside();
+  std::vector<Pending> sort_queue_for_plan();
+  std::vector<Pending> queue_in_order();
+  void backfill_outside(bool on_requested);
 
   // easy.cpp: what may start before the head job
   void backfill_queue(JobIndex head, bool on_requested);
@@ -169,7 +203,7 @@ class Engine {
   void first_fit_queue();
   void first_fit_candidates();
 
-  std::vector<Pending> sorted_by_score() const;
+  std::vector<Pending> sorted_by_score(OutsideNews&& news) const;
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
   const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
 
@@ -189,6 +223,7 @@ class Engine {
   std::priority_queue<Completion, std::vector<Completion>, std::greater<>> completions_;
 
   bool pass_pending_ = false;
+  bool pass_failed_ = false;  // a policy from outside failed; nothing may come before the pass
   // While false nothing has changed for the jobs that the last pass left waiting: only arrived_
   // needs testing, and plan_ (if valid) still holds.
   bool full_pass_ = true;
@@ -197,6 +232,8 @@ class Engine {
   Plan plan_;
   std::int64_t active_guards_ = 0;
   std::unique_ptr<NodeScheduling> nodes_;  // none: a flat pool
+  std::int64_t awaited_ = 0;  // jobs that are to start yet
+  bool until_awaited_ = false;
 
   std::vector<Candidate> scored_;
   std::vector<Candidate> candidates_;
@@ -204,6 +241,8 @@ class Engine {
   Starts starts_planned_;
   std::vector<JobIndex> started_;
   std::vector<JobIndex> finished_;
+  std::unique_ptr<OutsidePolicy> outside_;
+  OutsideNews news_;
 };
 
 }  // namespace foretime

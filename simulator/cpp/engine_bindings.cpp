@@ -1,6 +1,5 @@
 #include "engine_bindings.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
@@ -10,22 +9,13 @@
 #include <utility>
 
 #include "engine.hpp"
+#include "numpy_columns.hpp"
+#include "python_policies.hpp"
 
 namespace nb = nanobind;
 
 namespace foretime {
 namespace {
-
-using In = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-template <class T>
-Out<T> to_numpy(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Out<T>(owned->data(), {owned->size()}, owner);
-}
 
 void use_nodes(Engine& engine, std::vector<NodeGroup> groups,
                std::vector<std::optional<std::int64_t>> most_nodes_in_use, bool record) {
@@ -102,14 +92,16 @@ void register_engine(nb::module_& m) {
       .value("LJF", Order::kLjf)
       .value("XF", Order::kXf)
       .value("WFP", Order::kWfp)
-      .value("PRIORITY", Order::kPriority);
+      .value("PRIORITY", Order::kPriority)
+      .value("OUTSIDE", Order::kOutside);
   nb::enum_<Backfill>(m, "Backfill")
       .value("NONE", Backfill::kNone)
       .value("EASY", Backfill::kEasy)
       .value("EASY_SJBF", Backfill::kEasySjbf)
       .value("CONSERVATIVE", Backfill::kConservative)
       .value("PLANNING", Backfill::kPlanning)
-      .value("FIRST_FIT", Backfill::kFirstFit);
+      .value("FIRST_FIT", Backfill::kFirstFit)
+      .value("OUTSIDE", Backfill::kOutside);
   nb::enum_<Compression>(m, "Compression")
       .value("RESERVATION_ORDER", Compression::kReservationOrder)
       .value("SUBMISSION_ORDER", Compression::kSubmissionOrder)
@@ -166,7 +158,9 @@ void register_engine(nb::module_& m) {
       .def_ro("guard_activations", &Counters::guard_activations)
       .def_ro("deepest_queue", &Counters::deepest_queue);
 
-  nb::class_<Engine>(m, "Engine")
+  nb::class_<Engine> engine(m, "Engine", nb::type_slots(engine_slots));
+  register_python_policies(engine);
+  engine
       .def(
           "__init__",
           [](Engine* self, Processors machine, const Policy& policy, Seconds now,
@@ -183,12 +177,12 @@ void register_engine(nb::module_& m) {
            nb::arg("record"))
       .def("add_request", &Engine::add_request, nb::arg("request"))
       .def("has_room", &Engine::has_room, nb::arg("request"))
-      .def("ask", &Engine::ask, nb::arg("index"), nb::arg("request"))
+      .def("set_request", &Engine::set_request, nb::arg("index"), nb::arg("request"))
       .def(
-          "ask_all",
+          "set_requests",
           [](Engine& engine, In requests) {
             for (std::size_t i = 0; i < requests.shape(0); ++i) {
-              engine.ask(static_cast<JobIndex>(i), static_cast<std::int32_t>(requests(i)));
+              engine.set_request(static_cast<JobIndex>(i), static_cast<std::int32_t>(requests(i)));
             }
           },
           nb::arg("requests"))

@@ -14,7 +14,7 @@ void Engine::add_request(ResourceRequest request) {
   nodes_->requests.push_back(std::move(request));
 }
 
-void Engine::ask(JobIndex index, std::int32_t request) {
+void Engine::set_request(JobIndex index, std::int32_t request) {
   auto& request_of = nodes_->request_of;
   if (static_cast<std::size_t>(index) >= request_of.size()) {
     request_of.resize(static_cast<std::size_t>(index) + 1, 0);
@@ -86,7 +86,7 @@ Seconds Engine::next_moment_on_nodes() const {
 
 Seconds Engine::planned_start_on_nodes(JobIndex index) const {
   for (const NodeReservation& held : nodes_->reservations) {
-    if (held.job == index) return held.start;
+    if (held.job == index) return std::max(now_, held.start);
   }
   return kNever;
 }

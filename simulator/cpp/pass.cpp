@@ -9,6 +9,7 @@ namespace foretime {
 void Engine::pass() {
   ++counters_.passes;
   pass_pending_ = false;
+  pass_failed_ = false;
   availability_.reestimate(now_);
   if (nodes_) {
     if (!queue_.empty()) pass_on_nodes();
@@ -16,7 +17,7 @@ void Engine::pass() {
     if (!queue_.empty()) pass_by_plan();
   } else if (!queue_.empty()) {
     const bool full = full_pass_ || is_time_dependent(policy_.order) || availability_.drifts() ||
-                      active_guards_ > 0;
+                      active_guards_ > 0 || policy_.backfill == Backfill::kOutside;
     if (full) {
       full_pass_ = false;
       plan_valid_ = false;
@@ -57,6 +58,10 @@ void Engine::pass_in_order(bool full) {
     plan_valid_ = false;
   }
   if (availability_.free() == 0 || queue_.size() == 1) return;
+  if (policy_.backfill == Backfill::kOutside) {
+    backfill_outside(on_requested);
+    return;
+  }
 
   if (full && policy_.backfill == Backfill::kEasy) {
     backfill_queue(head, on_requested);
@@ -78,7 +83,7 @@ void Engine::pass_in_order(bool full) {
 
 void Engine::pass_by_plan() {
   const bool by_score = is_time_dependent(policy_.order) && planner_->needs_order();
-  const std::vector<Pending> sorted = by_score ? sorted_by_score() : std::vector<Pending>{};
+  const std::vector<Pending> sorted = by_score ? sort_queue_for_plan() : std::vector<Pending>{};
   starts_planned_.clear();
   planner_->pass(now_, QueueInOrder{queue_, by_score ? &sorted : nullptr}, starts_planned_);
   for (const auto& [index, how] : starts_planned_) start(index, how);
@@ -93,6 +98,7 @@ void Engine::pass_by_score() {
       scored_.push_back({queue_score(policy_.order, job(entry.job), now_), 0, entry});
     }
   }
+  if (policy_.order == Order::kOutside) score_queue_outside();
   std::make_heap(scored_.begin(), scored_.end());
   while (!scored_.empty() && scored_.front().entry.processors <= availability_.free()) {
     start(scored_.front().entry.job, StartedBy::kHead);
@@ -108,6 +114,10 @@ void Engine::pass_by_score() {
   const JobIndex head = scored_.front().entry.job;
   const bool on_requested = guard(head);
   if (availability_.free() == 0) return;
+  if (policy_.backfill == Backfill::kOutside) {
+    backfill_outside(on_requested);
+    return;
+  }
   candidates_.clear();
   for (const Candidate& scored : scored_) {
     add_candidate(head, scored.entry, scored.score, on_requested);

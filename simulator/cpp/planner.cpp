@@ -111,6 +111,25 @@ void Planner::changed_waiting(JobIndex index) {
   profile_->claim(index, planned_start(index), end);
 }
 
+void Planner::resume(const PlanNotes& notes, Seconds reached) {
+  reached_ = reached;
+  std::erase_if(arrivals_, [&](JobIndex index) {
+    const auto place = static_cast<std::size_t>(index);
+    if (place >= notes.planned_start.size() || notes.planned_start[place] == kNever) return false;
+    promise(index, notes.planned_start[place]);
+    resumed(index);
+    return true;
+  });
+  changed_ = notes.changed;
+  broken_ = notes.broken;
+  gained_from_ = notes.gained_from;
+  gained_until_ = notes.gained_until;
+}
+
+PlanNotes Planner::notes() const {
+  return {{}, changed_, broken_, gained_from_, gained_until_};
+}
+
 // Who starts has been promised this moment in the pass before.
 void Planner::started(JobIndex index, Seconds now) {
   no_longer_planned(index);

@@ -43,6 +43,15 @@ struct QueueInOrder {
 
 using Starts = std::vector<std::pair<JobIndex, StartedBy>>;
 
+// What a planner remembers from its last plan, and of what has happened since.
+struct PlanNotes {
+  std::vector<Seconds> planned_start;  // by job index; kNever: none
+  bool changed = false;
+  bool broken = false;
+  Seconds gained_from = kNever;
+  Seconds gained_until = std::numeric_limits<Seconds>::min();
+};
+
 class Planner {
  public:
   Planner(std::unique_ptr<PlanProfile> profile, const Policy& policy, const std::vector<Job>& jobs,
@@ -58,6 +67,10 @@ class Planner {
   void started(JobIndex index, Seconds now);
   void changed_running(JobIndex index, Seconds now);
   void finished(JobIndex index, Seconds now);
+
+  // To begin from a snapshot: those that have arrived and were planned keep their planned starts.
+  void resume(const PlanNotes& notes, Seconds reached);
+  PlanNotes notes() const;  // without the planned starts
 
   // Whether the next pass must know the queue in order.
   virtual bool needs_order() const = 0;
@@ -78,6 +91,8 @@ class Planner {
   // A waiting job has a planned start now, or will have none soon.
   virtual void now_planned(JobIndex) {}
   virtual void no_longer_planned(JobIndex) {}
+  // It holds the plan of a pass before this one began, from a snapshot.
+  virtual void resumed(JobIndex) {}
   virtual Seconds next_planned_start() const = 0;  // after reached()
 
   Seconds reached() const { return reached_; }

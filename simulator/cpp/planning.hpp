@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "planner.hpp"
 
 namespace foretime {
@@ -14,6 +16,13 @@ class Planning final : public Planner {
     return next_start_ > reached() ? next_start_ : kNever;
   }
   bool needs_order() const override { return true; }
+  // Whether it stands where the order puts it is not known: all are planned anew.
+  void resumed(JobIndex index) override {
+    if (planned_start(index) > reached()) {
+      next_start_ = std::min(next_start_, planned_start(index));
+    }
+    stuck_ = true;
+  }
 
   void plan_all(Seconds now, const QueueInOrder& queue);
 

@@ -25,6 +25,7 @@ inline std::int64_t queue_key(Order order, const Job& job) {
 
 // Greater scores come first. The reference evaluates the same expressions in the same precision.
 inline double queue_score(Order order, const Job& job, Seconds now) {
+  if (order == Order::kOutside) return 0;  // asked for the whole queue together
   const auto wait = static_cast<double>(now - job.submit);
   const auto time = static_cast<double>(job.queue_time);
   if (order == Order::kXf) return (wait + time) / time;

@@ -14,14 +14,15 @@ using JobIndex = std::int64_t;
 inline constexpr Seconds kNever = std::numeric_limits<Seconds>::max();
 
 // The values are shared with policy.py, which is where the names are explained.
-enum class Order : std::uint8_t { kFcfs, kSjf, kLjf, kXf, kWfp, kPriority };
+enum class Order : std::uint8_t { kFcfs, kSjf, kLjf, kXf, kWfp, kPriority, kOutside };
 enum class Backfill : std::uint8_t {
   kNone,
   kEasy,
   kEasySjbf,
   kConservative,
   kPlanning,
-  kFirstFit
+  kFirstFit,
+  kOutside
 };
 enum class Compression : std::uint8_t { kReservationOrder, kSubmissionOrder, kOneByOne };
 enum class Correction : std::uint8_t { kRequested, kIncremental, kDoubling, kSlurm, kPbs };
@@ -55,7 +56,9 @@ struct AdvanceReservation {
 };
 
 // Under these the order of two waiting jobs changes as time goes by.
-constexpr bool is_time_dependent(Order order) { return order == Order::kXf || order == Order::kWfp; }
+constexpr bool is_time_dependent(Order order) {
+  return order == Order::kXf || order == Order::kWfp || order == Order::kOutside;
+}
 
 struct Job {
   Seconds submit = 0;
@@ -77,6 +80,8 @@ struct Job {
   StartedBy started_by = StartedBy::kNotStarted;
   Belief belief = Belief::kEstimate;
   bool guarded = false;       // the guard was activated for it
+  bool awaited = false;       // finish_awaited() runs until it has started
+  std::int64_t tie = 0;       // once running: its place among jobs that end together
 
   Seconds hard_end() const { return start + requested; }
 };

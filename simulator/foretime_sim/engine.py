@@ -16,7 +16,8 @@ from foretime_sim import _core
 from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
 from foretime_sim.machine import Machine
 from foretime_sim.node_core import add_requests, core_request, recorded_allocation, use_machine
-from foretime_sim.policy import Policy
+from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.policy_calls import PolicyCalls, has_python
 from foretime_sim.resource_requests import JobResources, Request, fit_request
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
@@ -40,6 +41,8 @@ def simulate(
     allocation: bool = False,
 ) -> Schedule:
     """Schedule a whole workload in one native call, without the interpreter's lock.
+
+    A policy in Python is asked at each pass (docs/policies.md); an error in it ends the run.
 
     Parameters
     ----------
@@ -75,9 +78,16 @@ def simulate(
     policy = policy or Policy()
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
-    core = _core_engine(workload.machine_processors, policy, begin, reservations)
+    calls = PolicyCalls.of_workload(policy, workload, reservations) if has_python(policy) else None
+    core = _core_engine(workload.machine_processors, policy, begin, reservations, calls)
     if workload.machine is not None:
-        use_machine(core, workload.machine, reserved=bool(reservations), record=allocation or check)
+        use_machine(
+            core,
+            workload.machine,
+            policy,
+            reserved=bool(reservations),
+            record=allocation or check,
+        )
         add_requests(core, workload)
     actual_runtime = np.ascontiguousarray(workload.actual_runtime, dtype=np.int64)
     core.submit_all(
@@ -176,6 +186,9 @@ class Engine:
     out happens as soon as the clock moves on, or on `settle`. So driving it from submission to
     submission gives the very schedule of `simulate`.
 
+    Where a policy in Python fails, the engine stands before the scheduling pass that asked it, with
+    everything before that done; going on does that pass again.
+
     Not for use from two threads at once.
 
     Parameters
@@ -194,6 +207,8 @@ class Engine:
         Record what each job has of which nodes, for `schedule`.
     reservations
         Processors claimed from outside, see `simulate`.
+    epoch_of_zero
+        Epoch seconds of the clock's zero, for policies in Python to know the hour and the day.
     """
 
     def __init__(
@@ -203,6 +218,7 @@ class Engine:
         now: int = 0,
         reservations: Sequence[AdvanceReservation] = (),
         *,
+        epoch_of_zero: int = 0,
         machine: Machine | None = None,
         allocation: bool = False,
     ) -> None:
@@ -214,11 +230,24 @@ class Engine:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
-        self._core = _core_engine(machine_processors, self.policy, now, reservations)
+        self.reservations = tuple(reservations)
+        self._calls = (
+            PolicyCalls(
+                self.policy,
+                machine_processors,
+                epoch_of_zero=epoch_of_zero,
+                reservations=reservations,
+            )
+            if has_python(self.policy)
+            else None
+        )
+        self._core = _core_engine(machine_processors, self.policy, now, reservations, self._calls)
         self.machine = machine
         self._requests: dict[Request, int] = {}
         if machine is not None:
-            use_machine(self._core, machine, reserved=bool(reservations), record=allocation)
+            use_machine(
+                self._core, machine, self.policy, reserved=bool(reservations), record=allocation
+            )
 
     def submit(
         self,
@@ -231,10 +260,13 @@ class Engine:
         priority: int = 0,
         *,
         resources: JobResources | None = None,
+        user: str | None = None,
+        project: str | None = None,
     ) -> int:
         """Submit a job at the clock's time or later; give its index (0, 1, 2, ...).
 
-        Parameters are those of `simulate`, for one job; ``resources`` on a machine of nodes only.
+        Parameters are those of `simulate`, for one job; user and project are for policies in
+        Python to look at, ``resources`` for a machine of nodes.
 
         Raises
         ------
@@ -255,6 +287,8 @@ class Engine:
             time_limit,
             priority,
             resources,
+            user,
+            project,
         )
 
     def add_pending(
@@ -268,6 +302,8 @@ class Engine:
         priority: int = 0,
         *,
         resources: JobResources | None = None,
+        user: str | None = None,
+        project: str | None = None,
     ) -> int:
         """Add a job waiting since ``submit_time``, to begin from a snapshot; give its index.
 
@@ -292,6 +328,8 @@ class Engine:
             time_limit,
             priority,
             resources,
+            user,
+            project,
         )
 
     def _submit(
@@ -304,12 +342,16 @@ class Engine:
         time_limit: int | None,
         priority: int,
         resources: JobResources | None,
+        user: str | None,
+        project: str | None,
     ) -> int:
         processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
         queue, backfill, drain = self._roles(requested_time, scheduled_time)
         if request is not None:
-            self._core.ask(len(self._core), request)
+            self._core.set_request(len(self._core), request)
+        if self._calls is not None:
+            self._calls.add_job(user, project)
         return self._core.submit(
             submit_time,
             processors,
@@ -333,6 +375,8 @@ class Engine:
         submit_time: int | None = None,
         *,
         resources: JobResources | None = None,
+        user: str | None = None,
+        project: str | None = None,
     ) -> int:
         """Add a job that started before now, to begin from a snapshot; give its index.
 
@@ -356,8 +400,10 @@ class Engine:
         if request is not None:
             if not self._core.has_room(request):
                 raise InputError("a running job does not fit on what is free of the nodes")
-            self._core.ask(len(self._core), request)
+            self._core.set_request(len(self._core), request)
         _, _, drain = self._roles(requested_time, scheduled_time)
+        if self._calls is not None:
+            self._calls.add_job(user, project)
         return self._core.add_running(
             start_time if submit_time is None else submit_time,
             start_time,
@@ -481,9 +527,9 @@ class Engine:
         """When a pending job is planned to start, seconds; ``None`` where it holds no plan.
 
         The plan is that of the last pass, so after `submit` or `update` it is known once the clock
-        has moved on (or on `settle`); one in the past means as soon as a job that has outlived
-        every estimate makes room. Every job holds one under conservative backfilling and
-        planning, the first ones of the queue under easy and easy-sjbf.
+        has moved on (or on `settle`). Every job holds one under conservative backfilling and
+        planning, the first ones of the queue under easy and easy-sjbf. A job that could not start
+        when planned, because one past its requested time still runs, is planned for now.
 
         Raises
         ------
@@ -621,21 +667,31 @@ class Engine:
 
 
 def _core_engine(
-    machine_processors: int, policy: Policy, now: int, reservations: Sequence[AdvanceReservation]
+    machine_processors: int,
+    policy: Policy,
+    now: int,
+    reservations: Sequence[AdvanceReservation],
+    calls: PolicyCalls | None,
 ) -> _core.Engine:
     check_reservations(reservations, machine_processors)
     claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
-    return _core.Engine(machine_processors, _core_policy(policy), now, claims)
+    core = _core.Engine(machine_processors, core_policy(policy), now, claims)
+    if calls is not None:
+        core.ask(calls)
+    return core
 
 
 def _first_planned_start(core: _core.Engine, policy: Policy) -> Int64Array | None:
-    return core.first_planned_starts() if policy.backfill.plans_every_job else None
+    return core.first_planned_starts() if policy.plans_every_job else None
 
 
-def _core_policy(policy: Policy) -> _core.Policy:
+def core_policy(policy: Policy) -> _core.Policy:
+    """Give the policy as the native core takes it."""
     return _core.Policy(
-        _core.Order[policy.order.name],
-        _core.Backfill[policy.backfill.name],
+        _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
+        _core.Backfill[policy.backfill.name]
+        if isinstance(policy.backfill, Backfill)
+        else _core.Backfill.OUTSIDE,
         _core.Correction[policy.correction.name],
         policy.guard_s,
         _core.EventOrder[policy.event_order.name],

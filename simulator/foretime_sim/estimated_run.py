@@ -153,7 +153,12 @@ def simulate_with_estimator(
         return EstimatedSchedule(schedule, scheduled)
     now = requests[0].submit_time if requests else 0
     engine = Engine(
-        workload.machine_processors, policy, now, reservations, machine=workload.machine
+        workload.machine_processors,
+        policy,
+        now,
+        reservations,
+        epoch_of_zero=workload.epoch_of_zero,
+        machine=workload.machine,
     )
     estimated = _learning_run(engine, workload, requests, estimator, progress)
     if check:
@@ -186,13 +191,19 @@ def _learning_run(
                 estimator.learn_one(FinishedJob(done, start_time, end_time, runtime, ending))
         scheduled = estimator.predict_one(request, now)
         predicted.append(scheduled)
-        resources = (
-            None if workload.machine is None else job_resources(workload, len(predicted) - 1)
-        )
+        resources = None
+        if workload.machine is not None:
+            resources = job_resources(workload, len(predicted) - 1)
         engine.submit(
-            now, request.processors, actual_runtime, request.requested_time, scheduled,
+            now,
+            request.processors,
+            actual_runtime,
+            request.requested_time,
+            scheduled,
+            user=request.user,
+            project=request.project,
             resources=resources,
-        )  # fmt: skip
+        )
         if progress is not None and len(predicted) % step == 0:
             progress(len(predicted))
     engine.finish()

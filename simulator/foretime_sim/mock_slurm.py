@@ -306,6 +306,8 @@ class MockSlurm:
             scheduled_time=planned,
             time_limit=kill_limit,
             resources=submission.resources if self._setup.machine is not None else None,
+            user=submission.user,
+            project=submission.account,
         )
         self._jobs.append(job)
         self._planned.append(planned)

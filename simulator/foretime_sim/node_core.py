@@ -8,22 +8,29 @@ from foretime_estimators.errors import InputError
 from foretime_sim import _core
 from foretime_sim.machine import Machine
 from foretime_sim.node_allocation import NodeAllocation
+from foretime_sim.policy import Policy
+from foretime_sim.policy_calls import has_python
 from foretime_sim.resource_requests import Request, check_all_fit, counts_memory, fit_requests
 from foretime_sim.workload import Workload
 
 
-def use_machine(core: _core.Engine, machine: Machine, *, reserved: bool, record: bool) -> None:
+def use_machine(
+    core: _core.Engine, machine: Machine, policy: Policy, *, reserved: bool, record: bool
+) -> None:
     """Give the core its nodes.
 
     Raises
     ------
     InputError
-        If there are advance reservations, which are of processors of a flat pool.
+        If there are advance reservations, which are of processors of a flat pool, or a policy in
+        Python, which sees a flat pool.
     """
     if reserved:
         raise InputError(
             "advance reservations are of a flat pool's processors: leave them out, or the machine"
         )
+    if has_python(policy):
+        raise InputError("policies in Python see a flat pool: take another, or no machine")
     groups = []
     for index, group in enumerate(machine.node_groups):
         counted = counts_memory(machine, index)
@@ -82,4 +89,4 @@ def add_requests(core: _core.Engine, workload: Workload) -> None:
     check_all_fit(workload, fitted)
     for request in fitted.requests:
         core.add_request(core_request(request))
-    core.ask_all(fitted.request_of.astype(np.int64))
+    core.set_requests(fitted.request_of.astype(np.int64))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import enum
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, TypeVar
 
 from foretime_estimators.errors import InputError
+
+from foretime_sim.python_policy import PythonBackfill, PythonOrder
 
 
 class _Named(enum.Enum):
@@ -74,11 +76,6 @@ class Backfill(_Named):
     """Every job is planned, in queue order and anew in every pass (Streit 2002, section 3)."""
     FIRST_FIT = "first-fit"
     """Nobody holds a reservation: in queue order whatever fits now starts; wide jobs may starve."""
-
-    @property
-    def plans_every_job(self) -> bool:
-        """Whether each job has a planned start from its first pass on."""
-        return self in (Backfill.CONSERVATIVE, Backfill.PLANNING)
 
 
 class Compression(_Named):
@@ -172,7 +169,7 @@ class Policy:
     Attributes
     ----------
     order, backfill, correction, roles, event_order
-        See their own types.
+        See their own types. Order and backfilling may be the user's own, in Python.
     guard_s
         Starvation guard, seconds; ``None`` for none. When a job is first seen blocked at the head
         of the queue, its start as planned on t_req is noted and kept with the job. If it is still
@@ -181,8 +178,9 @@ class Policy:
         its own: it takes effect at the first pass after it, which an arrival, a completion or an
         expiry brings about. (Planning on t_req moves the shadow time later, so a pass at the
         deadline itself could let a job in that waits for the next event; a real scheduler, too,
-        notices at its next pass.) Only for easy and easy-sjbf with a depth of 1 (``none`` takes
-        and ignores it): elsewhere more than the head job is protected, or nobody.
+        notices at its next pass.) Only for easy and easy-sjbf with a depth of 1 and backfilling in
+        Python (``none`` takes and ignores it): elsewhere more than the head job is protected, or
+        nobody.
     depth
         Of easy and easy-sjbf: how many jobs hold a reservation at once, at least 1 (PBS's
         ``backfill_depth``; Slurm's ``bf_max_job_test`` bounds the same from above). In queue order
@@ -192,8 +190,8 @@ class Policy:
         Of conservative backfilling, see `Compression`.
     """
 
-    order: Order = Order.FCFS
-    backfill: Backfill = Backfill.EASY
+    order: Order | PythonOrder = Order.FCFS
+    backfill: Backfill | PythonBackfill = Backfill.EASY
     correction: Correction = Correction.REQUESTED
     guard_s: int | None = None
     roles: Roles = field(default_factory=Roles)
@@ -204,8 +202,15 @@ class Policy:
     @property
     def may_guard(self) -> bool:
         """Whether a starvation guard has a meaning: where at most the head job is protected."""
+        if isinstance(self.backfill, PythonBackfill):
+            return True
         easy = self.backfill in (Backfill.EASY, Backfill.EASY_SJBF)
         return self.backfill is Backfill.NONE or (easy and self.depth == 1)
+
+    @property
+    def plans_every_job(self) -> bool:
+        """Whether each job has a planned start from its first pass on."""
+        return self.backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
 
     def __post_init__(self) -> None:
         if self.guard_s is not None and self.guard_s < 0:
@@ -232,3 +237,35 @@ class Policy:
                 f"guard_s is {self.guard_s}: the starvation guard is for easy and easy-sjbf with a"
                 f" depth of 1, not for {self.backfill}{depth}: leave it out"
             )
+
+
+def parse_order(text: str) -> Order | PythonOrder:
+    """Read a queue order: one of `Order` by name, or ``module:attribute`` of the user's own.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or it can't be loaded; it says what there is.
+    """
+    return PythonOrder.load(text) if ":" in text else _built_in(Order, text)
+
+
+def parse_backfill(text: str) -> Backfill | PythonBackfill:
+    """Read a backfilling policy: one of `Backfill` by name, or ``module:attribute``.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or it can't be loaded; it says what there is.
+    """
+    return PythonBackfill.load(text) if ":" in text else _built_in(Backfill, text)
+
+
+_Choice = TypeVar("_Choice", bound=_Named)
+
+
+def _built_in(choices: type[_Choice], text: str) -> _Choice:
+    try:
+        return choices.parse(text)
+    except InputError as error:
+        raise InputError(f"{error}, or module:attribute of your own") from None

@@ -14,7 +14,10 @@ import numpy as np
 
 from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.policy_calls import PolicyCalls
+from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.reference_plans import PlainProfile, Planner, Profile
+from foretime_sim.reference_policies import AskedPolicies
 from foretime_sim.role_times import ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.workload import Int64Array, Workload
@@ -54,7 +57,7 @@ class ReferenceJob:
 class Simulation:
     """One run: events in order, and a scheduling pass after them.
 
-    Parameters are those of `simulate`.
+    Parameters are those of `simulate`; ``calls`` asks the policies in Python.
     """
 
     def __init__(
@@ -64,8 +67,10 @@ class Simulation:
         policy: Policy,
         reservations: Sequence[AdvanceReservation],
         new_profile: Callable[[int, int], Profile],
+        calls: PolicyCalls,
     ) -> None:
         self.policy = policy
+        self.asked = AskedPolicies(self, jobs, calls)
         self.machine_processors = machine_processors
         self.free = machine_processors
         self.to_submit = jobs
@@ -74,7 +79,11 @@ class Simulation:
         self.now = 0
         self.passes = self.completions = self.expiries = self.submissions = 0
         self.guard_activations = self.deepest_queue = 0
-        head_only = policy.backfill in (Backfill.NONE, Backfill.EASY, Backfill.EASY_SJBF)
+        head_only = isinstance(policy.backfill, PythonBackfill) or policy.backfill in (
+            Backfill.NONE,
+            Backfill.EASY,
+            Backfill.EASY_SJBF,
+        )
         self.planner: Planner | None = None
         if not head_only or policy.depth > 1 or reservations:
             self.planner = Planner(self, reservations, new_profile)
@@ -133,6 +142,7 @@ class Simulation:
         self.running.remove(job)
         self.free += job.processors
         self.completions += 1
+        self.asked.finished.append(job.index)
         self.claims_changed()
 
     def claims_changed(self) -> None:
@@ -155,6 +165,7 @@ class Simulation:
         job.end = self.now + min(job.actual_runtime, job.time_limit)
         job.expected_end = self.now + job.drain_time
         job.started_by = started_by
+        self.asked.started.append(job.index)
 
     # Estimates
 
@@ -204,11 +215,23 @@ class Simulation:
         if self.planner:
             self.planner.schedule()
             return
-        queue = sorted(self.pending, key=self.place_in_queue)
+        if not self.any_fits(self.pending) and self.policy.guard_s is None:
+            return  # so that an order in Python is not asked for nothing
+        queue = self.in_order(self.pending)
         while queue and queue[0].processors <= self.free:
             self.start(queue.pop(0), StartedBy.HEAD)
         if queue and self.policy.backfill is not Backfill.NONE:
             self.backfill(queue[0], queue[1:])
+
+    def any_fits(self, jobs: list[ReferenceJob]) -> bool:
+        """Say whether there are processors now for any of these."""
+        return any(job.processors <= self.free for job in jobs)
+
+    def in_order(self, jobs: list[ReferenceJob]) -> list[ReferenceJob]:
+        """Put the waiting jobs into queue order."""
+        if isinstance(self.policy.order, PythonOrder):
+            return self.asked.in_order(jobs)
+        return sorted(jobs, key=self.place_in_queue)
 
     def place_in_queue(self, job: ReferenceJob) -> tuple[float, ...]:
         """Smallest first."""
@@ -227,10 +250,17 @@ class Simulation:
                 return -(ratio * ratio * ratio * job.processors), job.index
             case Order.PRIORITY:
                 return -job.priority, job.index
+            case PythonOrder():
+                raise TypeError("an order in Python is asked for the whole queue at once")
 
     def backfill(self, head: ReferenceJob, candidates: list[ReferenceJob]) -> None:
         """Start what does not delay the head job."""
         on_requested = self.guard(head)
+        in_python = isinstance(self.policy.backfill, PythonBackfill)
+        if in_python:
+            if not self.any_fits(candidates):
+                return
+            candidates = self.asked.chosen([head, *candidates], on_requested)
         shadow_time, extra = self.plan(head, on_requested)
 
         def time(job: ReferenceJob) -> int:
@@ -244,7 +274,7 @@ class Simulation:
             ends_in_time = self.now + time(job) <= shadow_time
             if job.processors <= extra:
                 self.start(job, StartedBy.OUT_OF_ORDER)
-            elif ends_in_time:
+            elif ends_in_time or in_python:
                 self.start(job, StartedBy.BACKFILLED)
             else:
                 continue
@@ -313,12 +343,13 @@ def simulate(
         ReferenceJob(index, *row)
         for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
     ]
+    calls = PolicyCalls.of_workload(policy, workload, reservations)
     simulation = Simulation(
-        list(jobs), workload.machine_processors, policy, reservations, new_profile
+        list(jobs), workload.machine_processors, policy, reservations, new_profile, calls
     )
     simulation.run()
     first_planned = None
-    if simulation.planner and policy.backfill.plans_every_job:
+    if simulation.planner and policy.plans_every_job:
         first = simulation.planner.first_planned
         first_planned = np.array([first[job.index] for job in jobs], dtype=np.int64)
     return Schedule(

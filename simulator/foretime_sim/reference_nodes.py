@@ -306,7 +306,7 @@ def simulate(
     simulation = NodeSimulation(list(jobs), workload.machine, policy, fitted, new_planner)
     simulation.run()
     first_planned = None
-    if policy.backfill.plans_every_job:
+    if policy.plans_every_job:
         first = simulation.plans.first_planned
         first_planned = np.array([first[job.index] for job in jobs], dtype=np.int64)
     return Schedule(

@@ -23,6 +23,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.machine import Machine
 from foretime_sim.policy import Policy
+from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.reference import ReferenceJob, Simulation
 from foretime_sim.reference_plans import PlainProfile
 from foretime_sim.resource_requests import (
@@ -143,7 +144,8 @@ class NodeSimulation(Simulation):
         fitted: FittedRequests,
         new_plans: Callable[[NodeSimulation], NodePlans],
     ) -> None:
-        super().__init__(jobs, machine.cpus, policy, (), PlainProfile)
+        calls = PolicyCalls(policy, machine.cpus)  # nobody is asked: the core refuses them
+        super().__init__(jobs, machine.cpus, policy, (), PlainProfile, calls)
         self.planner = None
         self.machine = machine
         self.units = units_of(machine)

@@ -104,6 +104,11 @@ class Planner:
         """The clock."""
         return self.simulation.now
 
+    @property
+    def plans_anything(self) -> bool:
+        """Whether something may be planned for a time to come."""
+        return self.policy.backfill is not Backfill.FIRST_FIT or bool(self.reservations)
+
     def moments(self) -> Iterator[int]:
         """Give the times to come at which a pass is due."""
         yield from (start for start in self.planned.values() if start > self.now)
@@ -111,7 +116,14 @@ class Planner:
 
     def schedule(self) -> None:
         """Decide a scheduling pass."""
-        queue = sorted(self.simulation.pending, key=self.simulation.place_in_queue)
+        pending = self.simulation.pending
+        new = [job for job in pending if job.index not in self.planned]
+        if self.policy.backfill is Backfill.CONSERVATIVE and len(new) < 2:
+            queue = list(pending)  # nobody's place in it matters
+        elif not self.plans_anything and not self.simulation.any_fits(pending):
+            return
+        else:
+            queue = self.simulation.in_order(pending)
         match self.policy.backfill:
             case Backfill.CONSERVATIVE:
                 self.plan_conservatively(queue)

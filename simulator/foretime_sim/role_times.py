@@ -91,25 +91,38 @@ def job_times(
             " machine's true size"
         )
 
-    def role(given: Int64Array | None) -> Int64Array:
-        if given is None:
-            return requested
-        column = _column(workload, given, "scheduled_time", 0)
-        return np.minimum(np.maximum(column, 1), requested)
+    def checked(times: Int64Array | None) -> Int64Array | None:
+        return None if times is None else _column(workload, times, "scheduled_time", 0)
 
     if isinstance(scheduled_time, RoleTimes):
-        times = [role(t) for t in (scheduled_time.queue, scheduled_time.backfill,
-                                   scheduled_time.drain)]  # fmt: skip
+        given = (scheduled_time.queue, scheduled_time.backfill, scheduled_time.drain)
+        scheduled_time = RoleTimes(*map(checked, given))
     else:
-        scheduled = role(scheduled_time)
-        used = (roles.queue, roles.backfill, roles.drain)
-        times = [scheduled if uses else requested for uses in used]
+        scheduled_time = checked(scheduled_time)
+    queue, backfill, drain = by_role(requested, scheduled_time, roles)
     limit = requested if time_limit is None else _column(workload, time_limit, "time_limit", 1)
     if priority is None:
         priority = np.zeros(len(workload), dtype=np.int64)
     else:
         priority = _column(workload, priority, "priority", -LONGEST_S)
-    return JobTimes(times[0], times[1], times[2], limit, priority)
+    return JobTimes(queue, backfill, drain, limit, priority)
+
+
+def by_role(
+    requested: Int64Array, scheduled_time: ScheduledTimes, roles: Roles
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Give the times for queue, backfill and drain, from columns that have been checked."""
+
+    def held(given: Int64Array | None) -> Int64Array:
+        return requested if given is None else np.clip(given, 1, requested)
+
+    if isinstance(scheduled_time, RoleTimes):
+        each = scheduled_time
+        return held(each.queue), held(each.backfill), held(each.drain)
+    scheduled = held(scheduled_time)
+    uses = (roles.queue, roles.backfill, roles.drain)
+    queue, backfill, drain = (scheduled if used else requested for used in uses)
+    return queue, backfill, drain
 
 
 def _column(workload: Workload, values: Int64Array, name: str, least: int) -> Int64Array:

@@ -117,6 +117,11 @@ class Workload:
     def __len__(self) -> int:
         return len(self.submit_time)
 
+    @property
+    def epoch_of_zero(self) -> int:
+        """Epoch seconds of time zero; 2001-09-09 01:46:40 UTC where the log does not say."""
+        return 1_000_000_000 if self.unix_start_time is None else self.unix_start_time
+
     def take(self, jobs: Selection) -> Workload:
         """Give the workload of a selection of jobs (indices or a boolean mask), order kept."""
 

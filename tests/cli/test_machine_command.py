@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from foretime_sidecar.cli.application import app
@@ -62,7 +63,10 @@ def test_documented_lines_of_python_run(repository: Path, cluster: Path) -> None
     from foretime_sim import lublin2003
     from foretime_sim.policy import Policy
 
-    names = {"workload": lublin2003.generate(200, processors=992), "policy": Policy()}
+    names: dict[str, Any] = {
+        "workload": lublin2003.generate(200, processors=992),
+        "policy": Policy(),
+    }
     exec(block[1].replace("cluster.toml", str(cluster)), names)  # the document's own lines
     schedule = names["schedule"]
     assert schedule.allocation is not None

@@ -1,4 +1,4 @@
-"""Says which native core is tested: under `make sanitize` it must be the sanitized one."""
+"""Says which native core is tested (under `make sanitize` the sanitized one); any policy."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ import os
 
 import pytest
 from foretime_sim import _core
+from foretime_sim.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Order,
+    Policy,
+    Roles,
+)
+from hypothesis import strategies as st
 
 
 def pytest_report_header() -> str:
@@ -16,3 +26,31 @@ def pytest_report_header() -> str:
 def pytest_collection_finish() -> None:
     if os.environ.get("FORETIME_SANITIZED") == "1" and not _core.sanitized:
         pytest.exit(f"FORETIME_SANITIZED=1, but {_core.__file__} is not sanitized", returncode=2)
+
+
+@st.composite
+def _policies(draw: st.DrawFn) -> Policy:
+    backfill = draw(st.sampled_from(list(Backfill)))
+    depth, compression, guard_s = 1, Compression.RESERVATION_ORDER, None
+    if backfill in (Backfill.EASY, Backfill.EASY_SJBF):
+        depth = draw(st.integers(1, 3))
+    if backfill is Backfill.CONSERVATIVE:
+        compression = draw(st.sampled_from(list(Compression)))
+    if backfill in (Backfill.NONE, Backfill.EASY, Backfill.EASY_SJBF) and depth == 1:
+        guard_s = draw(st.none() | st.integers(0, 60))
+    return Policy(
+        draw(st.sampled_from(list(Order))),
+        backfill,
+        draw(st.sampled_from(list(Correction))),
+        guard_s,
+        draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
+        draw(st.sampled_from(list(EventOrder))),
+        depth,
+        compression,
+    )
+
+
+@pytest.fixture(scope="session")
+def any_policy() -> st.SearchStrategy[Policy]:
+    """Every policy that the engine has."""
+    return _policies()

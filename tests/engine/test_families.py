@@ -138,7 +138,7 @@ def test_a_job_past_its_requested_time_may_end_any_moment() -> None:
     engine.submit(0, 4, 25, 10, time_limit=30)
     waiting = engine.submit(0, 4, 5, 5)
     engine.advance(12)
-    assert engine.planned_start(waiting) == 10
+    assert engine.planned_start(waiting) == 12
     later = engine.submit(12, 1, 1, 1)
     engine.settle()
     assert engine.planned_start(waiting) == 12  # now, as far as anyone knows

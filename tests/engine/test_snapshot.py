@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim.engine import Engine
-from foretime_sim.policy import Backfill, EventOrder, Order, Policy
+from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +26,7 @@ JOBS = st.lists(
     jobs=JOBS,
     which=st.integers(0, 39),
     order=st.sampled_from([Order.FCFS, Order.SJF, Order.XF, Order.WFP]),
-    # Conservative backfilling's promises are not part of a snapshot.
+    # Promises are not known to add_pending (test_forward_snapshots.py has them).
     backfill=st.sampled_from([b for b in Backfill if b is not Backfill.CONSERVATIVE]),
     event_order=st.sampled_from(list(EventOrder)),
 )
@@ -88,3 +88,15 @@ def test_a_pending_job_was_submitted_before() -> None:
     index = engine.add_pending(20, 8, 10, 10)
     engine.finish()
     assert (engine.job(index).submit_time, engine.job(index).start_time) == (20, 100)
+
+
+def test_the_clock_does_not_go_back() -> None:
+    # Under Slurm's rule the first job, past its estimate, is expected to end at 1250.
+    engine = Engine(8, Policy(correction=Correction.SLURM), now=1_000)
+    running = engine.add_running(500, 8, 900, 1_000, 100)
+    waiting = engine.add_pending(200, 8, 10, 10)
+    assert engine.job(running).expected_end == 1_250
+    engine.settle()
+    assert engine.now == 1_000
+    engine.finish()
+    assert engine.job(waiting).start_time == 1_400

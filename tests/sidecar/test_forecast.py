@@ -172,7 +172,7 @@ def scheduled_time(job: JobRequest) -> int:
 
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("order", ["fcfs", "sjf", "ljf", "xf", "wfp"])
-@pytest.mark.parametrize("backfill", ["none", "easy", "easy-sjbf"])
+@pytest.mark.parametrize("backfill", ["none", "easy", "easy-sjbf", "planning", "first-fit"])
 def test_it_is_what_the_mock_slurm_then_does(order: str, backfill: str, soft: bool) -> None:
     """With runtimes equal to t_sched and nobody else submitting, the forecast is exact."""
     rng = random.Random(f"{order} {backfill} {soft}")

@@ -20,13 +20,22 @@ from foretime_sim.finished_history import placed_before
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
 from foretime_sim.mock_slurm import Mechanism
-from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Policy,
+    Roles,
+    parse_backfill,
+)
 from foretime_sim.replay_result import ReplayResult
 from foretime_sim.swf import write_swf
 from foretime_sim.workload import Workload
 from rich.console import Console
 
 from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
+from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import (
     CheckOption,
@@ -137,8 +146,8 @@ def replay(
     learn: Annotated[
         Learn, typer.Option(help="Learn jobs as they finish, or the history alone (the paper).")
     ] = Learn.CONTINUOUSLY,
-    order: Annotated[Order, typer.Option(help="Queue order.")] = Order.FCFS,
-    backfill: Annotated[Backfill, typer.Option(help="Backfilling.")] = Backfill.EASY,
+    order: OrderOption = "fcfs",
+    backfill: BackfillOption = "easy",
     depth: DepthOption = 1,
     compression: CompressionOption = Compression.RESERVATION_ORDER,
     reservations: ReservationsOption = None,
@@ -194,8 +203,6 @@ def replay(
     scheme = accuracy.scheme if scheme is None else scheme
     if scheme not in TABLE_SCHEMES:
         oracle_share(scheme)
-    if order is Order.PRIORITY:
-        raise InputError("--order priority: a log has no priorities; take another order")
     check_classes(classes)
     check_head(head)
     check_outputs(
@@ -245,8 +252,8 @@ def replay(
         workload = workload.head(head)
 
     unguarded = Policy(
-        order=order,
-        backfill=backfill,
+        order=order_of_log(order),
+        backfill=parse_backfill(backfill),
         event_order=event_order,
         depth=depth,
         compression=compression,
@@ -272,10 +279,10 @@ def replay(
     check_reservations(task.reservations, workload.machine_processors)
     options = {
         **({} if machine is None else {"machine": str(machine)}),
-        "order": str(order),
-        "backfill": str(backfill),
+        "order": str(policy.order),
+        "backfill": str(policy.backfill),
         **({"depth": str(depth)} if depth > 1 else {}),
-        **({"compression": str(compression)} if backfill is Backfill.CONSERVATIVE else {}),
+        **({"compression": str(compression)} if policy.backfill is Backfill.CONSERVATIVE else {}),
         **({"reservations": str(reservations)} if reservations is not None else {}),
         "scheme": scheme,
         "rule": str(settings) if settings is not None else rule or "production",

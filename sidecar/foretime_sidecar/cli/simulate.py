@@ -18,13 +18,30 @@ from foretime_estimators.registry import ESTIMATORS
 from foretime_sim.advance_reservations import check_reservations, read_reservations
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.metrics import ScoreSettings, scored_span
-from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Order,
+    Policy,
+    Roles,
+    parse_backfill,
+)
 from foretime_sim.policy_comparison import PolicyCase, compare_policies
+from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.repeats import Repeats
 from foretime_sim.workload import Workload
 from rich.console import Console
 
 from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
+from foretime_sidecar.cli.policy_options import (
+    BACKFILLS_HELP,
+    ORDERS_HELP,
+    complete_backfill,
+    complete_order,
+    order_of_log,
+)
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import (
     CheckOption,
@@ -63,8 +80,6 @@ from foretime_sidecar.durations import parse_duration
 from foretime_sidecar.simulate_export import CSV_COLUMNS, SimulateResult, csv_rows, to_json
 from foretime_sidecar.simulate_report import WIDTH, render
 
-ORDERS = tuple(order.value for order in Order if order is not Order.PRIORITY)
-BACKFILLS = tuple(backfill.value for backfill in Backfill)
 COMPRESSIONS = tuple(compression.value for compression in Compression)
 
 
@@ -85,13 +100,17 @@ def simulate(
     order: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="|".join(ORDERS), help="Queue order, or several, comma-separated; fcfs."
+            metavar="ORDER",
+            autocompletion=complete_order,
+            help=f"Queue order, or several, comma-separated; fcfs. {ORDERS_HELP}.",
         ),
     ] = None,
     backfill: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="|".join(BACKFILLS), help="Backfilling, or several, comma-separated; easy."
+            metavar="BACKFILL",
+            autocompletion=complete_backfill,
+            help=f"Backfilling, or several, comma-separated; easy. {BACKFILLS_HELP}.",
         ),
     ] = None,
     depth: Annotated[
@@ -158,8 +177,8 @@ def simulate(
     )
     cases = _cases(
         shared,
-        [_order(name) for name in _listed(order, "fcfs")],
-        [Backfill.parse(name) for name in _listed(backfill, "easy")],
+        [order_of_log(name) for name in _listed(order, "fcfs")],
+        [parse_backfill(name) for name in _listed(backfill, "easy")],
         [_depth(text) for text in _listed(depth, "1")],
         [Compression.parse(name) for name in _listed(compression, "reservation-order")],
         _listed(estimator, "requested"),
@@ -253,13 +272,6 @@ def _listed(given: Sequence[str] | None, default: str) -> list[str]:
     return list(dict.fromkeys(name for name in names if name)) or [default]
 
 
-def _order(name: str) -> Order:
-    order = Order.parse(name)
-    if order is Order.PRIORITY:
-        raise InputError("--order priority: a log has no priorities; take another order")
-    return order
-
-
 def _depth(text: str) -> int:
     try:
         return int(text)
@@ -269,8 +281,8 @@ def _depth(text: str) -> int:
 
 def _cases(
     shared: Policy,
-    orders: Sequence[Order],
-    backfills: Sequence[Backfill],
+    orders: Sequence[Order | PythonOrder],
+    backfills: Sequence[Backfill | PythonBackfill],
     depths: Sequence[int],
     compressions: Sequence[Compression],
     estimators: Sequence[str],

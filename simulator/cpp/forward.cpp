@@ -1,0 +1,113 @@
+#include "forward.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+
+#include "engine.hpp"
+
+namespace foretime {
+namespace {
+
+// The pending jobs in the order of their submission, in which an engine takes them at once.
+std::vector<std::size_t> in_submission_order(const std::vector<Job>& pending) {
+  std::vector<std::size_t> order(pending.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return pending[a].submit < pending[b].submit;
+  });
+  return order;
+}
+
+PlanNotes notes_by_index(const Beginning& beginning, const std::vector<std::size_t>& order) {
+  if (!beginning.plans) return {};
+  PlanNotes notes = *beginning.plans;
+  notes.planned_start.assign(beginning.running.size() + order.size(), kNever);
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    notes.planned_start[beginning.running.size() + at] = beginning.plans->planned_start[order[at]];
+  }
+  return notes;
+}
+
+void run_sample(const Beginning& beginning, const Samples& samples,
+                const std::vector<std::size_t>& order, std::optional<std::size_t> only,
+                std::size_t sample, Seconds* start_time) {
+  const std::size_t running = beginning.running.size();
+  const std::size_t jobs = running + beginning.pending.size();
+  const Seconds* actual_runtime = samples.actual_runtime + sample * jobs;
+  Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
+  engine.reserve(jobs);
+  if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
+  for (std::size_t i = 0; i < running; ++i) {
+    Job job = beginning.running[i];
+    job.actual_runtime = actual_runtime[i];
+    engine.add_running(job);
+  }
+  for (const std::size_t i : order) {
+    Job job = beginning.pending[i];
+    job.actual_runtime = actual_runtime[running + i];
+    job.awaited = !only || *only == i;
+    engine.submit(job);
+  }
+  if (!samples.arrivals.first.empty()) {
+    const Arrivals& arrivals = samples.arrivals;
+    for (std::size_t i = arrivals.first[sample]; i < arrivals.first[sample + 1]; ++i) {
+      engine.submit(arrivals.jobs[i]);
+    }
+  }
+  if (beginning.plans || !beginning.pass_due) {
+    engine.resume_queue(notes_by_index(beginning, order), beginning.pass_due);
+  }
+  if (!engine.finish_awaited()) throw std::logic_error("a forward run left jobs waiting for ever");
+  if (only) {
+    const auto at = std::find(order.begin(), order.end(), *only) - order.begin();
+    start_time[sample] = engine.jobs()[running + static_cast<std::size_t>(at)].start;
+    return;
+  }
+  Seconds* row = start_time + sample * jobs;
+  for (std::size_t i = 0; i < running; ++i) row[i] = engine.jobs()[i].start;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    row[running + order[at]] = engine.jobs()[running + at].start;
+  }
+}
+
+}  // namespace
+
+bool forward_runs(const Beginning& beginning, const Samples& samples,
+                  std::optional<std::size_t> only, std::size_t threads, Seconds* start_time,
+                  const std::function<bool()>& interrupted) {
+  const std::vector<std::size_t> order = in_submission_order(beginning.pending);
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> stop{false};
+  std::exception_ptr failure;
+  std::mutex failing;
+  const auto work = [&](bool calling_thread) {
+    try {
+      while (!stop) {
+        const std::size_t sample = next++;
+        if (sample >= samples.count) return;
+        run_sample(beginning, samples, order, only, sample, start_time);
+        if (calling_thread && interrupted()) stop = true;
+      }
+    } catch (...) {
+      stop = true;
+      const std::lock_guard lock(failing);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < std::min(threads, samples.count); ++i) {
+      others.emplace_back(work, false);
+    }
+    work(true);
+  }
+  if (failure) std::rethrow_exception(failure);
+  return !stop;
+}
+
+}  // namespace foretime

@@ -1,0 +1,48 @@
+// Forward runs: many futures of one moment, each in an engine of its own, on several threads.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "planner.hpp"
+#include "types.hpp"
+
+namespace foretime {
+
+// What every run begins with. Actual runtimes are those of the samples.
+struct Beginning {
+  Processors machine = 0;
+  Policy policy;
+  Seconds now = 0;
+  std::vector<AdvanceReservation> reservations;
+  std::vector<Job> running;  // in the order in which they started
+  std::vector<Job> pending;  // or to be submitted later; ties in this order
+  // See Engine::resume_estimates and Engine::resume_queue; planned starts are of the pending jobs.
+  std::optional<Seconds> estimated_at;
+  bool pass_due = true;
+  std::optional<PlanNotes> plans;
+};
+
+// Jobs that are submitted in one sample only.
+struct Arrivals {
+  std::vector<Job> jobs;           // those of the first sample first
+  std::vector<std::size_t> first;  // of each sample, and the end; empty if there are no arrivals
+};
+
+struct Samples {
+  std::size_t count = 0;
+  const Seconds* actual_runtime = nullptr;  // a row a sample: the running jobs, then the pending
+  Arrivals arrivals;
+};
+
+// Runs every sample until all pending jobs have started, or until the one at `only` has, and
+// writes a row of start times (running jobs first), or just that one's.
+//
+// `interrupted` is called between samples, on the calling thread alone: once it is true, or a sample
+// has thrown, no more are begun. True if every sample was run.
+bool forward_runs(const Beginning& beginning, const Samples& samples,
+                  std::optional<std::size_t> only, std::size_t threads, Seconds* start_time,
+                  const std::function<bool()>& interrupted);
+
+}  // namespace foretime

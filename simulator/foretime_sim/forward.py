@@ -1,0 +1,267 @@
+"""Forward runs: a snapshot's queue run to empty, once for each sample of its jobs' runtimes.
+
+The simulated scheduler plans with requested and scheduled times, as `foretime_sim.engine` does; the
+sampled runtimes only end jobs. The samples are run on several threads without the interpreter's
+lock, each in an engine of its own, so the result is the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+from foretime_estimators.errors import InputError
+
+from foretime_sim import _core
+from foretime_sim.engine import core_policy
+from foretime_sim.policy import Policy
+from foretime_sim.policy_calls import has_python
+from foretime_sim.role_times import LONGEST_S, ScheduledTimes, by_role
+from foretime_sim.snapshot import (
+    NEVER,
+    GuardNotes,
+    PendingJobs,
+    PlanNotes,
+    RunningJobs,
+    Snapshot,
+    checked_column,
+    checked_times,
+    or_never,
+)
+from foretime_sim.workload import Int64Array
+
+__all__ = [
+    "GuardNotes",
+    "PendingJobs",
+    "PlanNotes",
+    "RunningJobs",
+    "SampledArrivals",
+    "Snapshot",
+    "forward_runs",
+    "start_times_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledArrivals:
+    """Jobs that are submitted later, each in one sample only; columns of shape (jobs,).
+
+    Attributes
+    ----------
+    sample
+        In which sample, from 0.
+    submit_time
+        Seconds, after the snapshot.
+    processors, requested_time, actual_runtime
+        Times in seconds.
+    scheduled_time, time_limit, priority
+        As those of `foretime_sim.snapshot.PendingJobs`.
+    """
+
+    sample: Int64Array
+    submit_time: Int64Array
+    processors: Int64Array
+    requested_time: Int64Array
+    actual_runtime: Int64Array
+    scheduled_time: ScheduledTimes = None
+    time_limit: Int64Array | None = None
+    priority: Int64Array | None = None
+
+
+def forward_runs(
+    snapshot: Snapshot,
+    policy: Policy,
+    actual_runtime: Int64Array,
+    *,
+    arrivals: SampledArrivals | None = None,
+    threads: int | None = None,
+) -> Int64Array:
+    """Say when every job of a snapshot starts, in each of many samples of their runtimes.
+
+    A run begins with a scheduling pass over the queue as it stands (but see
+    `Snapshot.pass_due`), and ends when the last pending job has started. Ctrl-C is heeded between
+    samples.
+
+    Parameters
+    ----------
+    snapshot
+        The running and pending jobs of one moment.
+    policy
+        What the scheduler does.
+    actual_runtime
+        Shape (samples, jobs), seconds, integers of 0 or more: columns are the running jobs, then
+        the pending ones, in the order of the snapshot's rows. A job ends at
+        start + min(actual runtime, time limit). A running job whose runtime is below its age ends
+        at the moment of the snapshot: draw runtimes conditional on the age.
+    arrivals
+        Jobs submitted later, by sample. (Those that are the same in all samples can be pending
+        jobs of the snapshot instead.)
+    threads
+        How many to use; ``None``: one for each physical core that this process may use.
+
+    Returns
+    -------
+    Int64Array
+        Start times, shape (samples, jobs), seconds; those of running jobs are as given.
+
+    Raises
+    ------
+    InputError
+        If a column's length, type or a value is impossible; it names the row and the field.
+    """
+    return _run(snapshot, policy, actual_runtime, None, arrivals, threads)
+
+
+def start_times_of(
+    job: int,
+    snapshot: Snapshot,
+    policy: Policy,
+    actual_runtime: Int64Array,
+    *,
+    arrivals: SampledArrivals | None = None,
+    threads: int | None = None,
+) -> Int64Array:
+    """Say when one pending job starts, in each of many samples; runs end when it has.
+
+    Parameters
+    ----------
+    job
+        The job's column; -1 is the last, such as one that `Snapshot.with_job` has added.
+    snapshot, policy, actual_runtime, arrivals, threads
+        As for `forward_runs`.
+
+    Returns
+    -------
+    Int64Array
+        Start times, shape (samples,), seconds.
+
+    Raises
+    ------
+    InputError
+        As `forward_runs`, or if the job runs already or there is none of that column.
+    """
+    column = operator.index(job)
+    if column < 0:
+        column += len(snapshot)
+    only = column - len(snapshot.running)
+    if not 0 <= only < len(snapshot.pending):
+        raise InputError(
+            f"job {job} is not pending: the pending jobs have the columns from"
+            f" {len(snapshot.running)} to {len(snapshot) - 1}"
+        )
+    return _run(snapshot, policy, actual_runtime, only, arrivals, threads)[:, 0]
+
+
+def _run(
+    snapshot: Snapshot,
+    policy: Policy,
+    actual_runtime: Int64Array,
+    only: int | None,
+    arrivals: SampledArrivals | None,
+    threads: int | None,
+) -> Int64Array:
+    if has_python(policy):
+        raise InputError(
+            f"forward runs ask no policy in Python ({policy.order}, {policy.backfill}): take a"
+            " built-in one, or run each sample in foretime_sim.engine.Engine"
+        )
+    runtimes = _checked_runtimes(snapshot, actual_runtime)
+    if threads is None:
+        threads = usable_cores()
+    elif threads < 1:
+        raise InputError(f"threads is {threads}: give 1 or more, or None for one a core")
+    beginning = _beginning(snapshot, policy)
+    coming = _core.Arrivals()
+    if arrivals is not None:
+        coming = _arrivals(snapshot, policy, arrivals, len(runtimes))
+    return beginning.run(runtimes, coming, only, threads)
+
+
+def usable_cores() -> int:
+    """Give the number of physical cores that this process may use."""
+    physical = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
+    return min(physical, len(os.sched_getaffinity(0)))
+
+
+def _checked_runtimes(snapshot: Snapshot, actual_runtime: Int64Array) -> Int64Array:
+    runtimes = np.asarray(actual_runtime)
+    jobs = len(snapshot)
+    if runtimes.ndim != 2 or runtimes.shape[1] != jobs or runtimes.dtype.kind not in "iu":
+        raise InputError(
+            f"actual_runtime has shape {runtimes.shape} and type {runtimes.dtype}: give integers"
+            f" of shape (samples, {jobs}), a column for each of {len(snapshot.running)} running"
+            f" and {len(snapshot.pending)} pending jobs"
+        )
+    if runtimes.size and (runtimes.min() < 0 or runtimes.max() > LONGEST_S):
+        sample, job = np.argwhere((runtimes < 0) | (runtimes > LONGEST_S))[0]
+        raise InputError(
+            f"actual_runtime of sample {sample}, job {job} is {runtimes[sample, job]} s:"
+            f" it must be from 0 to {LONGEST_S}"
+        )
+    return np.ascontiguousarray(runtimes, dtype=np.int64)
+
+
+def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
+    beginning = _core.Beginning(
+        snapshot.machine_processors,
+        core_policy(policy),
+        snapshot.now,
+        snapshot.estimated_at,
+        snapshot.pass_due,
+    )
+    for claim in snapshot.reservations:
+        beginning.add_reservation(claim.start, claim.duration, claim.processors)
+    running, pending = snapshot.running, snapshot.pending
+    _, _, drain = by_role(running.requested_time, running.scheduled_time, policy.roles)
+    limit = running.requested_time if running.time_limit is None else running.time_limit
+    beginning.add_running(
+        running.start_time, running.processors, running.requested_time, drain, limit
+    )
+    beginning.add_pending(
+        pending.joins_at(),
+        pending.processors,
+        pending.requested_time,
+        *by_role(pending.requested_time, pending.scheduled_time, policy.roles),
+        pending.requested_time if pending.time_limit is None else pending.time_limit,
+        pending.priorities(),
+    )
+    if pending.guard is not None:
+        beginning.add_guard_notes(or_never(pending.guard.planned_start), pending.guard.active)
+    if pending.plans is not None:
+        start, until = pending.plans.gained or (NEVER, -NEVER)
+        changed, broken = pending.plans.changed, pending.plans.broken
+        planned = or_never(pending.plans.planned_start)
+        beginning.add_plan_notes(planned, changed, broken, start, until)
+    return beginning
+
+
+def _arrivals(
+    snapshot: Snapshot, policy: Policy, arrivals: SampledArrivals, samples: int
+) -> _core.Arrivals:
+    jobs = len(arrivals.sample)
+
+    def column(name: str, least: int, most: int = LONGEST_S) -> Int64Array:
+        return checked_column("arrivals", name, getattr(arrivals, name), jobs, least, most)
+
+    sample = column("sample", 0, samples - 1)
+    requested = column("requested_time", 1)
+    times = checked_times("arrivals", arrivals.scheduled_time, jobs)
+    limit = requested if arrivals.time_limit is None else column("time_limit", 1)
+    priority = (
+        np.zeros(jobs, np.int64) if arrivals.priority is None else column("priority", -LONGEST_S)
+    )
+    columns = (
+        column("actual_runtime", 0),
+        column("submit_time", snapshot.now + 1),
+        column("processors", 1, snapshot.machine_processors),
+        requested,
+        *by_role(requested, times, policy.roles),
+        limit,
+        priority,
+    )
+    order = np.argsort(sample, kind="stable")
+    first = np.searchsorted(sample[order], np.arange(samples + 1)).astype(np.int64)
+    return _core.Arrivals.of(first, *(values[order] for values in columns))

@@ -1,0 +1,29 @@
+"""The code on the page about forward runs runs, and prints what the page says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+
+def test_the_examples_print_what_the_page_says(repository: Path) -> None:
+    page = (repository / "docs" / "forward.md").read_text()
+    blocks = re.findall(r"^```(python|text)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    printed = ""
+    compared = 0
+    for kind, text in blocks:
+        if kind == "python":
+            assert printed == "", "what the block before prints is not on the page"
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                exec(text, names)
+            printed = output.getvalue()
+        else:
+            assert printed == text
+            printed = ""
+            compared += 1
+    assert printed == ""
+    assert compared >= 5
