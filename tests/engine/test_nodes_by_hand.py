@@ -12,7 +12,9 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, simulate
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.policy import Backfill, Policy
+from foretime_sim.python_policy import PythonOrder
 from foretime_sim.resource_requests import JobResources, ResourceRequests, with_machine
+from foretime_sim.snapshot import Snapshot
 from foretime_sim.workload import Labels, MaskedInt64Array, Workload
 
 NONE = Policy(backfill=Backfill.NONE)
@@ -213,3 +215,29 @@ def test_what_is_not_for_nodes_is_refused() -> None:
         Engine(5, machine=machine)
     with pytest.raises(InputError, match="this engine has a flat pool"):
         Engine(5).submit(0, 1, 1, 1, resources=JobResources())
+    with pytest.raises(InputError, match="a snapshot is of a flat pool"):
+        Snapshot.of(Engine(4, machine=machine))
+
+
+def test_policies_in_python_see_no_nodes() -> None:
+    jobs = jobs_of(nodes(NodeGroup("cpu", 1, 4)), (0, 1, 1))
+    longest_first = PythonOrder(lambda queue, now: queue.requested_time)
+    with pytest.raises(InputError, match="policies in Python see a flat pool"):
+        simulate(jobs, Policy(order=longest_first))
+
+
+def test_the_queue_is_listed_by_tier() -> None:
+    machine = Machine(
+        (NodeGroup("cpu", 1, 2),),
+        (SlurmPartition("low", ("cpu",)), SlurmPartition("high", ("cpu",), priority_tier=2)),
+    )
+    engine = Engine(2, machine=machine)
+    low, high = JobResources(("low",)), JobResources(("high",))
+    for resources in (low, low, high):
+        engine.submit(0, 2, 10, 10, resources=resources)
+    engine.settle()
+    assert engine.running().tolist() == [2]
+    assert engine.queue().tolist() == [0, 1]
+    engine.submit(1, 2, 10, 10, resources=high)
+    engine.advance(2)
+    assert engine.queue().tolist() == [3, 0, 1]
