@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.machine_file import read_machine
 from foretime_sim.policy import Backfill, Policy
 from foretime_sim.resource_requests import with_machine
 from foretime_sim.sacct import parse_sacct
@@ -131,3 +133,15 @@ def test_a_real_log_on_its_machine(trace: Callable[[str], Path]) -> None:
         assert names == [jobs.queues.get(job) for job in range(len(jobs))]
         # "black" only ever ran one job at a time on each of its nodes
         assert np.unique(schedule.allocation.node[schedule.allocation.cpus == 8]).min() == 0
+
+
+@pytest.mark.traces
+def test_the_documented_log(trace: Callable[[str], Path], repository: Path) -> None:
+    """The mean waits that docs/machines.md gives."""
+    log = read_log(trace("xdmod-pozidriv.sacct.txt.xz"), columns="xdmod")
+    machine = read_machine(repository / "docs" / "pozidriv.toml")
+    jobs = with_machine(workload_of_log(log, processors=machine.cpus)[0], machine)
+    assert (len(jobs), machine.nodes, machine.cpus) == (10_673, 111, 1_560)
+    for workload, wait in ((jobs, 1_873), (replace(jobs, machine=None), 954)):
+        schedule = simulate(workload, check=True)
+        assert round((schedule.start_time - jobs.submit_time).mean()) == wait
