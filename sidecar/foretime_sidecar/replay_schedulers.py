@@ -17,6 +17,7 @@ from foretime_sim.mock_scheduler import MockScheduler
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.pbs_hook import PbsHook
 from foretime_sim.policy import Policy
+from foretime_sim.resource_requests import JobResources, job_resources
 from foretime_sim.slurm_hook import LuaHook
 from foretime_sim.workload import Workload
 
@@ -82,6 +83,7 @@ def mocked_slurm(
         setup or SlurmSetup(workload.machine_processors),
         processors=workload.machine_processors,
         mechanism=mechanism,
+        machine=workload.machine,
         reservations=reservations,
     )
     mock = MockSlurm(setup, policy, hook, begin)
@@ -98,6 +100,7 @@ def mocked_slurm(
                 actual_runtime=columns.runtimes[job],
                 ending=workload.ending(job) or Ending.COMPLETED,
                 array_id=columns.arrays[job],
+                resources=_of_nodes(workload, job),
             )
         )
 
@@ -149,6 +152,7 @@ def mocked_pbs(
         server_logs_dir=folder / "server_logs" if keep_decisions else None,
         postqueuejob=keep_decisions,
         reservations=reservations,
+        machine=workload.machine,
     )
     return _pbs_with(workload, MockPbs(setup, policy, PbsHook(config=config), begin), setup)
 
@@ -175,7 +179,9 @@ def pbs_by_estimator(
     reservations
         As in `mocked_slurm`.
     """
-    setup = PbsSetup(workload.machine_processors, reservations=reservations)
+    setup = PbsSetup(
+        workload.machine_processors, reservations=reservations, machine=workload.machine
+    )
     mock = MockPbs(setup, policy, hook, begin, hook.learn if learn else None)
     return _pbs_with(workload, mock, setup)
 
@@ -194,6 +200,7 @@ def _pbs_with(workload: Workload, mock: MockPbs, setup: PbsSetup) -> MockedSched
                 actual_runtime=columns.runtimes[job],
                 ending=workload.ending(job) or Ending.COMPLETED,
                 array_id=columns.arrays[job],
+                of_nodes=_of_nodes(workload, job),
             )
         )
 
@@ -205,6 +212,10 @@ def _pbs_with(workload: Workload, mock: MockPbs, setup: PbsSetup) -> MockedSched
         clock=lambda: mock.now,
     )
     return MockedScheduler(mock, client, submit, _progress_step(workload))
+
+
+def _of_nodes(workload: Workload, job: int) -> JobResources | None:
+    return None if workload.machine is None else job_resources(workload, job)
 
 
 def _progress_step(workload: Workload) -> int:

@@ -44,6 +44,7 @@ class Availability {
     }
   }
 
+  bool any_overstaying() const { return !overstaying_.empty(); }
   // True while the plan may change though nothing happens.
   bool drifts() const { return !overstaying_.empty() || !overdue_.empty(); }
   Plan plan(Processors needed, Seconds now) const;

@@ -42,6 +42,7 @@ JobIndex Engine::add_running(const Job& started) {
   added.state = State::kRunning;
   added.started_by = StartedBy::kHead;
   availability_.resume(index, now_);
+  if (nodes_) resume_on_nodes(index);
   if (planner_) planner_->changed_running(index, now_);
   set_end(index);
   if (outside_) news_.started.push_back(index);
@@ -93,6 +94,7 @@ void Engine::cancel(JobIndex index) {
     if (cancelled.guarded) --active_guards_;
     std::erase(arrived_, index);
     if (planner_) planner_->cancelled(index);
+    if (nodes_) drop_reservation(index);
     changed();
   }
   cancelled.state = State::kCancelled;
@@ -146,7 +148,11 @@ std::vector<Pending> Engine::sorted_by_score(OutsideNews&& news) const {
 
 std::vector<JobIndex> Engine::queue() const {
   std::vector<JobIndex> jobs;
-  for (const Pending& entry : sorted_by_score({})) jobs.push_back(entry.job);
+  if (nodes_) {
+    for (const auto& [place, index] : node_queue(true)) jobs.push_back(index);
+  } else {
+    for (const Pending& entry : sorted_by_score({})) jobs.push_back(entry.job);
+  }
   return jobs;
 }
 
@@ -184,6 +190,7 @@ void Engine::run_timesteps(Seconds until, bool hold) {
     if (next == kNever || next > until) return;
     now_ = next;
     if (planner_) planner_->reached(now_);
+    if (nodes_) nodes_->reached = now_;
     while (completes(now_)) complete_one();
     correct_expired();
     while (arrives(now_)) arrive_one();
@@ -206,6 +213,7 @@ void Engine::run_events(Seconds until, bool hold) {
     const bool is_planned = next_moment() == next;
     now_ = next;
     if (planner_) planner_->reached(now_);
+    if (nodes_) nodes_->reached = now_;
     if (complete_expected()) pass_pending_ = true;
     correct_expired();
     if (arrives(now_)) {
@@ -244,6 +252,7 @@ void Engine::correct_expired() {
   if (expired.empty()) return;
   full_pass_ = true;
   counters_.expiries += static_cast<std::int64_t>(expired.size());
+  if (nodes_) nodes_->changed = nodes_->ends_changed = true;
   if (planner_) {
     for (const JobIndex index : expired) planner_->changed_running(index, now_);
   }
@@ -251,11 +260,14 @@ void Engine::correct_expired() {
 
 // A moment for which something is planned only counts while somebody waits.
 Seconds Engine::next_moment() const {
-  return planner_ && !queue_.empty() ? planner_->next_moment() : kNever;
+  if (queue_.empty()) return kNever;
+  if (nodes_) return next_moment_on_nodes();
+  return planner_ ? planner_->next_moment() : kNever;
 }
 
 Seconds Engine::planned_start(JobIndex index) const {
   if (job(index).state != State::kPending) return kNever;
+  if (nodes_) return planned_start_on_nodes(index);
   // Who could not start when planned, as an overdue job still runs, is planned for now.
   if (planner_) return std::max(now_, planner_->planned_start(index));
   if (policy_.backfill != Backfill::kEasy && policy_.backfill != Backfill::kEasySjbf) return kNever;
@@ -306,6 +318,10 @@ void Engine::complete_one() {
   completions_.pop();
   job(index).state = State::kFinished;
   availability_.finish(index);
+  if (nodes_) {
+    nodes_->pool.finish(index, now_);
+    nodes_->changed = true;
+  }
   if (planner_) planner_->finished(index, now_);
   finished_.push_back(index);
   if (outside_) news_.finished.push_back(index);
@@ -358,6 +374,7 @@ void Engine::set_end(JobIndex index) {
 }
 
 void Engine::changed() {
+  if (nodes_) nodes_->changed = nodes_->anew = nodes_->ends_changed = true;
   full_pass_ = true;
   pass_pending_ = true;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "availability.hpp"
+#include "node_scheduling.hpp"
 #include "outside_policy.hpp"
 #include "planner.hpp"
 #include "queue.hpp"
@@ -35,6 +36,14 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // In place of the flat pool, before any job is submitted; its jobs each need a request.
+  void use_nodes(NodeMachine machine);
+  void record_nodes() { nodes_->pool.record(true); }
+  void add_request(ResourceRequest request);
+  void set_request(JobIndex index, std::int32_t request);
+  // Whether a job with the request could run now.
+  bool has_room(std::int32_t request);
+  const NodePool& node_pool() const { return nodes_->pool; }
   // Who is asked where the order or the backfilling is kOutside.
   void ask(std::unique_ptr<OutsidePolicy> outside) { outside_ = std::move(outside); }
   OutsidePolicy* asked() const { return outside_.get(); }
@@ -81,6 +90,7 @@ class Engine {
   // nothing is.
   Seconds planned_start(JobIndex index) const;
   Seconds first_planned_start(JobIndex index) const {
+    if (nodes_) return nodes_->first_planned_start(index);
     return planner_ ? planner_->first_planned_start(index) : kNever;
   }
   std::vector<JobIndex> queue() const;
@@ -157,6 +167,38 @@ class Engine {
   void start_before_head(const Pending& entry, StartedBy how, bool on_requested);
   Seconds backfill_time(const Pending& entry, bool on_requested) const;
 
+  // node_pass.cpp: the same on a machine of nodes
+  void pass_on_nodes();
+  void resume_on_nodes(JobIndex index);
+  void drop_reservation(JobIndex index);
+  Seconds next_moment_on_nodes() const;
+  Seconds planned_start_on_nodes(JobIndex index) const;
+  void release_nodes(const NodeReservation& held);
+  bool head_only() const;
+  QueuePlace queue_place(JobIndex index) const;
+  std::int64_t reservation_depth() const;
+  bool arrived_come_last() const;
+  bool comes_behind(JobIndex index) const;
+  void note_waiting(JobIndex index, const QueuePlace& place);
+  Seconds node_time(JobIndex index) const;
+  void set_node_ends(bool by_requested);
+  using NodeQueue = std::vector<std::pair<QueuePlace, JobIndex>>;
+  NodeQueue node_queue(bool full) const;
+  void plan_first_on_nodes(const NodeQueue& queue);
+  bool start_on_nodes(JobIndex index);
+  void reserve_deferred();
+  void reserve_nodes(JobIndex index, const QueuePlace& place);
+  NodeReservation planned_on_nodes(JobIndex index, Seconds from, Seconds before);
+  void guard_on_nodes(JobIndex head);
+
+  // node_plans.cpp: families on nodes that plan every job
+  void plan_all_on_nodes(const NodeQueue& queue);
+  void plan_conservatively_on_nodes(const NodeQueue& arrived);
+  void reinsert_on_nodes(std::vector<NodeReservation> jobs);
+  void compress_on_nodes();
+  void promise_nodes(JobIndex index);
+  void start_planned(const NodeReservation& held, StartedBy how);
+
   // first_fit.cpp
   void first_fit_queue();
   void first_fit_candidates();
@@ -189,6 +231,7 @@ class Engine {
   bool plan_valid_ = false;
   Plan plan_;
   std::int64_t active_guards_ = 0;
+  std::unique_ptr<NodeScheduling> nodes_;  // none: a flat pool
   std::int64_t awaited_ = 0;  // jobs that are to start yet
   bool until_awaited_ = false;
 

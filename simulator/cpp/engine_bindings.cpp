@@ -17,6 +17,16 @@ namespace nb = nanobind;
 namespace foretime {
 namespace {
 
+void use_nodes(Engine& engine, std::vector<NodeGroup> groups,
+               std::vector<std::optional<std::int64_t>> most_nodes_in_use, bool record) {
+  NodeMachine machine{std::move(groups), {}};
+  for (const auto& most : most_nodes_in_use) {
+    machine.most_nodes_in_use.push_back(most.value_or(kNever));
+  }
+  engine.use_nodes(std::move(machine));
+  if (record) engine.record_nodes();
+}
+
 using Moves = std::pair<Out<JobIndex>, Out<JobIndex>>;
 
 Moves take_moves(Engine& engine) {
@@ -163,6 +173,32 @@ void register_engine(nb::module_& m) {
           },
           nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"),
           nb::arg("reservations"))
+      .def("use_nodes", &use_nodes, nb::arg("groups"), nb::arg("most_nodes_in_use"),
+           nb::arg("record"))
+      .def("add_request", &Engine::add_request, nb::arg("request"))
+      .def("has_room", &Engine::has_room, nb::arg("request"))
+      .def("set_request", &Engine::set_request, nb::arg("index"), nb::arg("request"))
+      .def(
+          "set_requests",
+          [](Engine& engine, In requests) {
+            for (std::size_t i = 0; i < requests.shape(0); ++i) {
+              engine.set_request(static_cast<JobIndex>(i), static_cast<std::int32_t>(requests(i)));
+            }
+          },
+          nb::arg("requests"))
+      .def("slurm_partitions",
+           [](const Engine& engine) {
+             std::vector<std::int32_t> partitions;
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               partitions.push_back(
+                   engine.node_pool().slurm_partition_of(static_cast<JobIndex>(i)));
+             }
+             return to_numpy(std::move(partitions));
+           })
+      .def("allocated",
+           [](const Engine& engine) {
+             return to_numpy(std::vector<std::int64_t>(engine.node_pool().records()));
+           })
       .def(
           "submit",
           [](Engine& engine, Seconds submit, Processors processors, Seconds actual_runtime,

@@ -4,6 +4,7 @@
 #include "availability_profile_bindings.hpp"
 #include "engine_bindings.hpp"
 #include "forward_bindings.hpp"
+#include "node_bindings.hpp"
 #include "swf_bindings.hpp"
 
 NB_MODULE(_core, m) {
@@ -13,6 +14,7 @@ NB_MODULE(_core, m) {
 #else
   m.attr("sanitized") = false;
 #endif
+  foretime::register_nodes(m);
   foretime::register_engine(m);
   foretime::register_availability_profile(m);
   foretime::register_forward(m);

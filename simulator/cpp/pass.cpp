@@ -11,7 +11,9 @@ void Engine::pass() {
   pass_pending_ = false;
   pass_failed_ = false;
   availability_.reestimate(now_);
-  if (planner_) {
+  if (nodes_) {
+    if (!queue_.empty()) pass_on_nodes();
+  } else if (planner_) {
     if (!queue_.empty()) pass_by_plan();
   } else if (!queue_.empty()) {
     const bool full = full_pass_ || is_time_dependent(policy_.order) || availability_.drifts() ||

@@ -13,6 +13,7 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.accounting import ending_of_state, endings_and_status
+from foretime_sim.accounting_resources import RESOURCE_FACTS, requests_of_facts
 from foretime_sim.compressed_files import name_without_endings
 from foretime_sim.job_log import (
     MAX_PROCESSORS,
@@ -46,6 +47,7 @@ FACTS: Mapping[str, str] = {
     "requested_processors": "processors asked for",
     "allocated_processors": "processors it got",
     "state": "its state as Slurm names it (COMPLETED, TIMEOUT, ...)",
+    **RESOURCE_FACTS,
 }
 """What can be known of a job, by the name used in mappings."""
 
@@ -170,6 +172,12 @@ def job_log_of_rows(
     if "array_id" not in facts:
         array_ids = [_array_of(job_id) for job_id in kept("job_id")]
     requested_processors = masked_column(kept("requested_processors"))
+    processors = [
+        requested or allocated
+        for requested, allocated in zip(
+            kept("requested_processors"), kept("allocated_processors"), strict=True
+        )
+    ]
     if "state" in facts:
         ending_codes, status = endings_and_status([endings[row] for row in good])
     else:
@@ -196,6 +204,7 @@ def job_log_of_rows(
         executables=labels_of(kept("executable")),
         queues=labels_of(kept("queue")),
         array_ids=labels_of(array_ids),
+        requests=requests_of_facts(kept, processors),
         unix_start_time=zero,
         time_zone=time_zone,
         notes=tuple(notes),

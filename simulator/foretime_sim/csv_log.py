@@ -21,19 +21,27 @@ from foretime_sim.accounting_log import (
     parse_name,
     parse_processors,
 )
+from foretime_sim.accounting_resources import (
+    COUNT_FACTS,
+    MEMORY_FACTS,
+    parse_count,
+    parse_memory,
+)
 from foretime_sim.compressed_files import read_text
 from foretime_sim.job_log import JobLog
 
 CSV_PRESETS = {
     "nrel-eagle": "job_id=job_id,user=user,project=account,queue=partition,executable=name,"
     "submit_time=submit_time,start_time=start_time,end_time=end_time,runtime=run_time:s,"
-    "requested_time=wallclock_req:s,requested_processors=processors_req,state=state",
+    "requested_time=wallclock_req:s,requested_processors=processors_req,"
+    "requested_nodes=nodes_req,requested_gpus=gpus_req,state=state",
 }
 """Mappings of well-known exports, by name."""
 
 TIMESTAMPS = ("submit_time", "eligible_time", "start_time", "end_time")
 DURATIONS = ("runtime", "suspended_time", "requested_time")
 PROCESSORS = ("requested_processors", "allocated_processors")
+MIB_PER_UNIT = {"kib": 1 / 1024, "mib": 1.0, "gib": 1024.0}
 SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
@@ -64,6 +72,7 @@ def read_csv_log(
         ``user=owner,requested_time=limit:min``; or the name of a preset ("nrel-eagle"). The facts
         are those of `foretime_sim.accounting_log.FACTS`. Units of durations: ``ms``, ``s``,
         ``min``, ``h``, ``d``, or ``hms`` (1-12:30:00), which is taken if none is given.
+        Units of memory: ``kib``, ``mib`` (taken if none is given) or ``gib``.
         Units of timestamps: none (ISO 8601 or epoch seconds) or ``ms`` since the epoch. If not
         given, the preset that fits the file's header is taken.
     time_zone
@@ -170,6 +179,8 @@ def _units(fact: str) -> Sequence[str]:
     """Give the units that a fact may have."""
     if fact in DURATIONS:
         return [*SECONDS_PER_UNIT, "hms"]
+    if fact in MEMORY_FACTS:
+        return list(MIB_PER_UNIT)
     return ["s", "ms"] if fact in TIMESTAMPS else []
 
 
@@ -207,6 +218,11 @@ def _parser(mapped: MappedColumn, clock: Clock) -> Callable[[str], Any]:
             return parse_duration
         seconds = SECONDS_PER_UNIT[unit or "s"]
         return lambda word: parse_number(word, seconds)
+    if mapped.fact in MEMORY_FACTS:
+        mib = MIB_PER_UNIT[unit or "mib"]
+        return lambda word: parse_memory(word, mib)
+    if mapped.fact in COUNT_FACTS:
+        return parse_count
     return parse_processors if mapped.fact in PROCESSORS else parse_name
 
 

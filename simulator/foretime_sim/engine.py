@@ -14,8 +14,11 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
+from foretime_sim.machine import Machine
+from foretime_sim.node_core import add_requests, core_request, recorded_allocation, use_machine
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_calls import PolicyCalls, has_python
+from foretime_sim.resource_requests import JobResources, Request, fit_request
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.schedule import check as check_schedule
@@ -35,6 +38,7 @@ def simulate(
     *,
     reservations: Sequence[AdvanceReservation] = (),
     check: bool = False,
+    allocation: bool = False,
 ) -> Schedule:
     """Schedule a whole workload in one native call, without the interpreter's lock.
 
@@ -43,7 +47,8 @@ def simulate(
     Parameters
     ----------
     workload
-        Jobs in submission order, on a flat pool of processors.
+        Jobs in submission order, on a flat pool of processors or, if it has a machine
+        (`foretime_sim.resource_requests.with_machine`), on its nodes.
     policy
         What the scheduler does; ``None`` for FCFS with EASY.
     scheduled_time
@@ -59,12 +64,14 @@ def simulate(
         time limits, whatever their scheduled times are.
     check
         Check the conservation laws on the result (`foretime_sim.schedule.check`).
+    allocation
+        On a machine of nodes, say in the schedule what each job had of which nodes.
 
     Raises
     ------
     InputError
-        If a job is wider than the machine, a column has missing, unsorted or impossible values, or
-        more than the machine is reserved.
+        If a job is wider than the machine or can never run on it, a column has missing, unsorted or
+        impossible values, or more than the machine is reserved.
     ScheduleError
         If a checked schedule breaks a law.
     """
@@ -73,6 +80,15 @@ def simulate(
     begin = int(workload.submit_time[0]) if len(workload) else 0
     calls = PolicyCalls.of_workload(policy, workload, reservations) if has_python(policy) else None
     core = _core_engine(workload.machine_processors, policy, begin, reservations, calls)
+    if workload.machine is not None:
+        use_machine(
+            core,
+            workload.machine,
+            policy,
+            reserved=bool(reservations),
+            record=allocation or check,
+        )
+        add_requests(core, workload)
     actual_runtime = np.ascontiguousarray(workload.actual_runtime, dtype=np.int64)
     core.submit_all(
         np.ascontiguousarray(workload.submit_time, dtype=np.int64),
@@ -93,6 +109,8 @@ def simulate(
         corrections=core.corrections(),
         killed=actual_runtime > times.time_limit,
         counters=_counters(core),
+        slurm_partition=core.slurm_partitions() if workload.machine is not None else None,
+        allocation=recorded_allocation(core) if workload.machine is not None else None,
         first_planned_start=_first_planned_start(core, policy),
     )
     if check:
@@ -176,11 +194,17 @@ class Engine:
     Parameters
     ----------
     machine_processors
-        Size of the flat pool.
+        Size of the flat pool; on a machine of nodes, all its CPUs (``machine.cpus``).
     policy
         What the scheduler does; ``None`` for FCFS with EASY.
     now
         The clock's first value, seconds.
+    machine
+        Nodes in place of a flat pool. Each job then has ``resources`` (by default its processors
+        as tasks of one CPU in the default slurm_partition), and running jobs that are added are
+        placed by the rule for starting ones.
+    allocation
+        Record what each job has of which nodes, for `schedule`.
     reservations
         Processors claimed from outside, see `simulate`.
     epoch_of_zero
@@ -195,7 +219,13 @@ class Engine:
         reservations: Sequence[AdvanceReservation] = (),
         *,
         epoch_of_zero: int = 0,
+        machine: Machine | None = None,
+        allocation: bool = False,
     ) -> None:
+        if machine is not None and machine_processors != machine.cpus:
+            raise InputError(
+                f"machine_processors is {machine_processors}: the machine has {machine.cpus} CPUs"
+            )
         if machine_processors < 1:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
@@ -212,6 +242,12 @@ class Engine:
             else None
         )
         self._core = _core_engine(machine_processors, self.policy, now, reservations, self._calls)
+        self.machine = machine
+        self._requests: dict[Request, int] = {}
+        if machine is not None:
+            use_machine(
+                self._core, machine, self.policy, reserved=bool(reservations), record=allocation
+            )
 
     def submit(
         self,
@@ -223,13 +259,14 @@ class Engine:
         time_limit: int | None = None,
         priority: int = 0,
         *,
+        resources: JobResources | None = None,
         user: str | None = None,
         project: str | None = None,
     ) -> int:
         """Submit a job at the clock's time or later; give its index (0, 1, 2, ...).
 
         Parameters are those of `simulate`, for one job; user and project are for policies in
-        Python to look at.
+        Python to look at, ``resources`` for a machine of nodes.
 
         Raises
         ------
@@ -249,6 +286,7 @@ class Engine:
             scheduled_time,
             time_limit,
             priority,
+            resources,
             user,
             project,
         )
@@ -263,6 +301,7 @@ class Engine:
         time_limit: int | None = None,
         priority: int = 0,
         *,
+        resources: JobResources | None = None,
         user: str | None = None,
         project: str | None = None,
     ) -> int:
@@ -288,6 +327,7 @@ class Engine:
             scheduled_time,
             time_limit,
             priority,
+            resources,
             user,
             project,
         )
@@ -301,11 +341,15 @@ class Engine:
         scheduled_time: int | JobTimesUpdate | None,
         time_limit: int | None,
         priority: int,
+        resources: JobResources | None,
         user: str | None,
         project: str | None,
     ) -> int:
+        processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
         queue, backfill, drain = self._roles(requested_time, scheduled_time)
+        if request is not None:
+            self._core.set_request(len(self._core), request)
         if self._calls is not None:
             self._calls.add_job(user, project)
         return self._core.submit(
@@ -330,6 +374,7 @@ class Engine:
         time_limit: int | None = None,
         submit_time: int | None = None,
         *,
+        resources: JobResources | None = None,
         user: str | None = None,
         project: str | None = None,
     ) -> int:
@@ -343,6 +388,7 @@ class Engine:
         InputError
             If it starts after the clock's time, or there are not enough free processors for it.
         """
+        processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
         if start_time > self._core.now:
             raise InputError(f"start_time {start_time} is after the clock's time {self._core.now}")
@@ -351,6 +397,10 @@ class Engine:
                 f"a running job has {processors} processors, but only"
                 f" {self._core.free_processors} of {self.machine_processors} are free"
             )
+        if request is not None:
+            if not self._core.has_room(request):
+                raise InputError("a running job does not fit on what is free of the nodes")
+            self._core.set_request(len(self._core), request)
         _, _, drain = self._roles(requested_time, scheduled_time)
         if self._calls is not None:
             self._calls.add_job(user, project)
@@ -554,6 +604,8 @@ class Engine:
             corrections=self._core.corrections(),
             killed=end - start < self._core.actual_runtimes(),
             counters=_counters(self._core),
+            slurm_partition=None if self.machine is None else self._core.slurm_partitions(),
+            allocation=None if self.machine is None else recorded_allocation(self._core),
             first_planned_start=_first_planned_start(self._core, self.policy),
         )
 
@@ -564,6 +616,22 @@ class Engine:
         if not 0 <= operator.index(index) < len(self._core):
             raise InputError(f"there is no job {index}: there are {len(self._core)} jobs, from 0")
         return self._core.job(index)
+
+    def _request(
+        self, resources: JobResources | None, processors: int, requested_time: int
+    ) -> tuple[int, int | None]:
+        """Give a job's processors, and on nodes the number that the core has for its request."""
+        if self.machine is None:
+            if resources is not None:
+                raise InputError(
+                    "resources are for a machine of nodes: this engine has a flat pool"
+                )
+            return processors, None
+        request = fit_request(self.machine, resources or JobResources(), processors, requested_time)
+        if request not in self._requests:
+            self._requests[request] = len(self._requests)
+            self._core.add_request(core_request(request))
+        return request.cpus, self._requests[request]
 
     def _roles(
         self, requested: int, scheduled: int | JobTimesUpdate | None

@@ -21,6 +21,7 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, simulate
 from foretime_sim.finished_history import finished_before
 from foretime_sim.policy import Policy
+from foretime_sim.resource_requests import job_resources
 from foretime_sim.schedule import Counters, Schedule
 from foretime_sim.schedule import check as check_schedule
 from foretime_sim.workload import ENDINGS, Int32Array, Int64Array, Labels, Workload
@@ -157,6 +158,7 @@ def simulate_with_estimator(
         now,
         reservations,
         epoch_of_zero=workload.epoch_of_zero,
+        machine=workload.machine,
     )
     estimated = _learning_run(engine, workload, requests, estimator, progress)
     if check:
@@ -189,6 +191,9 @@ def _learning_run(
                 estimator.learn_one(FinishedJob(done, start_time, end_time, runtime, ending))
         scheduled = estimator.predict_one(request, now)
         predicted.append(scheduled)
+        resources = None
+        if workload.machine is not None:
+            resources = job_resources(workload, len(predicted) - 1)
         engine.submit(
             now,
             request.processors,
@@ -197,6 +202,7 @@ def _learning_run(
             scheduled,
             user=request.user,
             project=request.project,
+            resources=resources,
         )
         if progress is not None and len(predicted) % step == 0:
             progress(len(predicted))

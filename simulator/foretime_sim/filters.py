@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
 from foretime_sim.job_log import MAX_PROCESSORS, MAX_SECONDS, JobLog, count_jobs
+from foretime_sim.resource_requests import ResourceRequests
 from foretime_sim.workload import Int64Array, MaskedInt64Array, Workload
 
 Overruns: TypeAlias = Literal["cut", "keep"]
@@ -197,9 +198,22 @@ def workload_of_log(
         queues=selected.queues if selected.queues is not None else selected.slurm_partitions,
         executables=selected.executables,
         array_ids=selected.array_ids,
+        requests=_requests(selected),
         notes=(report.text,),
     )
     return workload, report
+
+
+def _requests(log: JobLog) -> ResourceRequests | None:
+    """Give what jobs ask of a machine of nodes: queue names and SWF's memory, too."""
+    requests = log.requests or ResourceRequests()
+    names = log.slurm_partitions if log.slurm_partitions is not None else log.queues
+    memory = requests.memory_per_cpu_mib
+    if memory is None:  # kilobytes per processor
+        memory = _unless_all_masked(-(-log.requested_memory // 1_024))
+    if log.requests is None and names is None and memory is None:
+        return None
+    return replace(requests, slurm_partitions=names, memory_per_cpu_mib=memory)
 
 
 def _machine_processors(log: JobLog, processors: int | None) -> int:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from foretime_sim.resource_requests import ResourceRequests
 from foretime_sim.workload import (
     Int64Array,
     Labels,
@@ -59,6 +60,8 @@ class JobLog:
         Names; ``None`` where the log has none at all.
     array_ids
         Which job array a job is a task of; ``None`` where the log has no arrays.
+    requests
+        What jobs asked for besides processors; ``None`` where the log says nothing of it.
     preceding_job, think_time
         The job that this one waited for, and the seconds between its end and this submission.
     comments
@@ -95,6 +98,7 @@ class JobLog:
     queues: Labels | None = None
     slurm_partitions: Labels | None = None
     array_ids: Labels | None = None
+    requests: ResourceRequests | None = None
     comments: tuple[str, ...] = ()
     machine_processors: int | None = None
     machine_nodes: int | None = None
@@ -113,7 +117,8 @@ class JobLog:
         for column in LABEL_COLUMNS:
             labels: Labels | None = getattr(self, column)
             columns[column] = None if labels is None else labels.take(jobs)
-        return replace(self, **columns)
+        requests = None if self.requests is None else self.requests.take(jobs)
+        return replace(self, **columns, requests=requests)
 
     def sorted_by_submission(self) -> JobLog:
         """Give the log in order of submission, ties in the order they had.
@@ -273,6 +278,7 @@ def log_of_workload(
         executables=workload.executables,
         queues=workload.queues,
         array_ids=workload.array_ids,
+        requests=workload.requests,
         comments=tuple(line if line.startswith(";") else f"; {line}" for line in comments),
         machine_processors=workload.machine_processors,
         unix_start_time=workload.unix_start_time,

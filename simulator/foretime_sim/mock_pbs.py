@@ -21,6 +21,7 @@ from foretime_estimators.jobs import Ending
 
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import JobTimesUpdate
+from foretime_sim.machine import Machine
 from foretime_sim.mock_pbs_replies import PbsReplies
 from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
 from foretime_sim.pbs_accounting_writer import (
@@ -35,6 +36,7 @@ from foretime_sim.pbs_day_log import DayLog, Stamps
 from foretime_sim.pbs_hook import PbsReply, refusal
 from foretime_sim.pbs_records import parse_pbs_duration
 from foretime_sim.policy import Policy
+from foretime_sim.resource_requests import JobResources
 from foretime_sim.workload import Int64Array
 
 FOREVER_S = 5 * 365 * 86_400
@@ -86,6 +88,8 @@ class PbsSubmission:
         The job array that it is a sub-job of.
     resources
         More of its ``-l``, such as ``min_walltime``.
+    of_nodes
+        What it asks of a machine of nodes.
     """
 
     user: str | None
@@ -97,6 +101,7 @@ class PbsSubmission:
     ending: Ending = Ending.COMPLETED
     array_id: int | None = None
     resources: Mapping[str, int | str] = field(default_factory=dict)
+    of_nodes: JobResources | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,8 @@ class PbsSetup:
         Whether the hook is also called after a job was queued, which only adds a line to the log.
     reservations
         Advance reservations, on the mock's clock.
+    machine
+        Nodes in place of a flat pool of processors; its slurm_partitions stand for queues.
     """
 
     processors: int
@@ -123,6 +130,7 @@ class PbsSetup:
     server_logs_dir: Path | None = None
     postqueuejob: bool = True
     reservations: tuple[AdvanceReservation, ...] = ()
+    machine: Machine | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,7 +187,7 @@ class MockPbs(MockScheduler[PbsJob]):
         start_time: int = 0,
         on_end: Callable[[PbsJob], None] | None = None,
     ) -> None:
-        super().__init__(setup.processors, policy, start_time, setup.reservations)
+        super().__init__(setup.processors, policy, start_time, setup.reservations, setup.machine)
         self._tell_end = on_end
         self._setup = setup
         self._hook = hook
@@ -301,6 +309,7 @@ class MockPbs(MockScheduler[PbsJob]):
             actual_runtime=submission.actual_runtime,
             requested_time=job.walltime,
             planned=job.planned,
+            resources=submission.of_nodes,
             user=submission.user,
             project=submission.account,
         )

@@ -13,7 +13,9 @@ from foretime_estimators.jobs import Ending
 
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import Engine, Moves
+from foretime_sim.machine import Machine
 from foretime_sim.policy import Policy
+from foretime_sim.resource_requests import JobResources
 from foretime_sim.schedule import Schedule
 from foretime_sim.workload import Int64Array
 
@@ -83,8 +85,10 @@ class MockScheduler(Generic[JobT]):
         policy: Policy,
         start_time: int = 0,
         reservations: Sequence[AdvanceReservation] = (),
+        machine: Machine | None = None,
     ) -> None:
-        self._engine = Engine(processors, policy, start_time, reservations)
+        self._engine = Engine(processors, policy, start_time, reservations, machine=machine)
+        self._has_nodes = machine is not None
         self._jobs: list[JobT] = []
         self._planned: list[int] = []
         self._ended: list[int] = []
@@ -160,6 +164,7 @@ class MockScheduler(Generic[JobT]):
         actual_runtime: int,
         requested_time: int,
         planned: int,
+        resources: JobResources | None,
         user: str | None,
         project: str | None,
     ) -> int:
@@ -171,6 +176,7 @@ class MockScheduler(Generic[JobT]):
             requested_time=requested_time,
             scheduled_time=planned,
             time_limit=job.kill_limit,
+            resources=resources if self._has_nodes else None,
             user=user,
             project=project,
         )

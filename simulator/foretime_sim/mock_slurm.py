@@ -18,9 +18,11 @@ from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.machine import Machine
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
 from foretime_sim.policy import Policy
+from foretime_sim.resource_requests import JobResources
 from foretime_sim.slurm_hook import Fields, Value
 
 NO_VAL = 4294967294
@@ -80,6 +82,8 @@ class Submission:
         ``--time-min``, seconds; ``None`` if not given.
     array_id
         The job array that it is a task of.
+    resources
+        What it asks of a machine of nodes.
     """
 
     user: str | None
@@ -92,6 +96,7 @@ class Submission:
     comment: str | None = None
     time_min: int | None = None
     array_id: int | None = None
+    resources: JobResources | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,8 @@ class SlurmSetup:
         limit that jobs are killed at, as on a real Slurm.
     prolog_works
         Whether PrologSlurmctld raises the limits that the hook lowered.
+    machine
+        Nodes in place of a flat pool of processors.
     reservations
         Advance reservations, on the mock's clock.
     """
@@ -120,6 +127,7 @@ class SlurmSetup:
     max_time_min: Mapping[str, int] = field(default_factory=dict)
     soft_limit_parameter: bool = True
     prolog_works: bool = True
+    machine: Machine | None = None
     reservations: tuple[AdvanceReservation, ...] = ()
 
 
@@ -179,7 +187,7 @@ class MockSlurm(MockScheduler[_Job]):
     def __init__(
         self, setup: SlurmSetup, policy: Policy, hook: SubmitHook | None = None, start_time: int = 0
     ) -> None:
-        super().__init__(setup.processors, policy, start_time, setup.reservations)
+        super().__init__(setup.processors, policy, start_time, setup.reservations, setup.machine)
         self._setup = setup
         self._hook = hook
         self._uids: dict[str, int] = {}
@@ -223,6 +231,7 @@ class MockSlurm(MockScheduler[_Job]):
             actual_runtime=submission.actual_runtime,
             requested_time=limit,
             planned=planned,
+            resources=submission.resources,
             user=submission.user,
             project=submission.account,
         )

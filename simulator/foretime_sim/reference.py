@@ -95,7 +95,7 @@ class Simulation:
         if self.to_submit:
             self.now = self.to_submit[0].submit
         while self.to_submit or self.running or self.pending:
-            planned = list(self.planner.moments()) if self.planner and self.pending else []
+            planned = self.moments() if self.pending else []
             self.now = min(
                 [job.submit for job in self.to_submit[:1]]
                 + [job.end for job in self.running]
@@ -123,6 +123,10 @@ class Simulation:
                     self.reestimate()
                     continue
             self.schedule()
+
+    def moments(self) -> list[int]:
+        """Give the times to come at which a pass is due because of a plan."""
+        return list(self.planner.moments()) if self.planner else []
 
     def first_completing(self) -> ReferenceJob | None:
         """Give the job that started first of those that end now."""
@@ -229,7 +233,7 @@ class Simulation:
             return self.asked.in_order(jobs)
         return sorted(jobs, key=self.place_in_queue)
 
-    def place_in_queue(self, job: ReferenceJob) -> tuple[float, int]:
+    def place_in_queue(self, job: ReferenceJob) -> tuple[float, ...]:
         """Smallest first."""
         wait, time = self.now - job.submit, job.queue_time
         match self.policy.order:

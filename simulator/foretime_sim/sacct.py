@@ -17,13 +17,19 @@ from foretime_sim.accounting_log import (
     parse_name,
     parse_processors,
 )
+from foretime_sim.accounting_resources import (
+    parse_count,
+    parse_requested_memory,
+    tres_count,
+    tres_memory,
+)
 from foretime_sim.compressed_files import read_text
 from foretime_sim.job_log import JobLog
 
 COMMAND = (
     "sacct --allusers --duplicates --parsable2 --starttime=... --format=JobID,JobIDRaw,User,"
     "Account,Partition,Submit,Eligible,Start,End,ElapsedRaw,Suspended,State,ReqCPUS,NCPUS,"
-    "TimelimitRaw"
+    "TimelimitRaw,ReqNodes,NNodes,ReqMem,ReqTRES,AllocTRES,Constraints"
 )
 """What a site runs to get a log with everything that Foretime can use."""
 
@@ -180,6 +186,15 @@ def _columns(fields: Sequence[str], clock: Clock) -> list[ExportColumn]:
         ("allocated_processors", "alloccpus", parse_processors),
         ("allocated_processors", "ncpus", parse_processors),
         ("state", "state", parse_name),
+        ("requested_nodes", "reqnodes", parse_count),
+        ("requested_nodes", "reqtres", tres_count("node")),
+        ("allocated_nodes", "allocnodes", parse_count),
+        ("allocated_nodes", "nnodes", parse_count),
+        ("requested_memory", "reqtres", tres_memory),
+        ("memory_request", "reqmem", parse_requested_memory),
+        ("requested_gpus", "reqtres", tres_count("gres/gpu")),
+        ("allocated_gpus", "alloctres", tres_count("gres/gpu")),
+        ("constraint", "constraints", parse_name),
     ]
     found: dict[str, ExportColumn] = {}
     spelling = {field.lower(): field for field in KNOWN_FIELDS}

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from foretime_estimators.errors import ForetimeError
 
 from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.node_allocation import NodeAllocation, broken_law
+from foretime_sim.resource_requests import fit_requests
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
 
@@ -67,6 +69,10 @@ class Schedule:
         Number of jobs for which the starvation guard became active.
     counters
         What the run did.
+    slurm_partition
+        int32: on a machine of nodes, the index of the slurm_partition in which each job ran.
+    allocation
+        On a machine of nodes and if asked for, what each job had of which nodes.
     first_planned_start
         Seconds, int64: the planned start that each job was given in its first scheduling pass;
         ``None`` unless every job is planned (conservative, planning).
@@ -78,6 +84,8 @@ class Schedule:
     corrections: Int32Array
     killed: npt.NDArray[np.bool_]
     counters: Counters
+    slurm_partition: Int32Array | None = None
+    allocation: NodeAllocation | None = None
     first_planned_start: Int64Array | None = None
 
     @property
@@ -100,6 +108,7 @@ def check(
     No job starts before its submission; each runs for its actual runtime or is killed exactly at
     its time limit; at no moment are more processors in use than there are, those of advance
     reservations included, and in the end none.
+    Where the schedule has an allocation, the laws of `foretime_sim.node_allocation` hold, too.
 
     Parameters
     ----------
@@ -151,6 +160,17 @@ def check(
             f"{workload.name}: {used.max()} processors in use{reserved} at {moment} s,"
             f" the machine has {workload.machine_processors}"
         )
+    if schedule.allocation is not None and schedule.slurm_partition is not None:
+        broken = broken_law(
+            workload,
+            fit_requests(workload),
+            schedule.slurm_partition,
+            schedule.allocation,
+            schedule.start_time,
+            schedule.end_time,
+        )
+        if broken:
+            raise ScheduleError(f"{workload.name}: {broken}")
 
 
 def check_promises(workload: Workload, schedule: Schedule) -> None:

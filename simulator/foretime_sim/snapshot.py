@@ -238,6 +238,8 @@ class Snapshot:
         engine
             Driven step by step; it is not changed.
         """
+        if engine.machine is not None:
+            raise InputError("a snapshot is of a flat pool: this engine has a machine of nodes")
         core = engine._core
         running = core.running()
         running = running[np.argsort(_rows(core, running).tie, kind="stable")]

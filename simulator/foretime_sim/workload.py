@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending, JobRequest
+
+if TYPE_CHECKING:
+    from foretime_sim.machine import Machine
+    from foretime_sim.resource_requests import ResourceRequests
 
 Int64Array = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
@@ -83,6 +87,11 @@ class Workload:
         Names, ``None`` where the log has none at all.
     array_ids
         Which job array a job is a task of; ``None`` where the log has no arrays.
+    requests
+        What jobs ask of a machine of nodes; ``None`` where the log says nothing of it.
+    machine
+        The nodes that it runs on (`foretime_sim.resource_requests.with_machine`); ``None`` for the
+        flat pool of ``machine_processors``.
     """
 
     name: str
@@ -101,6 +110,8 @@ class Workload:
     queues: Labels | None = None
     executables: Labels | None = None
     array_ids: Labels | None = None
+    requests: ResourceRequests | None = None
+    machine: Machine | None = None
     notes: tuple[str, ...] = field(default=())
 
     def __len__(self) -> int:
@@ -132,6 +143,7 @@ class Workload:
             queues=labels(self.queues),
             executables=labels(self.executables),
             array_ids=labels(self.array_ids),
+            requests=None if self.requests is None else self.requests.take(jobs),
         )
 
     def ending(self, job: int) -> Ending | None:

@@ -135,7 +135,10 @@ def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (
             "sbatch",
             # As the real one, it keeps the script: its file may be gone when the job starts.
-            f'cp "$1" {tmp_path}/job.sh\nsh {tmp_path}/job.sh >/dev/null 2>&1 &\necho $! >> {jobs}\necho "Submitted batch job $!"\n',
+            (
+                f'cp "$1" {tmp_path}/job.sh\nsh {tmp_path}/job.sh >/dev/null 2>&1 &\n'
+                f'echo $! >> {jobs}\necho "Submitted batch job $!"\n'
+            ),
         ),
         ("scancel", 'kill "$@" 2>/dev/null\nexit 0\n'),
     ):

@@ -27,6 +27,11 @@ COMMANDS = {
         "app",
         "Run many simulations from one TOML file, and report them.",
     ),
+    "machine": CommandModule(
+        "foretime_sidecar.cli.machine",
+        "machine",
+        "Show the nodes and slurm_partitions that a file for --machine describes.",
+    ),
     "serve": CommandModule(
         "foretime_sidecar.cli.serve",
         "serve",

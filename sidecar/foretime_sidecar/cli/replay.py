@@ -65,6 +65,7 @@ from foretime_sidecar.cli.workload_source import (
     KeepOverrunsOption,
     LenientOption,
     LoadOption,
+    MachineOption,
     MissingRequestOption,
     OptionalLogArgument,
     ProcessorsOption,
@@ -101,6 +102,7 @@ def replay(
     jobs: JobsOption = None,
     load: LoadOption = None,
     processors: ProcessorsOption = None,
+    machine: MachineOption = None,
     log_format: FormatOption = None,
     columns: ColumnsOption = None,
     time_zone: TimeZoneOption = None,
@@ -225,6 +227,7 @@ def replay(
             "--history": history,
             "--settings": settings,
             "--reservations": reservations,
+            "--machine": machine,
         },
     )
     if swf_out is not None and repeat != 1:
@@ -242,6 +245,7 @@ def replay(
         lenient=lenient,
         missing_request=missing_request,
         keep_overruns=keep_overruns,
+        machine=machine,
     )
     workload, notes = source.read()
     past: Workload | None = None
@@ -289,6 +293,7 @@ def replay(
     )
     check_reservations(task.reservations, workload.machine_processors)
     options = {
+        **({} if machine is None else {"machine": str(machine)}),
         "order": str(policy.order),
         "backfill": str(policy.backfill),
         **({"depth": str(depth)} if depth > 1 else {}),

@@ -69,6 +69,7 @@ from foretime_sidecar.cli.workload_source import (
     KeepOverrunsOption,
     LenientOption,
     LoadOption,
+    MachineOption,
     MissingRequestOption,
     OptionalLogArgument,
     ProcessorsOption,
@@ -88,6 +89,7 @@ def simulate(
     jobs: JobsOption = None,
     load: LoadOption = None,
     processors: ProcessorsOption = None,
+    machine: MachineOption = None,
     log_format: FormatOption = None,
     columns: ColumnsOption = None,
     time_zone: TimeZoneOption = None,
@@ -185,7 +187,7 @@ def simulate(
     check_classes(classes)
     check_head(head)
     outputs = {"--csv": csv_out, "--swf-out": swf_out, "--plot": plot}
-    check_outputs(outputs, {"the log": log, "--reservations": reservations})
+    check_outputs(outputs, {"the log": log, "--reservations": reservations, "--machine": machine})
     if swf_out is not None and (repeat != 1 or len(cases) != 1):
         raise InputError(
             f"--swf-out writes one schedule, not {repeat * len(cases)}: give one policy and "
@@ -204,6 +206,7 @@ def simulate(
         lenient=lenient,
         missing_request=missing_request,
         keep_overruns=keep_overruns,
+        machine=machine,
     )
     workload, notes = source.read()
     if head is not None:
@@ -232,6 +235,7 @@ def simulate(
         simulated_jobs=len(workload),
         workload_notes=notes,
         options={
+            **({} if machine is None else {"machine": str(machine)}),
             "correction": str(correction),
             "roles": str(shared.roles),
             "guard": guard,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -54,6 +54,14 @@ TimeZoneOption = Annotated[
 ProcessorsOption = Annotated[
     int | None, typer.Option(help="Size of the machine; the log's own if not given.")
 ]
+MachineOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Run on the nodes and slurm_partitions that this TOML file describes, not on a flat "
+        "pool; jobs that could never run there are left out.",
+    ),
+]
 MissingRequestOption = Annotated[
     str,
     typer.Option(
@@ -82,6 +90,8 @@ class WorkloadSource:
         How the log is read.
     missing_request, keep_overruns
         How it is filtered.
+    machine
+        A description of nodes in place of a flat pool.
     """
 
     log: Path | None
@@ -96,6 +106,7 @@ class WorkloadSource:
     lenient: bool
     missing_request: str
     keep_overruns: bool
+    machine: Path | None = None
 
     def read(self) -> tuple[Workload, tuple[str, ...]]:
         """Give the workload, and notes on what was done to it.
@@ -105,6 +116,19 @@ class WorkloadSource:
         InputError
             If the options don't go together, or the log can't be read or used.
         """
+        if self.machine is None:
+            return self._read()
+        from foretime_sim.machine_file import read_machine  # most runs are on a flat pool
+        from foretime_sim.resource_requests import with_machine
+
+        if self.processors is not None:
+            raise InputError("--machine says how large the machine is: leave --processors out")
+        described = read_machine(self.machine)
+        workload, notes = replace(self, processors=described.cpus)._read()
+        placed = with_machine(workload, described, leave_out=True)
+        return placed, (*notes, *placed.notes[len(workload.notes) :])
+
+    def _read(self) -> tuple[Workload, tuple[str, ...]]:
         if (self.log is None) == (self.generate is None):
             raise InputError("give a log, or --generate lublin2003, and not both")
         if self.log is not None:

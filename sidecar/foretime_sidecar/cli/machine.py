@@ -1,0 +1,111 @@
+"""``foretime machine``: look at the description of a machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from foretime_sim.machine import Machine
+from foretime_sim.machine_file import format_limit, read_machine
+from rich.console import Console
+from rich.table import Table
+
+
+def machine(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Show the nodes and slurm_partitions that a file for --machine describes.
+
+    Example: [bold]foretime machine cluster.toml[/bold]
+    """
+    described = read_machine(file)
+    if as_json:
+        typer.echo(json.dumps(_as_json(described), indent=2))
+        return
+    console = Console()
+    console.print(_groups(described))
+    console.print(_partitions(described))
+    console.print(
+        f"{described.nodes:,} nodes, {described.cpus:,} CPUs; counted: {described.selection.value}",
+        highlight=False,
+    )
+
+
+def _groups(described: Machine) -> Table:
+    table = Table(title="Nodes", title_justify="left")
+    for name in ("group", "features"):
+        table.add_column(name)
+    for name in ("nodes", "CPUs", "MiB", "GPUs", "weight"):
+        table.add_column(name, justify="right")
+    for group in described.node_groups:
+        memory = f"{group.memory_mib:,}" if group.memory_mib else "not counted"
+        numbers = (f"{group.nodes:,}", str(group.cpus), memory, str(group.gpus), str(group.weight))
+        table.add_row(group.name, ", ".join(group.features), *numbers)
+    return table
+
+
+def _partitions(described: Machine) -> Table:
+    table = Table(title="Slurm partitions", title_justify="left")
+    for name in ("name", "node groups"):
+        table.add_column(name)
+    limits = ("tier", "max time", "max nodes", "max CPUs", "nodes in use", "MiB per CPU")
+    for name in limits:
+        table.add_column(name, justify="right")
+    table.add_column("")
+
+    def limit(value: int | None) -> str:
+        return "" if value is None else f"{value:,}"
+
+    for index, part in enumerate(described.slurm_partitions):
+        marks = ["default"] if index == described.default_partition else []
+        marks += ["exclusive"] if part.exclusive else []
+        table.add_row(
+            part.name,
+            ", ".join(part.node_groups),
+            str(part.priority_tier),
+            "" if part.max_time_s is None else format_limit(part.max_time_s),
+            limit(part.max_nodes),
+            limit(part.max_cpus),
+            limit(part.max_nodes_in_use),
+            limit(part.default_memory_per_cpu_mib),
+            ", ".join(marks),
+        )
+    return table
+
+
+def _as_json(described: Machine) -> dict[str, Any]:
+    return {
+        "selection": described.selection.value,
+        "nodes": described.nodes,
+        "cpus": described.cpus,
+        "node_groups": [
+            {
+                "name": group.name,
+                "nodes": group.nodes,
+                "cpus": group.cpus,
+                "memory_mib": group.memory_mib or None,
+                "gpus": group.gpus,
+                "features": list(group.features),
+                "weight": group.weight,
+            }
+            for group in described.node_groups
+        ],
+        "slurm_partitions": [
+            {
+                "name": part.name,
+                "node_groups": list(part.node_groups),
+                "priority_tier": part.priority_tier,
+                "max_time_s": part.max_time_s,
+                "max_nodes": part.max_nodes,
+                "max_cpus": part.max_cpus,
+                "max_nodes_in_use": part.max_nodes_in_use,
+                "default_memory_per_cpu_mib": part.default_memory_per_cpu_mib,
+                "exclusive": part.exclusive,
+                "default": index == described.default_partition,
+            }
+            for index, part in enumerate(described.slurm_partitions)
+        ],
+    }

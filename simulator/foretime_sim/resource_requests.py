@@ -1,0 +1,475 @@
+"""What jobs ask of a machine: nodes, tasks, CPUs, memory, GPUs, features, slurm_partitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from foretime_estimators.errors import InputError
+
+from foretime_sim.machine import Machine, Selection, nearest
+from foretime_sim.workload import (
+    Int32Array,
+    Int64Array,
+    Labels,
+    MaskedInt64Array,
+    Workload,
+)
+from foretime_sim.workload import Selection as Jobs
+
+NUMBERS = {
+    "nodes": 1,
+    "tasks": 1,
+    "cpus_per_task": 1,
+    "memory_per_node_mib": 0,
+    "memory_per_cpu_mib": 0,
+    "gpus_per_node": 0,
+    "exclusive": 0,
+}
+"""The least value of each column of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRequests:
+    """What each job of a log or workload asks for, one column each; ``None`` where none says.
+
+    Every column has shape (jobs,), masked where the job says nothing. Names are those of sbatch.
+
+    Attributes
+    ----------
+    slurm_partitions
+        Names, several separated by commas (``--partition a,b``). A job that names none goes to
+        the machine's default.
+    nodes
+        Exact number of nodes (``--nodes``), tasks spread evenly. If missing, as few nodes as the
+        tasks need.
+    tasks
+        Number of tasks (``--ntasks``). If missing, as many as the job's processors make.
+    cpus_per_task
+        If missing, 1.
+    memory_per_node_mib, memory_per_cpu_mib
+        ``--mem`` and ``--mem-per-cpu``; where a job has both, the first. If both are missing, the
+        slurm_partition's default.
+    gpus_per_node
+        ``--gpus-per-node`` or ``--gres=gpu:n``. If missing, none.
+    constraints
+        Features that a node must have, joined by ``&`` (``--constraint``).
+    exclusive
+        1 for whole nodes (``--exclusive``).
+    """
+
+    slurm_partitions: Labels | None = None
+    nodes: MaskedInt64Array | None = None
+    tasks: MaskedInt64Array | None = None
+    cpus_per_task: MaskedInt64Array | None = None
+    memory_per_node_mib: MaskedInt64Array | None = None
+    memory_per_cpu_mib: MaskedInt64Array | None = None
+    gpus_per_node: MaskedInt64Array | None = None
+    constraints: Labels | None = None
+    exclusive: MaskedInt64Array | None = None
+
+    def take(self, jobs: Jobs) -> ResourceRequests:
+        """Give the requests of a selection of jobs (indices or a boolean mask)."""
+        columns: dict[str, Any] = {}
+        for name in (column.name for column in fields(self)):
+            column = getattr(self, name)
+            if isinstance(column, Labels):
+                columns[name] = column.take(jobs)
+            elif column is not None:
+                columns[name] = column[jobs]
+        return replace(self, **columns)
+
+
+@dataclass(frozen=True, slots=True)
+class JobResources:
+    """What one job asks for; ``None`` where it says nothing. See `ResourceRequests`.
+
+    Attributes
+    ----------
+    slurm_partitions
+        Names, in the order in which they are tried.
+    nodes, tasks, cpus_per_task, memory_per_node_mib, memory_per_cpu_mib, gpus_per_node
+        As for `ResourceRequests`.
+    constraint
+        Features joined by ``&``.
+    exclusive
+        Whole nodes.
+    """
+
+    slurm_partitions: tuple[str, ...] | None = None
+    nodes: int | None = None
+    tasks: int | None = None
+    cpus_per_task: int | None = None
+    memory_per_node_mib: int | None = None
+    memory_per_cpu_mib: int | None = None
+    gpus_per_node: int | None = None
+    constraint: str = ""
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChoice:
+    """One slurm_partition in which a job may run, and what it may have there.
+
+    Attributes
+    ----------
+    slurm_partition
+        Its index.
+    node_groups
+        Indices of the groups of nodes that are large enough and have the features.
+    most_nodes
+        Most nodes that the job may have.
+    memory_per_task_mib
+        Of each task; 0 where memory is asked for by node.
+    exclusive
+        The job gets whole nodes.
+    """
+
+    slurm_partition: int
+    node_groups: tuple[int, ...]
+    most_nodes: int
+    memory_per_task_mib: int
+    exclusive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one job asks for, worked out for a machine.
+
+    Attributes
+    ----------
+    tasks, cpus_per_task
+        The smallest pieces of a job, each on one node.
+    nodes
+        How many nodes, each with nearly the same number of tasks; 0 for as few as possible.
+    memory_per_node_mib, gpus_per_node
+        Besides what the tasks need.
+    choices
+        The slurm_partitions in which it can run, higher tiers first, else as named.
+    priority_tier
+        The highest of them.
+    """
+
+    tasks: int
+    cpus_per_task: int
+    nodes: int
+    memory_per_node_mib: int
+    gpus_per_node: int
+    choices: tuple[PartitionChoice, ...]
+    priority_tier: int
+
+    @property
+    def cpus(self) -> int:
+        """CPUs of all tasks."""
+        return self.tasks * self.cpus_per_task
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRequests:
+    """The requests of a workload on its machine: the distinct ones, and which one each job has.
+
+    Attributes
+    ----------
+    requests
+        Distinct requests.
+    request_of
+        Shape (jobs,): an index into ``requests``, or -1 for a job that can never run.
+    reasons
+        Why a job can never run, by job.
+    """
+
+    requests: tuple[Request, ...]
+    request_of: Int32Array
+    reasons: dict[int, str]
+
+
+def with_machine(workload: Workload, machine: Machine, *, leave_out: bool = False) -> Workload:
+    """Put a workload on a machine.
+
+    Parameters
+    ----------
+    workload
+        Jobs with or without `ResourceRequests`. A job that names no slurm_partition runs in the
+        machine's default; one that names another than the machine has can never run.
+    machine
+        Takes the place of the flat pool.
+    leave_out
+        Leave jobs out that could never run on it, and say so in the notes. Slurm holds them for
+        ever (EnforcePartLimits=NO), where they are in nobody's way. Otherwise they are refused.
+
+    Raises
+    ------
+    InputError
+        For the first job that could never run (wider than its slurm_partition, over a limit),
+        naming job and limit; or if none is left.
+    """
+    placed = replace(workload, machine=machine, machine_processors=machine.cpus)
+    fitted = fit_requests(placed)
+    if fitted.reasons:
+        job, reason = next(iter(fitted.reasons.items()))
+        if not leave_out:
+            raise InputError(_refusal(workload, job, reason, len(fitted.reasons)))
+        kept = fitted.request_of >= 0
+        if not kept.any():
+            raise InputError(f"{workload.name}: no job can run on this machine: {reason}")
+        most = Counter(fitted.reasons.values()).most_common(3)
+        note = (
+            f"{len(fitted.reasons):,} jobs left out that could never run on the machine: "
+            + "; ".join(f"{reason} ({jobs:,})" for reason, jobs in most)
+            + "."
+        )
+        placed = replace(placed.take(kept), notes=(*workload.notes, note))
+        fitted = fit_requests(placed)
+    cpus = np.array([request.cpus for request in fitted.requests], dtype=np.int64)
+    return replace(placed, processors=cpus[fitted.request_of])
+
+
+def fit_requests(workload: Workload) -> FittedRequests:
+    """Work out what each job asks for; InputError if the workload has no machine, or a bad value.
+
+    Jobs that ask for the same share one `Request`.
+    """
+    machine = workload.machine
+    if machine is None:
+        raise InputError(f"{workload.name}: the workload has no machine")
+    asked = workload.requests or ResourceRequests()
+    columns = [
+        workload.processors,
+        *(_filled(workload, name, getattr(asked, name), least) for name, least in NUMBERS.items()),
+        _codes(workload, asked.slurm_partitions),
+        _codes(workload, asked.constraints),
+        _time_classes(workload, machine),
+    ]
+    table = np.stack([np.asarray(column, dtype=np.int64) for column in columns], axis=1)
+    distinct, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    requests: list[Request] = []
+    reason_of: dict[int, str] = {}
+    number_of = np.full(len(distinct), -1, dtype=np.int32)
+    for row in range(len(distinct)):
+        job = int(first[row])
+        resources = job_resources(workload, job)
+        try:
+            request = fit_request(
+                machine, resources, int(workload.processors[job]), int(workload.requested_time[job])
+            )
+        except InputError as error:
+            reason_of[row] = str(error)
+        else:
+            number_of[row] = len(requests)
+            requests.append(request)
+    rows = inverse.reshape(-1)
+    impossible = np.flatnonzero(number_of[rows] < 0)
+    return FittedRequests(
+        tuple(requests),
+        np.asarray(number_of[rows], dtype=np.int32),
+        {int(job): reason_of[int(rows[job])] for job in impossible},
+    )
+
+
+def job_resources(workload: Workload, job: int) -> JobResources:
+    """Give what the job at one position asks for."""
+    asked = workload.requests or ResourceRequests()
+    given: dict[str, int] = {}
+    for name in NUMBERS:
+        column: MaskedInt64Array | None = getattr(asked, name)
+        if column is not None and not bool(np.ma.getmaskarray(column)[job]):
+            given[name] = int(column.data[job])
+    names = None if asked.slurm_partitions is None else asked.slurm_partitions.get(job)
+    constraint = None if asked.constraints is None else asked.constraints.get(job)
+    return JobResources(
+        slurm_partitions=None if names is None else tuple(names.split(",")),
+        constraint=constraint or "",
+        exclusive=given.pop("exclusive", 0) > 0,
+        **given,
+    )
+
+
+def check_all_fit(workload: Workload, fitted: FittedRequests) -> None:
+    """Raise InputError for the first job that can never run."""
+    for job, reason in fitted.reasons.items():
+        raise InputError(_refusal(workload, job, reason, len(fitted.reasons)))
+
+
+def _refusal(workload: Workload, job: int, reason: str, count: int) -> str:
+    more = f" ({count - 1:,} more could not)" if count > 1 else ""
+    return (
+        f"{workload.name}: job {workload.job_id[job]} could never run on this machine: {reason}"
+        f"{more}; mend the machine's description, or leave such jobs out"
+    )
+
+
+def _filled(
+    workload: Workload, name: str, column: MaskedInt64Array | None, least: int
+) -> Int64Array:
+    """Give a column with -1 for what is missing."""
+    if column is None:
+        return np.full(len(workload), -1, dtype=np.int64)
+    if column.shape != (len(workload),):
+        raise InputError(
+            f"{workload.name}: {name} has shape {column.shape}: give one for each of the"
+            f" {len(workload)} jobs"
+        )
+    wrong = np.asarray(column.filled(least) < least)
+    if wrong.any():
+        job = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"{workload.name}: job {workload.job_id[job]}: {name} is {column[job]},"
+            f" it must be {least} or more"
+        )
+    return column.filled(-1)
+
+
+def _codes(workload: Workload, labels: Labels | None) -> npt.NDArray[np.int32]:
+    return np.full(len(workload), -1, dtype=np.int32) if labels is None else labels.codes
+
+
+def _time_classes(workload: Workload, machine: Machine) -> Int64Array:
+    """Count the time limits that the requested time is above: all that matters of it here."""
+    limits = sorted({p.max_time_s for p in machine.slurm_partitions if p.max_time_s is not None})
+    return np.searchsorted(np.array(limits, dtype=np.int64), workload.requested_time, side="left")
+
+
+def fit_request(
+    machine: Machine, asked: JobResources, processors: int, requested_time: int
+) -> Request:
+    """Work out what a job asks for.
+
+    Parameters
+    ----------
+    machine
+        What there is.
+    asked, processors
+        What the job says; ``processors`` counts where it says nothing of tasks.
+    requested_time
+        Seconds.
+
+    Raises
+    ------
+    InputError
+        If no slurm_partition could ever run it, with the reason in each.
+    """
+    cpus_per_task = asked.cpus_per_task or 1
+    nodes = asked.nodes or 0
+    tasks = asked.tasks if asked.tasks is not None else -(-processors // cpus_per_task)
+    tasks = max(tasks, nodes)  # every node has one
+    node_memory = asked.memory_per_node_mib
+    request = Request(
+        tasks, cpus_per_task, nodes, node_memory or 0, asked.gpus_per_node or 0, (), 0
+    )
+    features = _features(machine, asked.constraint)
+    choices: list[PartitionChoice] = []
+    reasons: list[str] = []
+    for index in _partitions(machine, asked.slurm_partitions):
+        part = machine.slurm_partitions[index]
+        memory = part.default_memory_per_cpu_mib
+        if node_memory is not None:
+            memory = 0
+        elif asked.memory_per_cpu_mib is not None:
+            memory = asked.memory_per_cpu_mib
+        limits = [machine.nodes, part.max_nodes, part.max_nodes_in_use]
+        choice = PartitionChoice(
+            slurm_partition=index,
+            node_groups=(),
+            most_nodes=min(limit for limit in limits if limit is not None),
+            memory_per_task_mib=memory * cpus_per_task,
+            exclusive=asked.exclusive or part.exclusive,
+        )
+        tasks_of_group = {
+            group: tasks_on_idle_node(machine, request, choice, group)
+            for group in machine.groups_of(index)
+            if features <= {*machine.node_groups[group].features, machine.node_groups[group].name}
+        }
+        choice = replace(
+            choice, node_groups=tuple(group for group, fit in tasks_of_group.items() if fit > 0)
+        )
+        reason = _impossible(machine, request, choice, requested_time, tasks_of_group)
+        if reason:
+            reasons.append(reason)
+        else:
+            choices.append(choice)
+    if not choices:
+        raise InputError("; ".join(reasons))
+    tier = max(machine.slurm_partitions[c.slurm_partition].priority_tier for c in choices)
+    return replace(request, choices=tuple(choices), priority_tier=tier)
+
+
+def _partitions(machine: Machine, names: Sequence[str] | None) -> list[int]:
+    """Give the slurm_partitions named, higher tiers first."""
+    if not names:
+        return [machine.default_partition]
+    found = [machine.partition_index(name.strip()) for name in names]
+    distinct = list(dict.fromkeys(found))
+    return sorted(distinct, key=lambda index: -machine.slurm_partitions[index].priority_tier)
+
+
+def _features(machine: Machine, constraint: str) -> set[str]:
+    known = {name for group in machine.node_groups for name in (*group.features, group.name)}
+    features = {feature.strip() for feature in constraint.split("&")} - {""}
+    for feature in sorted(features - known):
+        raise InputError(f"no node has the feature {feature!r}{nearest(feature, sorted(known))}")
+    return features
+
+
+def tasks_on_idle_node(
+    machine: Machine, request: Request, choice: PartitionChoice, group: int
+) -> int:
+    """Tasks of a job that an idle node of a group can run."""
+    node = machine.node_groups[group]
+    if node.gpus < request.gpus_per_node:
+        return 0
+    tasks = node.cpus // request.cpus_per_task
+    if node.memory_mib:  # its size counts even where its use does not
+        if node.memory_mib < request.memory_per_node_mib:
+            return 0
+        if choice.memory_per_task_mib:
+            tasks = min(tasks, node.memory_mib // choice.memory_per_task_mib)
+    return tasks
+
+
+def _impossible(
+    machine: Machine,
+    request: Request,
+    choice: PartitionChoice,
+    requested_time: int,
+    tasks_of_group: Mapping[int, int],
+) -> str:
+    """Say why a job could not even run on the idle machine; empty if it could."""
+    part = machine.slurm_partitions[choice.slurm_partition]
+    where = f"in slurm_partition {part.name}"
+    if part.max_time_s is not None and requested_time > part.max_time_s:
+        return f"it asks for {requested_time} s, above max_time of {part.max_time_s} s {where}"
+    if part.max_cpus is not None and request.cpus > part.max_cpus:
+        return f"it asks for {request.cpus} CPUs, above max_cpus of {part.max_cpus} {where}"
+    if request.nodes > choice.most_nodes:
+        return f"it asks for {request.nodes} nodes, above the limit of {choice.most_nodes} {where}"
+    counts = sorted(
+        ((tasks_of_group[group], machine.node_groups[group].nodes) for group in choice.node_groups),
+        reverse=True,
+    )
+    if request.nodes:
+        least, more = divmod(request.tasks, request.nodes)
+        have = sum(nodes for tasks, nodes in counts if tasks >= least)
+        have_more = sum(nodes for tasks, nodes in counts if tasks > least)
+        if have < request.nodes or have_more < more:
+            return f"it needs {request.nodes} nodes of a size of which {have} are there {where}"
+        return ""
+    left, most_nodes = request.tasks, choice.most_nodes
+    for tasks, nodes in counts:
+        used = min(nodes, most_nodes)
+        left -= tasks * used
+        most_nodes -= used
+    if left > 0:
+        return (
+            f"it needs {request.tasks} tasks of {request.cpus_per_task} CPUs, of which"
+            f" {request.tasks - left} fit {where}"
+        )
+    return ""
+
+
+def counts_memory(machine: Machine, group: int) -> bool:
+    """Whether the memory of a group's nodes is given out."""
+    return machine.selection is Selection.CPU_MEMORY and machine.node_groups[group].memory_mib > 0
