@@ -20,7 +20,6 @@ from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import JobTimesUpdate
 from foretime_sim.machine import Machine
 from foretime_sim.mock_pbs_replies import PbsReplies
 from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
@@ -37,6 +36,7 @@ from foretime_sim.pbs_hook import PbsReply, refusal
 from foretime_sim.pbs_records import parse_pbs_duration
 from foretime_sim.policy import Policy
 from foretime_sim.resource_requests import JobResources
+from foretime_sim.role_times import JobTimesUpdate
 from foretime_sim.workload import Int64Array
 
 FOREVER_S = 5 * 365 * 86_400
