@@ -18,6 +18,7 @@ from rich.text import Text
 from foretime_sidecar.durations import format_duration
 from foretime_sidecar.figures import (
     NOTHING,
+    counted,
     format_count,
     format_gain,
     format_value,
@@ -97,13 +98,13 @@ def render(
 def heading(result: ReplayResult) -> RenderableType:
     """Say which log ran, on which machine, what the filters did, and with which options."""
     scored = result.comparison.repeats[0].baseline.jobs
-    jobs = f"{result.simulated_jobs:,} jobs"
+    jobs = counted(result.simulated_jobs, "job")
     if scored != result.simulated_jobs:
         jobs += f", {scored:,} of them scored"
     lines = [
         Text.assemble(
             (result.workload_name, "bold"),
-            f": {jobs}, {result.machine_processors:,} processors",
+            f": {jobs}, {counted(result.machine_processors, 'processor')}",
         )
     ]
     lines += [Text(f"  {note}", "dim") for note in result.workload_notes]

@@ -366,7 +366,10 @@ def read_settings(path: Path) -> Settings:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InputError(f"{path}: can't read the settings: {reason}") from error
+        raise InputError(
+            f"{path}: can't read the settings: {reason}; name a TOML file (foretime config show "
+            "prints one to begin with)"
+        ) from error
     return parse_settings(text, str(path))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from foretime_sim.metrics import METRICS
 from foretime_sim.policy import Backfill
 from foretime_sim.policy_comparison import PolicyComparison
@@ -9,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from foretime_sidecar.figures import format_gain, format_value, gain_text
+from foretime_sidecar.figures import counted, format_gain, format_value, gain_text
 from foretime_sidecar.simulate_export import SimulateResult
 
 WIDTH = 132
@@ -47,19 +49,24 @@ def render(result: SimulateResult, *, width: int = WIDTH) -> RenderableType:
         shown.pop()
     parts: list[RenderableType] = [_heading(result), Text(), _figures(comparison, shown)]
     if len(shown) < len(COLUMNS):
-        left_out = ", ".join(METRICS[key].title for key in COLUMNS if key not in shown)
-        parts.append(Text(f"Left out for want of columns: {left_out}; --json has them.", "dim"))
+        parts.append(_left_out(key for key in COLUMNS if key not in shown))
     if len(comparison.cases) > 1:
-        parts += [Text(), _gains(comparison, width)]
+        parts += [Text(), *_gains_that_fit(comparison, width)]
     if comparison.class_metric is not None:
-        parts += [Text(), _classes(comparison, comparison.class_metric)]
+        tables = _classes_that_fit(comparison, comparison.class_metric, width)
+        parts += [part for table in tables for part in (Text(), table)]
     return Group(*parts, Text(), *_closing_lines(result))
+
+
+def _left_out(keys: Iterable[str]) -> Text:
+    titles = (COLUMNS[key].replace("-\n", "").replace("\n", " ").strip() for key in keys)
+    return Text(f"Left out for want of columns: {', '.join(titles)}; --json has them.", "dim")
 
 
 def _heading(result: SimulateResult) -> RenderableType:
     comparison = result.comparison
     scored = comparison.runs[0][0].scores.jobs
-    jobs = f"{result.simulated_jobs:,} jobs"
+    jobs = counted(result.simulated_jobs, "job")
     if scored != result.simulated_jobs:
         jobs += f", {scored:,} of them scored"
     options = dict(result.options)
@@ -79,7 +86,7 @@ def _heading(result: SimulateResult) -> RenderableType:
     lines = [
         Text.assemble(
             (result.workload_name, "bold"),
-            f": {jobs}, {result.machine_processors:,} processors",
+            f": {jobs}, {counted(result.machine_processors, 'processor')}",
         )
     ]
     lines += [Text(f"  {text}", "dim") for text in (*result.workload_notes, told)]
@@ -89,7 +96,10 @@ def _heading(result: SimulateResult) -> RenderableType:
 def _table(*headings: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place else "left", no_wrap=True)
+        if place:
+            table.add_column(heading, justify="right", no_wrap=True)
+        else:  # long names of policies wrap before a figure is cut
+            table.add_column(heading, overflow="fold")
     return table
 
 
@@ -123,34 +133,69 @@ def _figure(key: str, value: float | None) -> str:
     return format_value(value, METRICS[key])
 
 
-def _gains(comparison: PolicyComparison, width: int) -> Table:
-    """Tabulate gains over the first policy, with intervals where they fit."""
-    intervals = comparison.interval_method != "none" and width >= WIDTH - 20
-    table = _table("\ngain", *(COLUMNS[key] for key in GAINS))
+def _gains_that_fit(comparison: PolicyComparison, width: int) -> list[RenderableType]:
+    """Tabulate the gains; where columns are few, intervals go below, then figures are left out."""
+    table = _gains(comparison, GAINS, below=False)
+    shown = list(GAINS)
+    while _width(table) > width:
+        table = _gains(comparison, shown, below=True)
+        if len(shown) == 1:
+            break
+        if _width(table) > width:
+            shown.pop()
+    if len(shown) == len(GAINS):
+        return [table]
+    return [table, _left_out(key for key in GAINS if key not in shown)]
+
+
+def _gains(comparison: PolicyComparison, keys: Sequence[str], *, below: bool) -> Table:
+    """Tabulate gains over the first policy with their intervals: beside them, or in a row below."""
+    table = _table("\ngain", *(COLUMNS[key] for key in keys))
     table.title = f"Gains over {comparison.cases[0].name} (positive is better)"
     table.title_justify, table.title_style = "left", "bold"
     for place, case in enumerate(comparison.cases[1:], 1):
         cells: list[Text] = []
-        for key in GAINS:
+        spreads: list[Text] = []
+        for key in keys:
             compared = comparison.gain(place, key)
             interval = compared.interval
             low, high = (None, None) if interval is None else (interval.low, interval.high)
             cell = gain_text(compared.gain, low, high)
-            if intervals and interval is not None:
-                cell.append(f" ({format_gain(low)} to {format_gain(high)})", "dim")
+            spread = Text(style="dim")
+            if interval is not None:
+                spread.append(f"{format_gain(low)} to {format_gain(high)}")
+                if not below:
+                    cell.append_text(Text.assemble((f" ({spread})", "dim")))
             cells.append(cell)
+            spreads.append(spread)
         table.add_row(case.name, *cells)
+        if below and any(spreads):
+            table.add_row("", *spreads)
     return table
 
 
-def _classes(comparison: PolicyComparison, metric: str) -> Table:
-    """Tabulate one metric by size and length of jobs, a column for each policy."""
+def _classes_that_fit(comparison: PolicyComparison, metric: str, width: int) -> list[Table]:
+    """Tabulate one metric by class; as many policies side by side as there are columns for."""
+    tables: list[Table] = []
+    places = list(range(len(comparison.cases)))
+    while places:
+        taken = len(places)
+        while taken > 1 and _width(_classes(comparison, metric, places[:taken])) > width:
+            taken -= 1
+        tables.append(_classes(comparison, metric, places[:taken]))
+        places = places[taken:]
+    return tables
+
+
+def _classes(comparison: PolicyComparison, metric: str, places: Sequence[int]) -> Table:
+    """Tabulate one metric by size and length of jobs, a column for each of some policies."""
     described = METRICS[metric]
     table = _table(f"{described.title}:\nsize", "\nrequested", "\njobs")
     table.columns[1].justify = "left"
-    for case in comparison.cases:
-        table.add_column("\n" + case.name, justify="right", no_wrap=True)
-    by_case = [comparison.by_class(place) for place in range(len(comparison.cases))]
+    for place in places:
+        name = comparison.cases[place].name
+        table.add_column("\n" + name, justify="right", no_wrap=True)
+    by_case = [comparison.by_class(place) for place in places]
     for values in zip(*by_case, strict=True):
         first = values[0]
         cells = [format_value(value.value, described) for value in values]

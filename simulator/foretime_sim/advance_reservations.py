@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from foretime_estimators.errors import InputError
 
+from foretime_sim.compressed_files import read_text
 from foretime_sim.role_times import LONGEST_S
 
 COLUMNS = ("start", "duration", "processors")
@@ -46,22 +48,26 @@ def read_reservations(path: Path) -> tuple[AdvanceReservation, ...]:
     InputError
         Naming file, line and field.
     """
+    text = read_text(path, what="CSV file")
+    if not text.isascii() and any("\udc80" <= char <= "\udcff" for char in text):
+        raise InputError(f"{path}: is not UTF-8 text; give a CSV file of {','.join(COLUMNS)}")
+    lines = csv.reader(io.StringIO(text, newline=""))
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            lines = csv.reader(file)
-            header = [name.strip() for name in next(lines, [])]
-            if sorted(header) != sorted(COLUMNS):
-                raise InputError(
-                    f"{path}:1: the columns are {', '.join(header) or 'missing'}: give a first line"
-                    f" of {','.join(COLUMNS)}"
-                )
-            return tuple(
-                _reservation(f"{path}:{lines.line_num}", dict(zip(header, row, strict=False)))
-                for row in lines
-                if row
+        header = [name.strip() for name in next(lines, [])]
+        if sorted(header) != sorted(COLUMNS):
+            raise InputError(
+                f"{path}:1: the columns are {', '.join(header) or 'missing'}: give a first line"
+                f" of {','.join(COLUMNS)}"
             )
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: can't be read: {error}") from error
+        return tuple(
+            _reservation(f"{path}:{lines.line_num}", dict(zip(header, row, strict=False)))
+            for row in lines
+            if row
+        )
+    except csv.Error as error:
+        raise InputError(
+            f"{path}:{lines.line_num}: not CSV: {error}; give lines of {','.join(COLUMNS)}"
+        ) from None
 
 
 def _reservation(where: str, fields: dict[str, str]) -> AdvanceReservation:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import stat
 import zlib
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 
 from foretime_estimators.errors import InputError
@@ -13,42 +15,90 @@ GZIP_MAGIC = b"\x1f\x8b"
 XZ_MAGIC = b"\xfd7zXZ\x00"
 
 
-def read_text(path: Path) -> str:
-    """Read a text file; what compressed it is told by its content, not its name.
+LONGEST_LINE = 8 * 2**20
+"""Bytes of the longest line that is read; anything longer is no text, and may never end."""
+_BLOCK = 2**20
+
+
+def read_text(path: Path, *, what: str = "log file") -> str:
+    """Read a text file or pipe; what compressed it is told by its content, not its name.
 
     Bytes that are not UTF-8 are kept as surrogates, so that writing gives them back.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        What should have been named, for the message about a folder or a device.
 
     Raises
     ------
     InputError
-        If the file is not there, is a folder, is not readable, is cut off, is empty, or is binary.
+        If the file is not there, is a folder or a device, is not readable, is cut off, is empty, is
+        binary, or has a line above `LONGEST_LINE`.
     """
     try:
-        data = path.read_bytes()
+        mode = path.stat().st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise InputError(f"{path}: is a device; name a {what} or a pipe")
+        with path.open("rb") as file:
+            data = _read_blocks(file, path, what)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except IsADirectoryError:
-        raise InputError(f"{path}: is a folder; name a log file in it") from None
+        remedy = "name a log file in it" if what == "log file" else f"name a {what}"
+        raise InputError(f"{path}: is a folder; {remedy}") from None
     except OSError as error:
         raise InputError(f"{path}: can't be read: {error.strerror}") from None
-    if data.startswith((GZIP_MAGIC, XZ_MAGIC)):
-        kind = "gzip" if data.startswith(GZIP_MAGIC) else "xz"
-        try:
-            data = gzip.decompress(data) if kind == "gzip" else lzma.decompress(data)
-        except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-            raise InputError(
-                f"{path}: the {kind} data is cut off or damaged ({error}); fetch the file again"
-            ) from None
-    if not data.strip():
+    if not data or data.isspace():
         raise InputError(f"{path}: the file is empty")
-    zero = data.find(b"\0")
-    if zero >= 0:
-        line = data.count(b"\n", 0, zero) + 1
-        raise InputError(
-            f"{path}:{line}: a NUL byte; this is not a text file, or it was damaged in transfer"
-        )
     text = data.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
     return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def _read_blocks(file: BufferedReader, path: Path, what: str) -> bytearray:
+    """Read and decompress all; stops at once where it can't be text, as a pipe may never end."""
+    start = file.peek(len(XZ_MAGIC))
+    kinds = {GZIP_MAGIC: "gzip", XZ_MAGIC: "xz"}
+    kind = next((kinds[magic] for magic in kinds if start.startswith(magic)), None)
+    source = _decompressed(file, kind)
+    data = bytearray()
+    line_start = 0
+    try:
+        while block := source.read(_BLOCK):
+            zero = block.find(b"\0")
+            if zero >= 0:
+                line = data.count(b"\n") + block.count(b"\n", 0, zero) + 1
+                raise InputError(
+                    f"{path}:{line}: a NUL byte; this is not a text file, or it was damaged in "
+                    f"transfer; name a {what}"
+                )
+            newline = block.find(b"\n")
+            ends = len(data) + (newline if newline >= 0 else len(block))
+            if ends - line_start > LONGEST_LINE:
+                raise InputError(
+                    f"{path}:{data.count(10) + 1}: a line of more than "
+                    f"{LONGEST_LINE // 2**20} MiB; this is not a text file; name a {what}"
+                )
+            if newline >= 0:
+                line_start = len(data) + block.rfind(b"\n") + 1
+            data += block
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise InputError(
+            f"{path}: the {kind} data is cut off or damaged ({error}); fetch the file again"
+        ) from None
+    return data
+
+
+def _decompressed(file: BufferedReader, kind: str | None) -> BufferedIOBase:
+    match kind:
+        case "gzip":
+            return gzip.GzipFile(fileobj=file, mode="rb")
+        case "xz":
+            return lzma.LZMAFile(file)
+        case _:
+            return file
 
 
 def write_text(path: Path, text: str) -> None:

@@ -253,6 +253,12 @@ def _by_name(names: list[str], table: str) -> dict[str, int]:
     return index
 
 
+def format_limit(seconds: int) -> str:
+    """Write a time as ``D-HH:MM:SS``."""
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes // 1_440}-{minutes // 60 % 24:02}:{minutes % 60:02}:{rest:02}"
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """Say which names there are, the nearest first."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)

@@ -12,7 +12,14 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.accounting import parse_duration
 from foretime_sim.compressed_files import read_text
-from foretime_sim.machine import Machine, NodeGroup, Selection, SlurmPartition, nearest
+from foretime_sim.machine import (
+    Machine,
+    NodeGroup,
+    Selection,
+    SlurmPartition,
+    format_limit,
+    nearest,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ def read_machine(path: Path | str) -> Machine:
     InputError
         If the file can't be read or says something impossible; names file, table, key and value.
     """
-    return parse_machine(read_text(Path(path)), source=str(path))
+    return parse_machine(read_text(Path(path), what="TOML file"), source=str(path))
 
 
 def parse_machine(text: str, *, source: str) -> Machine:
@@ -171,12 +178,6 @@ def _lines(table: NodeGroup | SlurmPartition, keys: Mapping[str, Key]) -> list[s
             text = str(value).lower()
         lines.append(f"{key} = {text}")
     return lines
-
-
-def format_limit(seconds: int) -> str:
-    """Write a time as ``D-HH:MM:SS``."""
-    minutes, rest = divmod(seconds, 60)
-    return f"{minutes // 1_440}-{minutes // 60 % 24:02}:{minutes % 60:02}:{rest:02}"
 
 
 def _quoted(name: str) -> str:

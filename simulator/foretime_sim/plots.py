@@ -29,12 +29,27 @@ _TICKS_S = {
 }
 
 
-def plot_waits(comparison: Comparison, title: str = "") -> Figure:
-    """Share of jobs that wait longer than x, without and with adjustment, mean of the repeats."""
+_DASHES: tuple[tuple[float, tuple[float, ...] | None], ...] = (
+    (0, None),
+    (0, (5, 1.5)),
+    (0, (2, 1)),
+    (0, (5, 1, 1, 1)),
+)
+
+
+def plot_waits(
+    comparison: Comparison, title: str = "", *, beside: Mapping[str, Comparison] | None = None
+) -> Figure:
+    """Share of jobs that wait longer than x, without and with adjustment, mean of the repeats.
+
+    ``beside``: estimators in the hook's place, by name; a further curve each.
+    """
     curves = {
         "without Foretime": [repeat.baseline_wait_curve for repeat in comparison.repeats],
         "with Foretime": [repeat.adjusted_wait_curve for repeat in comparison.repeats],
     }
+    for name, other in (beside or {}).items():
+        curves[f"{name} in its place"] = [repeat.adjusted_wait_curve for repeat in other.repeats]
     return _plot_wait_curves(curves, comparison.repeats[0].baseline.jobs, title)
 
 
@@ -53,17 +68,27 @@ def _plot_wait_curves(
     """Draw waits by label, one curve a repeat, of so many jobs.
 
     Both axes are logarithmic, so that the tail, where people complain, is as visible as the rest.
-    Waits below a second are drawn at a second.
+    Waits below a second are drawn at a second. Each curve is thinner than those below it, so that
+    curves that coincide are all seen.
     """
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     longer = 1 - WAIT_CURVE_SHARES
     longest = 1.0
-    for label, of_repeats in curves.items():
+    wider = min(1.2, 9 / max(1, len(curves) - 1))
+    for place, (label, of_repeats) in enumerate(curves.items()):
         wait = np.maximum(1.0, np.mean(of_repeats, axis=0))
         longest = max(longest, float(wait.max()))
         shown = longer >= 1 / jobs
-        axes.plot(wait[shown], longer[shown], label=label, drawstyle="steps-post")
+        axes.plot(
+            wait[shown],
+            longer[shown],
+            label=label,
+            drawstyle="steps-post",
+            linestyle=_DASHES[place % len(_DASHES)],
+            linewidth=1.3 + wider * (len(curves) - 1 - place),
+            dash_capstyle="butt",
+        )
     axes.set_xscale("log")
     axes.set_yscale("log")
     ticks = [s for s in _TICKS_S if s <= longest * 2]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
-from foretime_sim.machine import Machine, Selection, nearest
+from foretime_sim.machine import Machine, Selection, format_limit, nearest
 from foretime_sim.workload import (
     Int32Array,
     Int64Array,
@@ -31,6 +31,9 @@ NUMBERS = {
     "exclusive": 0,
 }
 """The least value of each column of numbers."""
+
+SHOWN_LIMITS = 6
+"""How many limits are named when jobs over them are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +183,28 @@ class FittedRequests:
         Shape (jobs,): an index into ``requests``, or -1 for a job that can never run.
     reasons
         Why a job can never run, by job.
+    limits
+        Which limit each of these is over: the reason without the job's own figures.
     """
 
     requests: tuple[Request, ...]
     request_of: Int32Array
     reasons: dict[int, str]
+    limits: dict[int, str]
+
+
+class NeverRunsError(InputError):
+    """A job that no slurm_partition could ever run.
+
+    Attributes
+    ----------
+    limit
+        What it is over, without the job's own figures.
+    """
+
+    def __init__(self, reason: str, limit: str) -> None:
+        super().__init__(reason)
+        self.limit = limit
 
 
 def with_machine(workload: Workload, machine: Machine, *, leave_out: bool = False) -> Workload:
@@ -216,16 +236,21 @@ def with_machine(workload: Workload, machine: Machine, *, leave_out: bool = Fals
         kept = fitted.request_of >= 0
         if not kept.any():
             raise InputError(f"{workload.name}: no job can run on this machine: {reason}")
-        most = Counter(fitted.reasons.values()).most_common(3)
-        note = (
-            f"{len(fitted.reasons):,} jobs left out that could never run on the machine: "
-            + "; ".join(f"{reason} ({jobs:,})" for reason, jobs in most)
-            + "."
-        )
-        placed = replace(placed.take(kept), notes=(*workload.notes, note))
+        placed = replace(placed.take(kept), notes=(*workload.notes, _left_out(fitted.limits)))
         fitted = fit_requests(placed)
     cpus = np.array([request.cpus for request in fitted.requests], dtype=np.int64)
     return replace(placed, processors=cpus[fitted.request_of])
+
+
+def _left_out(limits: Mapping[int, str]) -> str:
+    """Say how many jobs were left out by each limit; the counts add up."""
+    listed = Counter(limits.values()).most_common()
+    told = [f"{jobs:,} {limit}" for limit, jobs in listed[:SHOWN_LIMITS]]
+    others = sum(jobs for _, jobs in listed[SHOWN_LIMITS:])
+    if others:
+        told.append(f"{others:,} for {len(listed) - SHOWN_LIMITS:,} other reasons")
+    jobs_left_out = "1 job" if len(limits) == 1 else f"{len(limits):,} jobs"
+    return f"{jobs_left_out} left out that could never run on the machine: {'; '.join(told)}."
 
 
 def fit_requests(workload: Workload) -> FittedRequests:
@@ -248,6 +273,7 @@ def fit_requests(workload: Workload) -> FittedRequests:
     distinct, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
     requests: list[Request] = []
     reason_of: dict[int, str] = {}
+    limit_of: dict[int, str] = {}
     number_of = np.full(len(distinct), -1, dtype=np.int32)
     for row in range(len(distinct)):
         job = int(first[row])
@@ -258,6 +284,7 @@ def fit_requests(workload: Workload) -> FittedRequests:
             )
         except InputError as error:
             reason_of[row] = str(error)
+            limit_of[row] = error.limit if isinstance(error, NeverRunsError) else str(error)
         else:
             number_of[row] = len(requests)
             requests.append(request)
@@ -267,6 +294,7 @@ def fit_requests(workload: Workload) -> FittedRequests:
         tuple(requests),
         np.asarray(number_of[rows], dtype=np.int32),
         {int(job): reason_of[int(rows[job])] for job in impossible},
+        {int(job): limit_of[int(rows[job])] for job in impossible},
     )
 
 
@@ -362,7 +390,7 @@ def fit_request(
     )
     features = _features(machine, asked.constraint)
     choices: list[PartitionChoice] = []
-    reasons: list[str] = []
+    obstacles: list[tuple[str, str]] = []
     for index in _partitions(machine, asked.slurm_partitions):
         part = machine.slurm_partitions[index]
         memory = part.default_memory_per_cpu_mib
@@ -386,13 +414,14 @@ def fit_request(
         choice = replace(
             choice, node_groups=tuple(group for group, fit in tasks_of_group.items() if fit > 0)
         )
-        reason = _impossible(machine, request, choice, requested_time, tasks_of_group)
-        if reason:
-            reasons.append(reason)
+        obstacle = _obstacle(machine, request, choice, requested_time, tasks_of_group)
+        if obstacle is not None:
+            obstacles.append(obstacle)
         else:
             choices.append(choice)
     if not choices:
-        raise InputError("; ".join(reasons))
+        reasons, over = zip(*obstacles, strict=True)
+        raise NeverRunsError("; ".join(reasons), " and ".join(dict.fromkeys(over)))
     tier = max(machine.slurm_partitions[c.slurm_partition].priority_tier for c in choices)
     return replace(request, choices=tuple(choices), priority_tier=tier)
 
@@ -430,44 +459,51 @@ def tasks_on_idle_node(
     return tasks
 
 
-def _impossible(
+def _obstacle(
     machine: Machine,
     request: Request,
     choice: PartitionChoice,
     requested_time: int,
     tasks_of_group: Mapping[int, int],
-) -> str:
-    """Say why a job could not even run on the idle machine; empty if it could."""
+) -> tuple[str, str] | None:
+    """Say why a job could not even run on the idle machine: in its figures, and the limit alone."""
     part = machine.slurm_partitions[choice.slurm_partition]
     where = f"in slurm_partition {part.name}"
     if part.max_time_s is not None and requested_time > part.max_time_s:
-        return f"it asks for {requested_time} s, above max_time of {part.max_time_s} s {where}"
+        limit = f"above max_time of {format_limit(part.max_time_s)} {where}"
+        return f"it asks for {format_limit(requested_time)}, {limit}", limit
     if part.max_cpus is not None and request.cpus > part.max_cpus:
-        return f"it asks for {request.cpus} CPUs, above max_cpus of {part.max_cpus} {where}"
+        limit = f"above max_cpus of {part.max_cpus:,} {where}"
+        return f"it asks for {request.cpus:,} CPUs, {limit}", limit
     if request.nodes > choice.most_nodes:
-        return f"it asks for {request.nodes} nodes, above the limit of {choice.most_nodes} {where}"
+        limit = f"above the limit of {choice.most_nodes:,}"
+        return (
+            f"it asks for {request.nodes:,} nodes, {limit} {where}",
+            f"{limit} nodes {where}",
+        )
     counts = sorted(
         ((tasks_of_group[group], machine.node_groups[group].nodes) for group in choice.node_groups),
         reverse=True,
     )
+    too_few = f"above what the idle nodes have {where}"
     if request.nodes:
         least, more = divmod(request.tasks, request.nodes)
         have = sum(nodes for tasks, nodes in counts if tasks >= least)
         have_more = sum(nodes for tasks, nodes in counts if tasks > least)
         if have < request.nodes or have_more < more:
-            return f"it needs {request.nodes} nodes of a size of which {have} are there {where}"
-        return ""
+            reason = f"it needs {request.nodes} nodes of a size of which {have} are there {where}"
+            return reason, too_few
+        return None
     left, most_nodes = request.tasks, choice.most_nodes
     for tasks, nodes in counts:
         used = min(nodes, most_nodes)
         left -= tasks * used
         most_nodes -= used
     if left > 0:
-        return (
-            f"it needs {request.tasks} tasks of {request.cpus_per_task} CPUs, of which"
-            f" {request.tasks - left} fit {where}"
-        )
-    return ""
+        tasks_asked = "1 task" if request.tasks == 1 else f"{request.tasks} tasks"
+        fit = f"of which {request.tasks - left} fit {where}"
+        return f"it needs {tasks_asked} of {request.cpus_per_task} CPUs, {fit}", too_few
+    return None
 
 
 def counts_memory(machine: Machine, group: int) -> bool:

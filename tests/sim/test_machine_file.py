@@ -88,7 +88,7 @@ def test_faults_are_named(change: tuple[str, str], message: str) -> None:
     ("asked", "reason"),
     [
         (JobResources(nodes=31), "it asks for 31 nodes, above the limit of 30"),
-        (JobResources(cpus_per_task=49), "it needs 1 tasks of 49 CPUs, of which 0 fit"),
+        (JobResources(cpus_per_task=49), "it needs 1 task of 49 CPUs, of which 0 fit"),
         (JobResources(memory_per_node_mib=2_000_000), "of which 0 fit in slurm_partition short"),
         (JobResources(("gpu",), gpus_per_node=5), "of which 0 fit in slurm_partition gpu"),
         (JobResources(("long",), nodes=9), "above the limit of 8 in slurm_partition long"),
@@ -122,7 +122,7 @@ def test_jobs_that_can_never_run_are_refused_or_left_out(repository: Path) -> No
         with_machine(jobs, machine)
     left = with_machine(jobs, machine, leave_out=True)
     assert left.job_id.tolist() == [0, 2]
-    assert "1 jobs left out that could never run" in left.notes[-1]
+    assert "1 job left out that could never run" in left.notes[-1]
     with pytest.raises(InputError, match="no job can run on this machine"):
         with_machine(jobs_of([993]), machine, leave_out=True)
 

@@ -25,6 +25,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from foretime_sidecar.figures import counted
+
 _NEEDED = ("pandas", "matplotlib", "pyarrow")
 _LINE_EVERY_S = 30.0
 INTERRUPTED = 130
@@ -100,9 +102,10 @@ def run_command(
             outcome = _executed(planned, store, executor, count, retry_failed)
         except KeyboardInterrupt:
             kept = len(planned.cells) - len(to_do(planned, store.records()))
+            cells = counted(len(planned.cells), "cell")
             typer.echo(
-                f"foretime: interrupted with {kept:,} of {len(planned.cells):,} cells kept in "
-                f"{store.folder}; run it again to go on",
+                f"foretime: interrupted with {kept:,} of {cells} kept in {store.folder}; "
+                "run it again to go on",
                 err=True,
             )
             raise typer.Exit(INTERRUPTED) from None
@@ -127,8 +130,8 @@ def run_command(
     else:
         done = len(outcome.records) - len(outcome.failed)
         typer.echo(
-            f"{done:,} of {len(planned.cells):,} cells done, {outcome.executed:,} of them now, in "
-            f"{told(wall_clock_s)}; report: {report}"
+            f"{done:,} of {counted(len(planned.cells), 'cell')} done, "
+            f"{outcome.executed:,} of them now, in {told(wall_clock_s)}; report: {report}"
         )
     for error, cells in Counter(record["error"] for record in outcome.failed).items():
         some = f"{cells:,} cell{'' if cells == 1 else 's'}"
@@ -204,8 +207,8 @@ def report_command(
     records = store.records()
     if all(cell.id not in records for cell in planned.cells):
         raise InputError(
-            f"{store.folder}: none of the campaign's {len(planned.cells):,} cells has been run; "
-            "foretime campaign run runs them"
+            f"{store.folder}: none of the campaign's {counted(len(planned.cells), 'cell')} has "
+            "been run; foretime campaign run runs them"
         )
     tables = write_tables(planned, records, store.folder)
     report = write_report(planned, records, store.folder)
@@ -258,7 +261,10 @@ def check_command(
         typer.echo(json.dumps(document, indent=2))
         return
     policies = len({tuple(cell.policy.values()) for cell in planned.cells})
-    typer.echo(f"{campaign.name}: {len(planned.cells):,} cells, {policies:,} policies")
+    typer.echo(
+        f"{campaign.name}: {counted(len(planned.cells), 'cell')}, {policies:,} "
+        f"{'policy' if policies == 1 else 'policies'}"
+    )
     console = Console()
     console.print(_cells_table(planned))
     console.print(_logs_table(logs))
@@ -268,8 +274,8 @@ def check_command(
         typer.echo(f"all of them have been run, into {store.folder}")
         return
     typer.echo(
-        f"{len(waiting):,} cells to run, {len(planned.cells) - len(waiting):,} done; roughly "
-        f"{told(remaining_s)} on {count} worker{'' if count == 1 else 's'}"
+        f"{counted(len(waiting), 'cell')} to run, {len(planned.cells) - len(waiting):,} done; "
+        f"roughly {told(remaining_s)} on {count} worker{'' if count == 1 else 's'}"
     )
 
 
@@ -400,7 +406,9 @@ def _executed(
             progress.update(bar, advance=1, left=left if waiting else "")
             if not console.is_terminal and now >= next_line and waiting:
                 next_line = now + _LINE_EVERY_S
-                typer.echo(f"{total - len(waiting):,} of {total:,} cells, {left}", err=True)
+                typer.echo(
+                    f"{total - len(waiting):,} of {counted(total, 'cell')}, {left}", err=True
+                )
 
         return execute(planned, store, executor, retry_failed=retry_failed, progress=ended)
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from foretime_sim.machine import Machine
-from foretime_sim.machine_file import format_limit, read_machine
+from foretime_sim.machine import Machine, format_limit
+from foretime_sim.machine_file import read_machine
 from rich.console import Console
 from rich.table import Table
+
+from foretime_sidecar.figures import counted
 
 
 def machine(
@@ -26,20 +28,36 @@ def machine(
         typer.echo(json.dumps(_as_json(described), indent=2))
         return
     console = Console()
-    console.print(_groups(described))
-    console.print(_partitions(described))
+    tables = (_groups(described), _partitions(described))
+    needed = max(console.measure(table).minimum for table in tables)
+    console = Console(width=max(console.width, needed))  # a long line, not a value cut short
+    for table in tables:
+        console.print(table)
+        console.print()
     console.print(
-        f"{described.nodes:,} nodes, {described.cpus:,} CPUs; counted: {described.selection.value}",
+        f"{counted(described.nodes, 'node')}, {counted(described.cpus, 'CPU')}; "
+        f"counted: {described.selection.value}",
         highlight=False,
     )
 
 
+def _table(title: str) -> Table:
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+
+
 def _groups(described: Machine) -> Table:
-    table = Table(title="Nodes", title_justify="left")
+    table = _table("Nodes")
     for name in ("group", "features"):
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for name in ("nodes", "CPUs", "MiB", "GPUs", "weight"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for group in described.node_groups:
         memory = f"{group.memory_mib:,}" if group.memory_mib else "not counted"
         numbers = (f"{group.nodes:,}", str(group.cpus), memory, str(group.gpus), str(group.weight))
@@ -48,12 +66,12 @@ def _groups(described: Machine) -> Table:
 
 
 def _partitions(described: Machine) -> Table:
-    table = Table(title="Slurm partitions", title_justify="left")
-    for name in ("name", "node groups"):
-        table.add_column(name)
-    limits = ("tier", "max time", "max nodes", "max CPUs", "nodes in use", "MiB per CPU")
+    table = _table("Slurm partitions")
+    for name in ("\nname", "\nnode groups"):
+        table.add_column(name, overflow="fold")
+    limits = ("\ntier", "max\ntime", "max\nnodes", "max\nCPUs", "nodes\nin use", "MiB per\nCPU")
     for name in limits:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
 
     def limit(value: int | None) -> str:

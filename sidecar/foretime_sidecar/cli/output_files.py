@@ -40,13 +40,24 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
         if path.is_dir():
             raise InputError(f"{option} {path}: is a folder; name a file")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
-            missing = "" if path.parent.exists() else "; there is no such folder"
-            raise InputError(f"{option} {path}: can't be written{missing}")
+            raise InputError(f"{option} {path}: can't be written; {_obstacle(path)}")
         if option == "--plot":
             from foretime_sim.plots import FORMATS  # matplotlib is slow to load
 
             if path.suffix.lower() not in FORMATS:
                 raise InputError(f"{option} {path}: end it in {' or '.join(sorted(FORMATS))}")
+
+
+def _obstacle(path: Path) -> str:
+    """Say why a file can't be written, and what to do."""
+    folder = path.parent
+    if path.exists():
+        return "you may not change this file; name another"
+    if folder.is_dir():
+        return f"you may not write into {folder}; name a file in another folder"
+    if folder.exists():
+        return f"{folder} is a file; name a folder"
+    return f"there is no such folder; make {folder} first, or name another"
 
 
 def write_csv(

@@ -54,6 +54,7 @@ from foretime_sidecar.cli.run_options import (
     WorkersOption,
     check_classes,
     check_head,
+    head_note,
     parse_guard,
     peak_memory_bytes,
 )
@@ -264,6 +265,7 @@ def replay(
     if learn is Learn.HISTORY_ONLY and past is None:
         raise InputError("--learn history-only needs a history: give --history LOG or --split DATE")
     if head is not None:
+        notes = (*notes, head_note(head, len(workload)))
         workload = workload.head(head)
 
     unguarded = Policy(
@@ -344,7 +346,7 @@ def replay(
     if plot is not None:
         from foretime_sim.plots import plot_waits, save  # matplotlib is slow to load
 
-        save(plot_waits(comparison, workload.name), plot)
+        save(plot_waits(comparison, workload.name, beside=others), plot)
     if as_json:
         typer.echo(json.dumps(to_json(result), indent=2))
     else:

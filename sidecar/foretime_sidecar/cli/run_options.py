@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from foretime_estimators.errors import InputError
+from foretime_sim.job_log import count_jobs
 from foretime_sim.policy import Compression, EventOrder
 
 from foretime_sidecar.durations import parse_duration
@@ -71,6 +72,11 @@ def check_head(head: int | None) -> None:
     """Refuse a ``--head`` that leaves no job."""
     if head is not None and head < 1:
         raise InputError(f"--head {head}: give at least 1 job")
+
+
+def head_note(head: int, jobs: int) -> str:
+    """Say how many of the jobs ``--head`` runs."""
+    return f"--head {head}: the first {min(head, jobs):,} of {count_jobs(jobs)} run."
 
 
 def check_classes(metric: str | None) -> None:

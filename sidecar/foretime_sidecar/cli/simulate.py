@@ -58,6 +58,7 @@ from foretime_sidecar.cli.run_options import (
     WorkersOption,
     check_classes,
     check_head,
+    head_note,
     parse_guard,
     peak_memory_bytes,
 )
@@ -210,6 +211,7 @@ def simulate(
     )
     workload, notes = source.read()
     if head is not None:
+        notes = (*notes, head_note(head, len(workload)))
         workload = workload.head(head)
     for case in cases:
         estimator_of(case.estimator, workload)  # a wrong name is known before the first run

@@ -27,6 +27,7 @@ from foretime_sidecar.cli.workload_source import (
     TimeZoneOption,
     parse_missing_request,
 )
+from foretime_sidecar.figures import counted
 
 app = typer.Typer(
     help="Look at job logs, convert them to SWF, or generate one.", no_args_is_help=True
@@ -162,7 +163,7 @@ def _facts(description: Description) -> Table:
         ("jobs", f"{description.jobs:,}"),
         ("submitted", f"{description.first_submission} to {description.last_submission}"),
         ("span", f"{description.span_s / 86_400:,.1f} days"),
-        ("machine", f"{description.machine_processors:,} processors"),
+        ("machine", counted(description.machine_processors, "processor")),
         ("offered load", "-" if load is None else f"{load:.1%}"),
         ("users", count(description.users)),
         ("projects", count(description.projects)),
