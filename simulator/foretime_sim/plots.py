@@ -29,12 +29,10 @@ _TICKS_S = {
 }
 
 
-_DASHES: tuple[tuple[float, tuple[float, ...] | None], ...] = (
-    (0, None),
-    (0, (5, 1.5)),
-    (0, (2, 1)),
-    (0, (5, 1, 1, 1)),
-)
+_WIDTH = 1.8
+"""Of a curve, points."""
+_DASH = 5
+"""How long a piece of a curve is seen where it coincides with others, in widths."""
 
 
 def plot_waits(
@@ -68,27 +66,31 @@ def _plot_wait_curves(
     """Draw waits by label, one curve a repeat, of so many jobs.
 
     Both axes are logarithmic, so that the tail, where people complain, is as visible as the rest.
-    Waits below a second are drawn at a second. Each curve is thinner than those below it, so that
-    curves that coincide are all seen.
+    Waits below a second are drawn at a second. Curves that coincide in part are drawn a second time
+    in dashes over the others, each with its own period: there their colours take turns.
     """
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     longer = 1 - WAIT_CURVE_SHARES
-    longest = 1.0
-    wider = min(1.2, 9 / max(1, len(curves) - 1))
-    for place, (label, of_repeats) in enumerate(curves.items()):
-        wait = np.maximum(1.0, np.mean(of_repeats, axis=0))
-        longest = max(longest, float(wait.max()))
-        shown = longer >= 1 / jobs
-        axes.plot(
-            wait[shown],
-            longer[shown],
-            label=label,
-            drawstyle="steps-post",
-            linestyle=_DASHES[place % len(_DASHES)],
-            linewidth=1.3 + wider * (len(curves) - 1 - place),
-            dash_capstyle="butt",
-        )
+    shown = longer >= 1 / jobs
+    waits = {
+        label: np.maximum(1.0, np.mean(of_repeats, axis=0)) for label, of_repeats in curves.items()
+    }
+    longest = max(float(wait.max()) for wait in waits.values())
+    for place, (label, wait) in enumerate(waits.items()):
+        curve = (wait[shown], longer[shown])
+        (line,) = axes.plot(*curve, label=label, drawstyle="steps-post", linewidth=_WIDTH)
+        near = sum(_coincide(wait[shown], other[shown]) for other in waits.values())
+        if near > 1:
+            axes.plot(
+                *curve,
+                color=line.get_color(),
+                drawstyle="steps-post",
+                linewidth=_WIDTH,
+                linestyle=(_DASH * place, (_DASH, _DASH * (near - 1) + 0.7 * place)),
+                dash_capstyle="butt",
+                zorder=line.get_zorder() + 0.5,
+            )
     axes.set_xscale("log")
     axes.set_yscale("log")
     ticks = [s for s in _TICKS_S if s <= longest * 2]
@@ -101,6 +103,11 @@ def _plot_wait_curves(
     axes.grid(alpha=0.3)
     axes.legend()
     return figure
+
+
+def _coincide(one: Float64Array, other: Float64Array) -> bool:
+    """Whether two curves can't be told apart, by their waits, along a tenth of them or more."""
+    return bool(np.isclose(one, other, rtol=0.05).mean() >= 0.1)
 
 
 def plot_class_gains(

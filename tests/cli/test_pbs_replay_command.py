@@ -78,3 +78,17 @@ def test_workload_commands(run: Call, accounting: Path, tmp_path: Path) -> None:
     code, _, err = run("workload", "describe", accounting)
     assert code == 2
     assert "--processors" in err
+
+
+def test_the_plot_has_a_curve_for_what_ran_beside(
+    run: Call, accounting: Path, tmp_path: Path
+) -> None:
+    drawn = tmp_path / "waits.svg"
+    code, _, err = run(
+        "replay", accounting, "--processors", 256, *PBS, "--beside", "recent-maximum",
+        "--warm-up", "0", "--plot", drawn,
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    text = drawn.read_text(encoding="utf-8")
+    for label in ("without Foretime", "with Foretime", "recent-maximum in its place"):
+        assert f"<!-- {label} -->" in text

@@ -252,7 +252,7 @@ def one_line(run: Run, *arguments: object, says: str) -> None:
         ("LOG --backfill planning --depth 2", "only easy and easy-sjbf have a depth, not planning"),
         ("LOG --compression one-by-one", "only conservative backfilling compresses, not easy"),
         ("LOG --backfill first-fit --guard 0", "the starvation guard is for easy and easy-sjbf"),
-        ("LOG --reservations none.csv", "none.csv: can't be read"),
+        ("LOG --reservations none.csv", "none.csv: there is no such file"),
         ("LOG --mechanism magic", "'magic' is not one of"),
         ("LOG --correction magic", "'magic' is not one of"),
         ("LOG --event-order magic", "'magic' is not one of"),

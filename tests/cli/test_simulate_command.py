@@ -230,7 +230,7 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
         (("--depth", "0"), "depth is 0: give 1 or more"),
         (("--compression", "zip"), "unknown compression 'zip'"),
         (("--backfill", "planning", "--guard", "60"), "the starvation guard is for"),
-        (("--reservations", "/no/such.csv"), "/no/such.csv: can't be read"),
+        (("--reservations", "/no/such.csv"), "/no/such.csv: there is no such file"),
         (("--guard", "soon"), "--guard: 'soon' is not a duration"),
         (("--warm-up", "999-0"), "none of 300 jobs is left to score"),
         (("--repeat", "0"), "0 repeats: give at least 1"),

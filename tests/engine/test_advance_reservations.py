@@ -42,7 +42,7 @@ def test_mistakes_in_a_file_are_named(tmp_path: Path, text: str, message: str) -
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none.csv: can't be read"):
+    with pytest.raises(InputError, match=r"none.csv: there is no such file"):
         read_reservations(tmp_path / "none.csv")
 
 

@@ -29,7 +29,7 @@ def machine(
         return
     console = Console()
     tables = (_groups(described), _partitions(described))
-    needed = max(console.measure(table).minimum for table in tables)
+    needed = max(Console(width=1_000).measure(table).minimum for table in tables)
     console = Console(width=max(console.width, needed))  # a long line, not a value cut short
     for table in tables:
         console.print(table)
@@ -72,7 +72,7 @@ def _partitions(described: Machine) -> Table:
     limits = ("\ntier", "max\ntime", "max\nnodes", "max\nCPUs", "nodes\nin use", "MiB per\nCPU")
     for name in limits:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
+    table.add_column("", overflow="fold")
 
     def limit(value: int | None) -> str:
         return "" if value is None else f"{value:,}"

@@ -39,7 +39,9 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
         taken[path.resolve()] = option
         if path.is_dir():
             raise InputError(f"{option} {path}: is a folder; name a file")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
+        if not path.parent.is_dir() or not os.access(
+            path if path.exists() else path.parent, os.W_OK
+        ):
             raise InputError(f"{option} {path}: can't be written; {_obstacle(path)}")
         if option == "--plot":
             from foretime_sim.plots import FORMATS  # matplotlib is slow to load

@@ -1,0 +1,116 @@
+"""What tables tell on terminals of several widths: no value is cut, and what is left out is said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def cluster(repository: Path, tmp_path: Path) -> Path:
+    """Give the file that docs/machines.md describes."""
+    text = (repository / "docs" / "machines.md").read_text(encoding="utf-8")
+    block = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    path = tmp_path / "cluster.toml"
+    path.write_text(block[1], encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("columns", [30, 60, 80, 132])
+def test_a_machine_is_shown_whole(
+    run: Run, cluster: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    code, out, _ = run("machine", cluster)
+    assert code == 0
+    assert "…" not in out
+    for value in ("0-04:00:00", "7-00:00:00", "2-00:00:00", "1,024,000", "5,300"):
+        assert value in out
+    if columns >= 80:
+        assert max(len(line) for line in out.splitlines()) <= columns
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 132])
+def test_comparisons_are_shown_whole(
+    run: Run, log: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    policies = ("--order", "fcfs,sjf,ljf", "--backfill", "easy,conservative,none")
+    code, out, _ = run("simulate", log, *policies, "--repeat", "3", "--classes", "wait_mean_s")
+    assert code == 0
+    assert "…" not in out
+    assert max(len(line) for line in out.splitlines()) <= columns
+    assert len(re.findall(r"[+-][\d,.]+% to [+-][\d,.]+%", out)) >= 8, "a gain has its interval"
+    by_class = out[out.index("wait, mean:") :]
+    for order in ("fcfs", "sjf", "ljf"):
+        for backfill in ("easy", "conservative", "none"):
+            assert f"{order} {backfill}" in by_class
+
+
+def test_what_is_left_out_is_named_as_in_the_table(
+    run: Run, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out, _ = run("simulate", log, "--order", "fcfs,sjf", "--repeat", "3")
+    figures, gains = re.findall(r"Left out for want of columns: (.*?); --json", out, re.DOTALL)
+    assert " ".join(figures.split()).endswith("mean slowdown, utilization, makespan")
+    assert gains.endswith("utilization")
+
+
+def test_counts_of_one(run: Run, cluster: Path) -> None:
+    generated = ("--generate", "lublin2003", "--jobs", "50", "--warm-up", "0")
+    for command in ("simulate", "replay"):
+        code, out, err = run(command, *generated, "--head", "1")
+        assert code == 0, err
+        assert ": 1 job, 256 processors" in out
+        assert "--head 1: the first 1 of 50 jobs run." in out
+    cluster.write_text(
+        "[node_groups.n]\nnodes = 1\ncpus = 1\n[slurm_partitions.p]\nnode_groups = ['n']\n",
+        encoding="utf-8",
+    )
+    _, out, err = run("machine", cluster)
+    assert "1 node, 1 CPU; counted" in out, err
+
+
+def test_left_out_jobs_are_told_by_limit(run: Run, log: Path, cluster: Path) -> None:
+    """One entry for each limit, and the counts add up."""
+    code, out, err = run("simulate", log, "--machine", cluster)
+    assert code == 0, err
+    text = " ".join(out.split())
+    told = re.search(r"([\d,]+) jobs left out that could never run on the machine: (.*?)\.", text)
+    assert told is not None
+    parts = [re.match(r"([\d,]+) above (.*)", part) for part in told[2].split("; ")]
+    counts = [int(part[1].replace(",", "")) for part in parts if part is not None]
+    limits = [part[2] for part in parts if part is not None]
+    assert limits[0] == "max_time of 0-04:00:00 in slurm_partition short"
+    assert len(set(limits)) == len(limits) == len(parts)
+    assert sum(counts) == int(told[1].replace(",", ""))
+
+
+def test_reasons_of_outputs(
+    run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("x", encoding="utf-8")
+    for path, says in (
+        (file / "x.csv", f"{file} is a file; name a folder"),
+        (tmp_path / "no" / "x.csv", f"there is no such folder; make {tmp_path / 'no'} first"),
+    ):
+        code, _, err = run("simulate", log, "--csv", path)
+        assert code == 2
+        assert says in err
+    with monkeypatch.context() as patched:  # nothing is forbidden to root
+        patched.setattr("os.access", lambda *_: False)
+        _, _, err = run("simulate", log, "--csv", file)
+        assert f"--csv {file}: can't be written; you may not change this file" in err
+        _, _, err = run("simulate", log, "--plot", tmp_path / "x.png")
+        assert f"can't be written; you may not write into {tmp_path};" in err
+    code, _, err = run("config", "show", tmp_path / "nope.toml")
+    assert code == 2
+    assert "No such file or directory; name a TOML file (foretime config show prints one" in err
