@@ -1,7 +1,8 @@
-"""What tables tell on terminals of several widths: no value is cut, and what is left out is said."""
+"""What a person reads: tables on terminals of several widths, counts, and why a file can't be."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_reasons_of_outputs(
         assert code == 2
         assert says in err
     with monkeypatch.context() as patched:  # nothing is forbidden to root
-        patched.setattr("os.access", lambda *_: False)
+        patched.setattr("os.access", lambda _, mode: mode != os.W_OK)
         _, _, err = run("simulate", log, "--csv", file)
         assert f"--csv {file}: can't be written; you may not change this file" in err
         _, _, err = run("simulate", log, "--plot", tmp_path / "x.png")

@@ -102,9 +102,9 @@ def run_command(
             outcome = _executed(planned, store, executor, count, retry_failed)
         except KeyboardInterrupt:
             kept = len(planned.cells) - len(to_do(planned, store.records()))
-            cells = counted(len(planned.cells), "cell")
+            planned_cells = counted(len(planned.cells), "cell")
             typer.echo(
-                f"foretime: interrupted with {kept:,} of {cells} kept in {store.folder}; "
+                f"foretime: interrupted with {kept:,} of {planned_cells} kept in {store.folder}; "
                 "run it again to go on",
                 err=True,
             )
