@@ -52,7 +52,7 @@ def read_text(path: Path, *, what: str = "log file") -> str:
     except OSError as error:
         raise InputError(f"{path}: can't be read: {error.strerror}") from None
     if not data or data.isspace():
-        raise InputError(f"{path}: the file is empty")
+        raise InputError(f"{path}: the file is empty; name another {what}")
     text = data.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
     return text.replace("\r\n", "\n") if "\r" in text else text
 

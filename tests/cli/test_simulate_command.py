@@ -283,7 +283,7 @@ def test_one_job_and_none_waiting(run: Run, tmp_path: Path) -> None:
     options = ("--processors", "8", "--backfill", "easy,none", "--check")
     code, out, _ = run("simulate", path, *options)
     assert code == 0
-    assert "1 jobs, 8 processors" in out
+    assert "1 job, 8 processors" in out
     code, out, _ = run("simulate", path, *options, "--json")
     metrics = json.loads(out)["policies"][1]["metrics"]
     assert metrics["wait_mean_s"]["value"] == 0

@@ -26,7 +26,7 @@ def test_a_file_of_reservations(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "maintenance.csv:1: the columns are missing: give a first line of start,duration,pro"),
+        ("", "maintenance.csv: the file is empty; name another CSV file"),
         ("start,duration\n", "maintenance.csv:1: the columns are start, duration"),
         ("start,duration,processors\n1,2,3\n1,x,3\n", "maintenance.csv:3: duration is 'x'"),
         ("start,duration,processors\n1,2\n", "maintenance.csv:2: processors is ''"),
