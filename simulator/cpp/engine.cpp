@@ -78,6 +78,7 @@ void Engine::update(JobIndex index, const Job& to) {
   } else if (updated.state == State::kRunning) {
     availability_.finish(index);
     take_over();
+    availability_.reestimate(now_);
     availability_.resume(index, now_);
     if (planner_) planner_->changed_running(index, now_);
     set_end(index);

@@ -13,14 +13,14 @@ from foretime_sim.policy import Correction, EventOrder, Policy
 LONG_S = 30_000_000
 
 
-class _Interrupted(Exception):
+class _InterruptedError(Exception):
     pass
 
 
 @pytest.fixture
 def soon_interrupted() -> Iterator[None]:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise _Interrupted
+        raise _InterruptedError
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 0.2)
@@ -36,7 +36,7 @@ def test_a_signal_stops_a_run_between_two_events(event_order: EventOrder) -> Non
     engine = Engine(2, Policy(correction=Correction.PBS, event_order=event_order))
     running = engine.submit(0, 2, LONG_S, LONG_S, scheduled_time=1)
     waiting = engine.submit(0, 1, 5, 5)
-    with pytest.raises(_Interrupted):
+    with pytest.raises(_InterruptedError):
         engine.finish()
     assert 0 < engine.now < LONG_S
     assert engine.job(running).state == "running"
