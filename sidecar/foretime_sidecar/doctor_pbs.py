@@ -312,10 +312,10 @@ def accounting(folder: str) -> Finding:
         return warning(f"what {DAEMON_USER} may read is not known", "run this as root")
     said = _fails_as(user, "ls", "--", folder)
     if not said:
-        days = sorted(name for name in os.listdir(folder) if FILE_NAME.fullmatch(name))
+        days = sorted(path for path in Path(folder).iterdir() if FILE_NAME.fullmatch(path.name))
         if not days:
             return warning(f"{folder} has no accounting logs", "name theirs in pbs_accounting_dir")
-        said = _fails_as(user, "head", "-c", "1", "--", f"{folder}/{days[-1]}")
+        said = _fails_as(user, "head", "-c", "1", "--", str(days[-1]))
     if said:
         return problem(f"{DAEMON_USER} can't read the accounting logs: {said}", remedy)
     return ok(f"{DAEMON_USER} can read {folder}")

@@ -4,17 +4,17 @@ The hook file that runs in a real pbs_server runs under this, unchanged (`pbs_ho
 
 Checked against the documented interface (PBS Professional Hooks Guide) and the Python part of
 OpenPBS 20 to 23 (``src/modules/python/pbs/v1``): ``pbs.duration`` is an int whose text is what it
-was made from; a job's state is one of ``pbs.JOB_STATE_...``; resources and attributes that are unset
-read ``None``, unknown ones raise ``AttributeError`` when read and ``UnsetResourceNameError`` or ``UnsetAttributeNameError`` when
-set; names of resources are found without regard to case when set; a value is converted to its
-resource's type; ``None`` unsets; ``accept`` and ``reject`` raise ``SystemExit`` and end the right
+was made from; a job's state is one of ``pbs.JOB_STATE_...``; resources and attributes that are
+unset read ``None``, unknown ones raise ``AttributeError`` when read and ``UnsetResourceNameError``
+or ``UnsetAttributeNameError`` when set; names of resources are found without regard to case when
+set; a value is converted to its resource's type; ``None`` unsets; ``accept`` and ``reject`` raise ``SystemExit`` and end the right
 to change anything; an event's parameters can't be replaced, one that the event has not raises
-``EventIncompatibleError``; an existing job, a queue and the server are read-only.
+``EventIncompatibleError``; an existing job, a queue and the server are read-only. That ``runjob``
+may set resources stands in the server's own source (``src/server/hook_func.c``).
 
 Assumed, for want of a running server: the number of ``POSTQUEUEJOB``, an event that older releases
-don't have; that ``postqueuejob`` may change nothing; that ``runjob`` may set resources (a
-production site does so with ``soft_walltime``); the exact class of the error for a value that can't
-be read.
+don't have; that ``postqueuejob`` may change nothing; that ``get_local_nodename`` is the host that
+``User_List`` is matched with; the exact class of the error for a value that can't be read.
 """
 
 from __future__ import annotations

@@ -323,6 +323,8 @@ def test_a_user_may_always_lower_the_walltime(scheduler: Scheduler) -> None:
         assert refusal({"walltime": 3_600, "soft_walltime": reply.changes[SOFT]}) is None
         scheduler.table.unlink(missing_ok=True)
         scheduler.config.write_text("nonsense")
+    assert scheduler.modify({"Resource_List": {"walltime": 10_799}}).changes == {SOFT: 10_799}
+    assert scheduler.modify({"Resource_List": {"walltime": 10_800}}).changes == {}
     above = {"Resource_List": {"walltime": "5:00:00"}}
     assert scheduler.modify(above).changes == {}
     assert scheduler.modify(asked, **scheduler.planned(None)).changes == {}
