@@ -7,10 +7,11 @@ OpenPBS 20 to 23 (``src/modules/python/pbs/v1``): ``pbs.duration`` is an int who
 was made from; a job's state is one of ``pbs.JOB_STATE_...``; resources and attributes that are
 unset read ``None``, unknown ones raise ``AttributeError`` when read and ``UnsetResourceNameError``
 or ``UnsetAttributeNameError`` when set; names of resources are found without regard to case when
-set; a value is converted to its resource's type; ``None`` unsets; ``accept`` and ``reject`` raise ``SystemExit`` and end the right
-to change anything; an event's parameters can't be replaced, one that the event has not raises
-``EventIncompatibleError``; an existing job, a queue and the server are read-only. That ``runjob``
-may set resources stands in the server's own source (``src/server/hook_func.c``).
+set; a value is converted to its resource's type; ``None`` unsets; ``accept`` and ``reject`` raise
+``SystemExit`` and end the right to change anything; an event's parameters can't be replaced, one
+that the event has not raises ``EventIncompatibleError``; an existing job, a queue and the server
+are read-only. That ``runjob`` may set resources stands in the server's own source
+(``src/server/hook_func.c``).
 
 Assumed, for want of a running server: the number of ``POSTQUEUEJOB``, an event that older releases
 don't have; that ``postqueuejob`` may change nothing; that ``get_local_nodename`` is the host that
