@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from types import FrameType
 
 import pytest
-from foretime_sim.engine import Engine
 from foretime_sim.policy import Correction, EventOrder, Policy
+from foretime_sim.stepwise import Engine
 
 LONG_S = 30_000_000
 
