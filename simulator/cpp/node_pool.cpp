@@ -1,6 +1,7 @@
 #include "node_pool.hpp"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 namespace foretime {
@@ -31,6 +32,8 @@ NodePool::NodePool(NodeMachine machine, Seconds now) : machine_(std::move(machin
   classes_.resize(groups);
   reserved_.resize(groups);
   free_cpus_.resize(groups);
+  class_in_search_.resize(groups);
+  seen_classes_.resize(groups);
   idle_.resize(groups);
   whole_unit_.assign(groups, -1);
   std::int64_t first_node = 0;
@@ -42,6 +45,7 @@ NodePool::NodePool(NodeMachine machine, Seconds now) : machine_(std::move(machin
                  .nodes = nodes,
                  .free = free,
                  .steps = FreeSteps(now, free),
+                 .held = {},
                  .seen = {}};
       units_.push_back(std::move(added));
     };
@@ -50,9 +54,10 @@ NodePool::NodePool(NodeMachine machine, Seconds now) : machine_(std::move(machin
       add_unit(first_node, group.nodes, {0, 0, group.nodes});
       for (std::int64_t n = 0; n < group.nodes; ++n) idle_[g].push(first_node + n);
     } else {
-      Units& alike = classes_[g][group.node];
+      classes_[g] = NodeClasses(static_cast<std::int32_t>(units_.size()), group.nodes);
+      const NodeClasses::Number idle = classes_[g].with(group.node);
       for (std::int64_t n = 0; n < group.nodes; ++n) {
-        alike.insert(alike.end(), static_cast<std::int32_t>(units_.size()));
+        classes_[g].insert(idle, static_cast<std::int32_t>(units_.size()));
         add_unit(first_node + n, 1, group.node);
       }
     }
@@ -147,8 +152,9 @@ PlannedPlace NodePool::earliest(const ResourceRequest& request, const PartitionC
     const auto g = static_cast<std::size_t>(index);
     usable[g] = true;
     const NodeGroup& group = machine_.groups[g];
-    for (const auto& [free, alike] : classes_[g]) {
-      have.add(amount(request, choice, group, free), static_cast<std::int64_t>(alike.size()));
+    seen_classes_[g].clear();
+    for (const NodeClasses::Number number : classes_[g].inhabited()) {
+      have.add(in_search(request, choice, index, number).amount, classes_[g].count(number));
     }
     if (group.whole && unit(whole_unit_[g]).reserved == 0) {
       have.add(amount(request, choice, group, unit(whole_unit_[g]).free), 1);
@@ -177,9 +183,18 @@ PlannedPlace NodePool::earliest(const ResourceRequest& request, const PartitionC
         if (freed.touched != search_) {
           freed.touched = search_;
           freed.seen = freed.free;
+          freed.seen_class = freed.of_class;
           touched_.push_back(share.unit);
         }
         const NodeGroup& group = group_of(freed);
+        if (!group.whole) {
+          const auto to = classes_[static_cast<std::size_t>(freed.group)].changed(freed.seen_class,
+                                                                                  share.node);
+          see_in_class(request, choice, freed.group, freed.seen_class, -1, have);
+          see_in_class(request, choice, freed.group, to, 1, have);
+          freed.seen_class = to;
+          continue;
+        }
         have.add(amount(request, choice, group, freed.seen), -1);
         freed.seen += of_unit(group, share);
         have.add(amount(request, choice, group, freed.seen), 1);
@@ -268,12 +283,87 @@ NodePool::Amount NodePool::reserved_changes(const ResourceRequest& request,
   return at_first;
 }
 
+NodePool::ClassInSearch& NodePool::in_search(const ResourceRequest& request,
+                                             const PartitionChoice& choice, std::int32_t group,
+                                             NodeClasses::Number number) {
+  const auto g = static_cast<std::size_t>(group);
+  std::vector<ClassInSearch>& known = class_in_search_[g];
+  if (known.size() < classes_[g].size()) known.resize(classes_[g].size());
+  ClassInSearch& found = known[static_cast<std::size_t>(number)];
+  if (found.search != search_) {
+    found = {search_, amount(request, choice, machine_.groups[g], classes_[g].free(number)), 0,
+             classes_[g].count(number) > 0};
+  }
+  return found;
+}
+
+void NodePool::see_in_class(const ResourceRequest& request, const PartitionChoice& choice,
+                            std::int32_t group, NodeClasses::Number number, std::int64_t nodes,
+                            Amount& have) {
+  ClassInSearch& seen = in_search(request, choice, group, number);
+  have.add(seen.amount, nodes);
+  seen.gained += nodes;
+  if (seen.listed) return;
+  seen.listed = true;
+  seen_classes_[static_cast<std::size_t>(group)].push_back(number);
+}
+
 void NodePool::add_kind(const ResourceRequest& request, const PartitionChoice& choice,
                         std::int32_t group, const Resources& free, std::int64_t count,
-                        const Units* units, std::int32_t unit) {
+                        Kind where) {
+  if (count <= 0) return;
   const NodeGroup& of = machine_.groups[static_cast<std::size_t>(group)];
-  const std::int64_t tasks = tasks_on(request, choice, of, free);
-  if (tasks > 0 && count > 0) kinds_.push_back({of.weight, tasks, free, count, units, unit});
+  where.tasks = tasks_on(request, choice, of, free);
+  if (where.tasks <= 0) return;
+  where.weight = of.weight;
+  where.free = free;
+  where.count = count;
+  where.group = group;
+  kinds_.push_back(where);
+}
+
+// Of every reserved node, the least that is free from now until any end.
+void NodePool::find_patterns(Seconds now) {
+  if (patterns_known_ && now < patterns_until_) return;
+  patterns_known_ = true;
+  patterns_until_ = kNever;
+  patterns_.clear();
+  const auto by_content = [](const Pattern& a, const Pattern& b) {
+    if (a.group != b.group) return a.group < b.group;
+    return std::lexicographical_compare(
+        a.least.begin(), a.least.end(), b.least.begin(), b.least.end(),
+        [](const FreeSteps::Step& x, const FreeSteps::Step& y) {
+          return x.time != y.time ? x.time < y.time : x.free < y.free;
+        });
+  };
+  std::map<Pattern, Units, decltype(by_content)> patterns(by_content);
+  auto last = patterns.end();
+  Pattern next;
+  for (std::size_t g = 0; g < reserved_.size(); ++g) {
+    if (machine_.groups[g].whole) continue;
+    next.group = static_cast<std::int32_t>(g);
+    for (const std::int32_t index : reserved_[g]) {
+      const Unit& reserved = unit(index);
+      const auto& steps = reserved.steps.steps();
+      std::size_t i = reserved.steps.step_at(now);
+      if (i + 1 < steps.size()) patterns_until_ = std::min(patterns_until_, steps[i + 1].time);
+      Resources free = least(reserved.free, steps[i].free);
+      next.least.assign(1, {now, free});
+      for (++i; i < steps.size(); ++i) {
+        const Resources less = least(free, steps[i].free);
+        if (less == free) continue;
+        free = less;
+        next.least.push_back({steps[i].time, free});
+      }
+      const bool same = last != patterns.end() && !by_content(last->first, next) &&
+                        !by_content(next, last->first);
+      if (!same) last = patterns.try_emplace(next).first;
+      last->second.push_back(index);
+    }
+  }
+  for (auto& [content, units] : patterns) {
+    patterns_.push_back({content.group, content.least, std::move(units)});
+  }
 }
 
 // What there is for a job from `start` on for the duration: now, or as planned.
@@ -284,24 +374,6 @@ void NodePool::collect_kinds(const ResourceRequest& request, const PartitionChoi
   for (const std::int32_t index : choice.groups) {
     const auto g = static_cast<std::size_t>(index);
     const NodeGroup& group = machine_.groups[g];
-    const std::size_t first = kinds_.size();
-    for (const auto& [free, alike] : classes_[g]) {
-      add_kind(request, choice, index, free, static_cast<std::int64_t>(alike.size()), &alike, -1);
-    }
-    const auto classes_end = static_cast<std::ptrdiff_t>(kinds_.size());
-    for (const std::int32_t touched : touched_) {
-      const Unit& put_aside = unit(touched);
-      if (put_aside.group != index || group.whole) continue;
-      const auto kind = std::lower_bound(
-          kinds_.begin() + static_cast<std::ptrdiff_t>(first), kinds_.begin() + classes_end,
-          put_aside.free, [](const Kind& a, const Resources& free) { return a.free < free; });
-      if (kind != kinds_.begin() + classes_end && kind->free == put_aside.free) --kind->count;
-    }
-    for (const std::int32_t touched : touched_) {
-      const Unit& put_aside = unit(touched);
-      if (put_aside.group != index || group.whole) continue;
-      add_kind(request, choice, index, put_aside.seen, 1, nullptr, touched);
-    }
     if (group.whole) {
       const Unit& all = unit(whole_unit_[g]);
       std::int64_t nodes = all.touched == search_ ? all.seen.cpus : all.free.cpus;
@@ -309,16 +381,37 @@ void NodePool::collect_kinds(const ResourceRequest& request, const PartitionChoi
         nodes = all.steps.least_free(start, end).cpus;
         if (now) nodes = std::min(nodes, all.free.cpus);
       }
-      add_kind(request, choice, index, group.node, nodes, nullptr, whole_unit_[g]);
-    } else {
-      for (const std::int32_t reserved : reserved_[g]) {
-        Resources free = unit(reserved).steps.least_free(start, end);
-        if (now) free = least(free, unit(reserved).free);
-        add_kind(request, choice, index, free, 1, nullptr, reserved);
-      }
+      add_kind(request, choice, index, group.node, nodes, {.unit = whole_unit_[g]});
+      continue;
+    }
+    const NodeClasses& classes = classes_[g];
+    for (const NodeClasses::Number number : classes.inhabited()) {
+      const std::int64_t gained = now ? 0 : in_search(request, choice, index, number).gained;
+      add_kind(request, choice, index, classes.free(number), classes.count(number) + gained,
+               {.of_class = number});
+    }
+    if (now) continue;
+    for (const NodeClasses::Number number : seen_classes_[g]) {
+      add_kind(request, choice, index, classes.free(number),
+               in_search(request, choice, index, number).gained, {.of_class = number});
+    }
+    for (const std::int32_t reserved : reserved_[g]) {
+      add_kind(request, choice, index, unit(reserved).steps.least_free(start, end), 1,
+               {.unit = reserved});
     }
   }
-  std::erase_if(kinds_, [](const Kind& kind) { return kind.count <= 0; });
+  if (!now) return;
+  find_patterns(start);
+  for (const Pattern& pattern : patterns_) {
+    if (std::find(choice.groups.begin(), choice.groups.end(), pattern.group) ==
+        choice.groups.end()) {
+      continue;
+    }
+    std::size_t last = 0;
+    while (last + 1 < pattern.least.size() && pattern.least[last + 1].time < end) ++last;
+    add_kind(request, choice, pattern.group, pattern.least[last].free,
+             static_cast<std::int64_t>(pattern.units.size()), {.units = &pattern.units});
+  }
 }
 
 // Which of these nodes the job takes.
@@ -448,19 +541,29 @@ Shares NodePool::shares_of_picks(const ResourceRequest& request, const Partition
       run = runs.end() - 1;
       for (std::size_t i = pick.first; i < pick.last; ++i) {
         const Kind& kind = kinds_[i];
-        if (kind.units == nullptr) {
+        if (kind.units != nullptr) {
+          for (const std::int32_t index : *kind.units) run->units.emplace_back(index, 1);
+        } else if (kind.of_class < 0) {
           run->units.emplace_back(kind.unit, kind.count);
-          continue;
-        }
-        std::int64_t found = 0;
-        for (const std::int32_t index : *kind.units) {
-          if (found == wanted) break;
-          if (unit(index).touched == search_) continue;
-          run->units.emplace_back(index, 1);
-          ++found;
+        } else {
+          std::int64_t found = 0;
+          classes_[static_cast<std::size_t>(kind.group)].each(
+              kind.of_class, [&](std::int32_t index) {
+                if (unit(index).touched == search_) return true;
+                run->units.emplace_back(index, 1);
+                return ++found < wanted;
+              });
+          for (const std::int32_t index : touched_) {
+            const Unit& seen = unit(index);
+            if (seen.group == kind.group && seen.seen_class == kind.of_class) {
+              run->units.emplace_back(index, 1);
+            }
+          }
         }
       }
-      std::sort(run->units.begin(), run->units.end());
+      if (!std::is_sorted(run->units.begin(), run->units.end())) {
+        std::sort(run->units.begin(), run->units.end());
+      }
     }
     for (std::int64_t left = pick.count; left > 0;) {
       auto& [index, nodes] = run->units[run->next];
@@ -513,29 +616,36 @@ bool NodePool::holds(const Shares& shares, std::int32_t slurm_partition, Seconds
 
 // Taking and giving back
 
-void NodePool::leave_class(std::int32_t index) {
-  const Unit& leaving = unit(index);
-  auto& classes = classes_[static_cast<std::size_t>(leaving.group)];
-  const auto alike = classes.find(leaving.free);
-  alike->second.erase(index);
-  if (alike->second.empty()) classes.erase(alike);
-}
-
-void NodePool::join_class(std::int32_t index) {
-  const Unit& joining = unit(index);
-  classes_[static_cast<std::size_t>(joining.group)][joining.free].insert(index);
-}
-
 void NodePool::change_free(std::int32_t index, const Share& share, std::int64_t sign) {
   Unit& changed = unit(index);
-  const NodeGroup& group = group_of(changed);
-  const bool classed = !group.whole && changed.reserved == 0;
-  const Resources change = of_unit(group, share);
-  if (classed) leave_class(index);
-  changed.free += sign > 0 ? change : -change;
-  if (classed) join_class(index);
-  free_cpus_[static_cast<std::size_t>(changed.group)] +=
-      sign * (group.whole ? share.nodes * group.node.cpus : share.node.cpus);
+  const auto g = static_cast<std::size_t>(changed.group);
+  const NodeGroup& group = machine_.groups[g];
+  Resources change = of_unit(group, share);
+  if (sign < 0) change = -change;
+  changed.free += change;
+  free_cpus_[g] += sign * (group.whole ? share.nodes * group.node.cpus : share.node.cpus);
+  if (group.whole) return;
+  const NodeClasses::Number to = classes_[g].changed(changed.of_class, change);
+  if (changed.reserved == 0) {
+    classes_[g].erase(changed.of_class, index);
+    classes_[g].insert(to, index);
+  } else {
+    patterns_known_ = false;
+  }
+  changed.of_class = to;
+}
+
+// What is free of a node that nobody has reserved: all that no running job has by then.
+void NodePool::build_steps(Unit& unit, Seconds now) {
+  const auto end = [this](const Held& held) {
+    return running_[static_cast<std::size_t>(held.job)].end;
+  };
+  std::sort(unit.held.begin(), unit.held.end(),
+            [&](const Held& a, const Held& b) { return end(a) < end(b); });
+  unit.steps.reset(now, unit.free);
+  for (const Held& held : unit.held) {
+    if (end(held) < kNever) unit.steps.free_from(end(held), held.resources);
+  }
 }
 
 void NodePool::change_steps(const Shares& shares, std::int32_t slurm_partition, Seconds now,
@@ -543,7 +653,10 @@ void NodePool::change_steps(const Shares& shares, std::int32_t slurm_partition, 
   if (end <= std::max(start, now)) return;
   for (const Share& share : shares) {
     Unit& changed = unit(share.unit);
-    const Resources change = of_unit(group_of(changed), share);
+    const NodeGroup& group = group_of(changed);
+    if (!group.whole && changed.reserved == 0) continue;
+    patterns_known_ = false;
+    const Resources change = of_unit(group, share);
     changed.steps.add(now, start, end, sign > 0 ? change : -change);
   }
   const auto partition = static_cast<std::size_t>(slurm_partition);
@@ -560,8 +673,9 @@ void NodePool::start(JobIndex job, std::int32_t slurm_partition, const Shares& s
   started.shares = shares;
   for (const Share& share : shares) {
     change_free(share.unit, share, -1);
+    Unit& on = unit(share.unit);
+    if (!group_of(on).whole) on.held.push_back({job, share.node});
     if (!records_) continue;
-    const Unit& on = unit(share.unit);
     auto& idle = idle_[static_cast<std::size_t>(on.group)];
     for (std::int64_t n = 0; n < share.nodes; ++n) {
       std::int64_t node = on.first_node;
@@ -586,6 +700,13 @@ void NodePool::finish(JobIndex job, Seconds now) {
   std::size_t next = 0;
   for (const Share& share : finished.shares) {
     change_free(share.unit, share, 1);
+    std::vector<Held>& held = unit(share.unit).held;
+    const auto mine = std::find_if(held.begin(), held.end(),
+                                   [job](const Held& other) { return other.job == job; });
+    if (mine != held.end()) {
+      *mine = held.back();
+      held.pop_back();
+    }
     if (!records_ || !group_of(unit(share.unit)).whole) continue;
     auto& idle = idle_[static_cast<std::size_t>(unit(share.unit).group)];
     for (std::int64_t n = 0; n < share.nodes; ++n) idle.push(finished.nodes[next++]);
@@ -607,24 +728,35 @@ void NodePool::set_end(JobIndex job, Seconds now, Seconds end) {
 
 void NodePool::reserve(const Shares& shares, std::int32_t slurm_partition, Seconds now,
                        Seconds start, Seconds end) {
-  change_steps(shares, slurm_partition, now, start, end, -1);
   for (const Share& share : shares) {
     Unit& claimed = unit(share.unit);
     if (claimed.reserved++ > 0) continue;
-    if (!group_of(claimed).whole) leave_class(share.unit);
-    reserved_[static_cast<std::size_t>(claimed.group)].insert(share.unit);
+    const auto g = static_cast<std::size_t>(claimed.group);
+    claimed.reserved_place = reserved_[g].size();
+    reserved_[g].push_back(share.unit);
+    if (machine_.groups[g].whole) continue;
+    classes_[g].erase(claimed.of_class, share.unit);
+    build_steps(claimed, now);
+    patterns_known_ = false;
   }
+  change_steps(shares, slurm_partition, now, start, end, -1);
 }
 
 void NodePool::unreserve(const Shares& shares, std::int32_t slurm_partition, Seconds now,
                          Seconds start, Seconds end) {
-  change_steps(shares, slurm_partition, now, start, end, 1);
   for (const Share& share : shares) {
     Unit& released = unit(share.unit);
     if (--released.reserved > 0) continue;
-    if (!group_of(released).whole) join_class(share.unit);
-    reserved_[static_cast<std::size_t>(released.group)].erase(share.unit);
+    const auto g = static_cast<std::size_t>(released.group);
+    const std::int32_t moved = reserved_[g].back();
+    reserved_[g][released.reserved_place] = moved;
+    unit(moved).reserved_place = released.reserved_place;
+    reserved_[g].pop_back();
+    if (machine_.groups[g].whole) continue;
+    classes_[g].insert(released.of_class, share.unit);
+    patterns_known_ = false;
   }
+  change_steps(shares, slurm_partition, now, start, end, 1);
 }
 
 }  // namespace foretime
