@@ -1,6 +1,7 @@
 #include "node_pool.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <tuple>
 
@@ -522,6 +523,35 @@ bool NodePool::choose_evenly(std::int64_t tasks, std::int64_t nodes) {
   return pick(tasks / nodes + 1, tasks % nodes) && pick(tasks / nodes, nodes - tasks % nodes);
 }
 
+// By number, as far as so many are wanted.
+void NodePool::sort_units(std::vector<std::pair<std::int32_t, std::int64_t>>& units,
+                          std::int64_t wanted) {
+  if (std::is_sorted(units.begin(), units.end())) return;
+  if (static_cast<std::size_t>(wanted) < units.size()) {
+    const auto last = units.begin() + static_cast<std::ptrdiff_t>(wanted);
+    std::nth_element(units.begin(), last, units.end());
+    units.erase(last, units.end());
+  }
+  const auto whole = [this](const auto& entry) { return group_of(unit(entry.first)).whole; };
+  if (units.size() < 64 || std::any_of(units.begin(), units.end(), whole)) {
+    std::sort(units.begin(), units.end());
+    return;
+  }
+  // Many nodes, each once: to go through bits is faster than to compare.
+  std::vector<std::uint64_t> chosen(units_.size() / 64 + 1, 0);
+  for (const auto& entry : units) {
+    const auto index = static_cast<std::size_t>(entry.first);
+    chosen[index / 64] |= std::uint64_t{1} << (index % 64);
+  }
+  units.clear();
+  for (std::size_t word = 0; word < chosen.size(); ++word) {
+    for (std::uint64_t bits = chosen[word]; bits != 0; bits &= bits - 1) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(bits));
+      units.emplace_back(static_cast<std::int32_t>(word * 64 + bit), 1);
+    }
+  }
+}
+
 // The nodes of a run in the order of their numbers.
 Shares NodePool::shares_of_picks(const ResourceRequest& request, const PartitionChoice& choice) {
   struct Run {
@@ -561,9 +591,7 @@ Shares NodePool::shares_of_picks(const ResourceRequest& request, const Partition
           }
         }
       }
-      if (!std::is_sorted(run->units.begin(), run->units.end())) {
-        std::sort(run->units.begin(), run->units.end());
-      }
+      sort_units(run->units, wanted);
     }
     for (std::int64_t left = pick.count; left > 0;) {
       auto& [index, nodes] = run->units[run->next];
@@ -637,15 +665,14 @@ void NodePool::change_free(std::int32_t index, const Share& share, std::int64_t 
 
 // What is free of a node that nobody has reserved: all that no running job has by then.
 void NodePool::build_steps(Unit& unit, Seconds now) {
-  const auto end = [this](const Held& held) {
-    return running_[static_cast<std::size_t>(held.job)].end;
-  };
-  std::sort(unit.held.begin(), unit.held.end(),
-            [&](const Held& a, const Held& b) { return end(a) < end(b); });
-  unit.steps.reset(now, unit.free);
+  releases_.clear();
   for (const Held& held : unit.held) {
-    if (end(held) < kNever) unit.steps.free_from(end(held), held.resources);
+    const Seconds end = running_[static_cast<std::size_t>(held.job)].end;
+    if (end < kNever) releases_.emplace_back(end, held.resources);
   }
+  std::sort(releases_.begin(), releases_.end());
+  unit.steps.reset(now, unit.free);
+  for (const auto& [end, resources] : releases_) unit.steps.free_from(end, resources);
 }
 
 void NodePool::change_steps(const Shares& shares, std::int32_t slurm_partition, Seconds now,
@@ -659,6 +686,11 @@ void NodePool::change_steps(const Shares& shares, std::int32_t slurm_partition, 
     const Resources change = of_unit(group, share);
     changed.steps.add(now, start, end, sign > 0 ? change : -change);
   }
+  change_nodes_left(shares, slurm_partition, now, start, end, sign);
+}
+
+void NodePool::change_nodes_left(const Shares& shares, std::int32_t slurm_partition, Seconds now,
+                                 Seconds start, Seconds end, std::int64_t sign) {
   const auto partition = static_cast<std::size_t>(slurm_partition);
   if (machine_.most_nodes_in_use[partition] != kNever) {
     nodes_left_[partition].add(now, start, end, {0, 0, sign * nodes_of(shares)});
@@ -728,18 +760,37 @@ void NodePool::set_end(JobIndex job, Seconds now, Seconds end) {
 
 void NodePool::reserve(const Shares& shares, std::int32_t slurm_partition, Seconds now,
                        Seconds start, Seconds end) {
+  const bool claims = end > std::max(start, now);
+  const Unit* known = nullptr;  // the last one that had no reservation before
+  Resources known_change;
   for (const Share& share : shares) {
     Unit& claimed = unit(share.unit);
-    if (claimed.reserved++ > 0) continue;
     const auto g = static_cast<std::size_t>(claimed.group);
-    claimed.reserved_place = reserved_[g].size();
-    reserved_[g].push_back(share.unit);
-    if (machine_.groups[g].whole) continue;
-    classes_[g].erase(claimed.of_class, share.unit);
-    build_steps(claimed, now);
+    const bool whole = machine_.groups[g].whole;
+    const Resources change = -of_unit(machine_.groups[g], share);
     patterns_known_ = false;
+    bool is_new = false;
+    if (claimed.reserved++ == 0) {
+      claimed.reserved_place = reserved_[g].size();
+      reserved_[g].push_back(share.unit);
+      is_new = !whole;
+    }
+    if (is_new) {
+      classes_[g].erase(claimed.of_class, share.unit);
+      // Neighbours mostly have the same jobs.
+      if (known != nullptr && known->free == claimed.free && known->held == claimed.held &&
+          known_change == change) {
+        claimed.steps = known->steps;
+        continue;
+      }
+      build_steps(claimed, now);
+    }
+    if (claims) claimed.steps.add(now, start, end, change);
+    if (!is_new) continue;
+    known = &claimed;
+    known_change = change;
   }
-  change_steps(shares, slurm_partition, now, start, end, -1);
+  if (claims) change_nodes_left(shares, slurm_partition, now, start, end, -1);
 }
 
 void NodePool::unreserve(const Shares& shares, std::int32_t slurm_partition, Seconds now,

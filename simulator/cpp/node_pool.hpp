@@ -65,6 +65,7 @@ class NodePool {
   struct Held {
     JobIndex job = 0;
     Resources resources;
+    friend bool operator==(const Held&, const Held&) = default;
   };
   struct Unit {
     std::int32_t group = 0;
@@ -97,7 +98,7 @@ class NodePool {
   struct Kind {
     std::int64_t weight = 0;
     std::int64_t tasks = 0;
-    Resources free;
+    Resources free{};
     std::int64_t count = 0;
     std::int32_t group = 0;
     NodeClasses::Number of_class = -1;  // as the search sees it; else
@@ -162,11 +163,14 @@ class NodePool {
                                std::int64_t most_nodes);
   bool choose_fewest(std::int64_t tasks, bool by_weight);
   bool choose_evenly(std::int64_t tasks, std::int64_t nodes);
+  void sort_units(std::vector<std::pair<std::int32_t, std::int64_t>>& units, std::int64_t wanted);
   Shares shares_of_picks(const ResourceRequest& request, const PartitionChoice& choice);
   std::int64_t most_nodes(const PartitionChoice& choice, Seconds start, Seconds end) const;
   void change_free(std::int32_t unit, const Share& share, std::int64_t sign);
   void change_steps(const Shares& shares, std::int32_t slurm_partition, Seconds now, Seconds start,
                     Seconds end, std::int64_t sign);
+  void change_nodes_left(const Shares& shares, std::int32_t slurm_partition, Seconds now,
+                         Seconds start, Seconds end, std::int64_t sign);
   void build_steps(Unit& unit, Seconds now);
   const NodeGroup& group_of(const Unit& unit) const {
     return machine_.groups[static_cast<std::size_t>(unit.group)];
@@ -201,6 +205,7 @@ class NodePool {
   std::vector<Seconds> moments_;
   AscendingSteps larger_;
   AscendingSteps smaller_;
+  std::vector<std::pair<Seconds, Resources>> releases_;
 
   bool records_ = false;
   std::vector<std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>>> idle_;
