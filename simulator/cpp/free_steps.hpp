@@ -14,6 +14,7 @@ class FreeSteps {
   struct Step {
     Seconds time = 0;  // up to the next one's; the last for good
     Resources free;
+    friend bool operator==(const Step&, const Step&) = default;
   };
 
   FreeSteps(Seconds now, const Resources& free) : steps_(1, Step{now, free}) {}

@@ -293,7 +293,7 @@ NodePool::ClassInSearch& NodePool::in_search(const ResourceRequest& request,
   ClassInSearch& found = known[static_cast<std::size_t>(number)];
   if (found.search != search_) {
     found = {search_, amount(request, choice, machine_.groups[g], classes_[g].free(number)), 0,
-             classes_[g].count(number) > 0};
+             classes_[g].count(number) > 0, -1};
   }
   return found;
 }
@@ -339,6 +339,7 @@ void NodePool::find_patterns(Seconds now) {
   };
   std::map<Pattern, Units, decltype(by_content)> patterns(by_content);
   auto last = patterns.end();
+  const Unit* previous = nullptr;
   Pattern next;
   for (std::size_t g = 0; g < reserved_.size(); ++g) {
     if (machine_.groups[g].whole) continue;
@@ -346,6 +347,12 @@ void NodePool::find_patterns(Seconds now) {
     for (const std::int32_t index : reserved_[g]) {
       const Unit& reserved = unit(index);
       const auto& steps = reserved.steps.steps();
+      if (previous != nullptr && previous->group == reserved.group &&
+          previous->free == reserved.free && previous->steps.steps() == steps) {
+        last->second.push_back(index);
+        continue;
+      }
+      previous = &reserved;
       std::size_t i = reserved.steps.step_at(now);
       if (i + 1 < steps.size()) patterns_until_ = std::min(patterns_until_, steps[i + 1].time);
       Resources free = least(reserved.free, steps[i].free);
@@ -561,6 +568,25 @@ Shares NodePool::shares_of_picks(const ResourceRequest& request, const Partition
   };
   std::vector<Run> runs;
   Shares shares;
+  // Of the kinds that are picked, the nodes that the search has seen become free.
+  std::vector<Units> freed(kinds_.size());
+  if (!touched_.empty()) {
+    for (const Pick& pick : picks_) {
+      for (std::size_t i = pick.first; i < pick.last; ++i) {
+        const Kind& kind = kinds_[i];
+        if (kind.of_class < 0) continue;
+        in_search(request, choice, kind.group, kind.of_class).picked = static_cast<std::int32_t>(i);
+      }
+    }
+    for (const std::int32_t index : touched_) {
+      const Unit& seen = unit(index);
+      if (group_of(seen).whole) continue;
+      const std::int32_t picked =
+          class_in_search_[static_cast<std::size_t>(seen.group)]
+                          [static_cast<std::size_t>(seen.seen_class)].picked;
+      if (picked >= 0) freed[static_cast<std::size_t>(picked)].push_back(index);
+    }
+  }
   for (const Pick& pick : picks_) {
     auto run = std::find_if(runs.begin(), runs.end(),
                             [&](const Run& known) { return known.first == pick.first; });
@@ -583,12 +609,7 @@ Shares NodePool::shares_of_picks(const ResourceRequest& request, const Partition
                 run->units.emplace_back(index, 1);
                 return ++found < wanted;
               });
-          for (const std::int32_t index : touched_) {
-            const Unit& seen = unit(index);
-            if (seen.group == kind.group && seen.seen_class == kind.of_class) {
-              run->units.emplace_back(index, 1);
-            }
-          }
+          for (const std::int32_t index : freed[i]) run->units.emplace_back(index, 1);
         }
       }
       sort_units(run->units, wanted);

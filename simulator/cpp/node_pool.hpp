@@ -130,6 +130,7 @@ class NodePool {
     Amount amount;
     std::int64_t gained = 0;  // nodes that it sees in the class more than there are now
     bool listed = false;      // among seen_classes_
+    std::int32_t picked = -1; // the place among the kinds, if the job takes nodes of it
   };
   // Of the steps in a window those whose amount is below that of every later one there.
   struct AscendingSteps {
