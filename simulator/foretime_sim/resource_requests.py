@@ -244,7 +244,7 @@ def fit_requests(workload: Workload) -> FittedRequests:
         _codes(workload, asked.constraints),
         _time_classes(workload, machine),
     ]
-    first, rows = _distinct_rows(columns)
+    first, rows = _distinct_rows([np.asarray(column, dtype=np.int64) for column in columns])
     requests: list[Request] = []
     reason_of: dict[int, str] = {}
     number_of = np.full(len(first), -1, dtype=np.int32)
