@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ LAYERS = {
 }
 # Needed for simulation only; a service node's daemon must run without them.
 SIMULATION_ONLY = {"pandas", "matplotlib", "lupa", "pyarrow", "distributed", "dask_jobqueue"}
-SIMULATION_COMMANDS = {"replay.py", "report.py", "workload.py", "replay_options.py"}
+SIMULATION_COMMANDS = {"replay.py", "report.py", "workload.py"}
 
 
 def imported(path: Path) -> set[str]:
@@ -55,3 +57,17 @@ def test_the_daemon_does_not_need_the_simulation_extra(repository: Path) -> None
 def test_the_plugin_imports_nothing_of_ours(repository: Path) -> None:
     for path in (repository / "plugin").rglob("*.py"):
         assert not imported(path) & set(LAYERS), path
+
+
+def test_the_architecture_page_lists_every_module(repository: Path) -> None:
+    page = (repository / "docs" / "architecture.md").read_text()
+    listed = set(re.findall(r"[\w*]+\.(?:py|cpp)", page))
+    files = [
+        path.name
+        for folder in (*(f"{root}/{package}" for package, root in LAYERS.items()), "simulator/cpp")
+        for path in (repository / folder).iterdir()
+        if path.suffix in (".py", ".cpp") and path.name != "__init__.py"
+    ]
+    assert files
+    missing = [name for name in files if not any(fnmatch(name, pattern) for pattern in listed)]
+    assert not missing

@@ -16,7 +16,6 @@ from foretime_sidecar.table import (
     LeftAlone,
     Mechanism,
     Mode,
-    Scheme,
     Table,
     TableRow,
     TableSettings,
@@ -172,7 +171,7 @@ class Learner:
             settings=TableSettings(
                 mode=mode,
                 enforce_share_percent=hook.enforce_share_percent,
-                scheme=Scheme(accuracy.scheme),
+                scheme=accuracy.to_scheme(),
                 mechanism=_MECHANISMS[hook.mechanism],
                 user_time_min=UserTimeMin(hook.user_time_min),
                 minimum_adjustment=accuracy.minimum_adjustment,

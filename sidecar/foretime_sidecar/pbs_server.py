@@ -11,6 +11,8 @@ from typing import Any
 
 from foretime_estimators.errors import SchedulerError
 
+from foretime_sidecar.clients.child_process import said_by, spawn
+
 HOOK = "foretime"
 """The hook's name in PBS."""
 
@@ -97,7 +99,7 @@ class PbsServer:
                 f"{argv[0]} did not answer within {self._timeout_s} s; check pbs_server"
             ) from error
         if done.returncode != 0:
-            said = "; ".join((done.stderr or done.stdout).strip().splitlines()[:10])
+            said = said_by(done)
             remedy = (
                 "be root, or a manager of PBS, on the PBS server's host"
                 if any(word in said.lower() for word in _REFUSED)
@@ -105,22 +107,13 @@ class PbsServer:
             )
             shown = " ".join(argv)
             raise CommandFailedError(
-                f"{shown!r} failed with exit code {done.returncode}: {said or 'no message'}; "
-                f"{remedy}",
+                f"{shown!r} failed with exit code {done.returncode}: {said}; {remedy}",
                 said,
             )
         return done.stdout
 
     def _spawn(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(  # noqa: S603 - the commands are ours, no shell is in between
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=self._timeout_s,
-            check=False,
-        )
+        return spawn(command, self._timeout_s)
 
     def qmgr(self, directive: str) -> str:
         """Run one directive of qmgr."""

@@ -226,20 +226,13 @@ class _Columns:
     """A workload's columns as lists of Python values."""
 
     def __init__(self, workload: Workload) -> None:
-        self.users = _names(workload, "users")
-        self.projects = _names(workload, "projects")
-        self.queues = _names(workload, "queues")
+        self.users, self.projects, self.queues = (
+            [None] * len(workload) if labels is None else labels.by_job()
+            for labels in (workload.users, workload.projects, workload.queues)
+        )
         self.runtimes: list[int] = workload.actual_runtime.tolist()
         self.requested: list[int] = workload.requested_time.tolist()
         self.processors: list[int] = workload.processors.tolist()
         arrays = workload.array_ids
         codes = [-1] * len(workload) if arrays is None else arrays.codes.tolist()
         self.arrays = [None if code < 0 else code + 1 for code in codes]
-
-
-def _names(workload: Workload, column: str) -> list[str | None]:
-    labels = getattr(workload, column)
-    if labels is None:
-        return [None] * len(workload)
-    names = (*labels.names, None)
-    return [names[code] for code in labels.codes.tolist()]

@@ -16,6 +16,7 @@ from os.path import commonpath
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from foretime_estimators.accuracy import Scheme
 from foretime_estimators.errors import InputError, StateError
 
 VERSION = 1
@@ -40,14 +41,6 @@ class Mode(enum.StrEnum):
     OBSERVE = "observe"
     ENFORCE = "enforce"
     OFF = "off"
-
-
-class Scheme(enum.StrEnum):
-    """Whose rows make a job's adjustment (Tang 2010, section V)."""
-
-    USER = "user"
-    PROJECT = "project"
-    COMBINED = "combined"
 
 
 class Mechanism(enum.StrEnum):

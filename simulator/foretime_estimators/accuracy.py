@@ -58,7 +58,7 @@ RowKey: TypeAlias = tuple[Scope, str, int]
 """Scope, name, requested-time class."""
 
 
-class Scheme(enum.Enum):
+class Scheme(enum.StrEnum):
     """Whose history decides A (Tang 2010, section V.A)."""
 
     USER = "user"

@@ -47,6 +47,19 @@ ENDING_OF_STATE = {
 }
 """Slurm's words, long and compact, for jobs that have come to an end."""
 
+STATE_OF_ENDING = {
+    Ending.COMPLETED: "COMPLETED",
+    Ending.FAILED: "FAILED",
+    Ending.OUT_OF_MEMORY: "OUT_OF_MEMORY",
+    Ending.TIMED_OUT: "TIMEOUT",
+    Ending.CANCELLED: "CANCELLED",
+    Ending.NODE_FAILED: "NODE_FAIL",
+    Ending.PREEMPTED: "PREEMPTED",
+    Ending.REQUEUED: "REQUEUED",
+    Ending.NEVER_STARTED: "CANCELLED",
+}
+"""Slurm's word for each."""
+
 UNFINISHED_STATES = frozenset(
     {"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "REQUEUE_HOLD",
      "REQUEUE_FED", "RESV_DEL_HOLD", "SIGNALING", "SPECIAL_EXIT", "STAGE_OUT", "STOPPED",

@@ -90,6 +90,24 @@ class ExportRows:
     bad_lines: Sequence[str] = ()
 
 
+def refuse_or_note(
+    source: str, line_number: int, what: str, bad: list[str], *, lenient: bool
+) -> None:
+    """Refuse a malformed line, or add it to what was left out.
+
+    Raises
+    ------
+    InputError
+        Unless lenient.
+    """
+    if not lenient:
+        raise InputError(
+            f"{source}:{line_number}: {what}; mend the line, or leave malformed lines out with "
+            "--lenient"
+        )
+    bad.append(f"line {line_number}: {what}")
+
+
 def parse_name(word: str) -> str | None:
     """Give a name, ``None`` for an empty one."""
     return word.strip() or None

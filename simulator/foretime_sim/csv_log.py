@@ -20,6 +20,7 @@ from foretime_sim.accounting_log import (
     job_log_of_rows,
     parse_name,
     parse_processors,
+    refuse_or_note,
 )
 from foretime_sim.accounting_resources import (
     COUNT_FACTS,
@@ -116,12 +117,7 @@ def parse_csv_log(
                 continue
             if len(words) != len(header):
                 what = f"{len(words)} fields where the header has {len(header)}"
-                if not lenient:
-                    raise InputError(
-                        f"{source}:{reader.line_num}: {what}; mend the line, or leave malformed "
-                        "lines out with --lenient"
-                    )
-                bad.append(f"line {reader.line_num}: {what}")
+                refuse_or_note(source, reader.line_num, what, bad, lenient=lenient)
                 continue
             rows.append(words)
             line_numbers.append(reader.line_num)

@@ -18,13 +18,14 @@ from foretime_estimators.registry import parse_estimator
 from foretime_estimators.requested import Requested
 
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import Engine, simulate
+from foretime_sim.engine import simulate
 from foretime_sim.finished_history import finished_before
 from foretime_sim.policy import Policy
 from foretime_sim.resource_requests import job_resources
 from foretime_sim.schedule import Counters, Schedule
 from foretime_sim.schedule import check as check_schedule
-from foretime_sim.workload import ENDINGS, Int32Array, Int64Array, Labels, Workload
+from foretime_sim.stepwise import Engine
+from foretime_sim.workload import ENDINGS, Int32Array, Int64Array, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,7 @@ def job_requests(workload: Workload) -> list[JobRequest]:
     As `Workload.job_request`, but a job whose number another job has gets an id of its own.
     """
     users, projects, queues, array_ids = (
-        _names(labels, len(workload))
+        [None] * len(workload) if labels is None else labels.by_job()
         for labels in (workload.users, workload.projects, workload.queues, workload.array_ids)
     )
     return list(
@@ -289,13 +290,6 @@ def _job_ids(workload: Workload) -> list[str]:
         if seen[number] > 1:
             ids[job] = f"{number}#{seen[number]}"
     return ids
-
-
-def _names(labels: Labels | None, jobs: int) -> list[str | None]:
-    if labels is None:
-        return [None] * jobs
-    names = (*labels.names, None)  # code -1, where the log has none, takes the last
-    return [names[code] for code in labels.codes.tolist()]
 
 
 def _endings(workload: Workload) -> list[Ending]:

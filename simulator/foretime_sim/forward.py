@@ -16,7 +16,7 @@ import psutil
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
-from foretime_sim.engine import core_policy
+from foretime_sim.engine_core import core_policy
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import has_python
 from foretime_sim.role_times import LONGEST_S, ScheduledTimes, by_role
@@ -166,7 +166,7 @@ def _run(
     if has_python(policy):
         raise InputError(
             f"forward runs ask no policy in Python ({policy.order}, {policy.backfill}): take a"
-            " built-in one, or run each sample in foretime_sim.engine.Engine"
+            " built-in one, or run each sample in foretime_sim.stepwise.Engine"
         )
     runtimes = _checked_runtimes(snapshot, actual_runtime)
     if threads is None:

@@ -20,7 +20,6 @@ from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import JobTimesUpdate
 from foretime_sim.machine import Machine
 from foretime_sim.mock_pbs_replies import PbsReplies
 from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
@@ -37,6 +36,7 @@ from foretime_sim.pbs_hook import PbsReply, refusal
 from foretime_sim.pbs_records import parse_pbs_duration
 from foretime_sim.policy import Policy
 from foretime_sim.resource_requests import JobResources
+from foretime_sim.role_times import JobTimesUpdate
 from foretime_sim.workload import Int64Array
 
 FOREVER_S = 5 * 365 * 86_400
@@ -366,6 +366,7 @@ class MockPbs(MockScheduler[PbsJob]):
             "Job_Owner": f"{user}@{SERVER}",
             "euser": user,
             "queue": job.submission.queue or _DEFAULT_QUEUE,
+            "job_state": "R" if job.phase is Phase.RUNNING else "Q",
             "ctime": job.submit_time,
         }
 
@@ -408,6 +409,11 @@ class MockPbs(MockScheduler[PbsJob]):
             if not reply.accepted:
                 raise SchedulerError(f"qalter: {reply.message} {job.name}")
             self._apply(wanted, reply)
+        # What a hook adds is judged as if its user had asked for it (OpenPBS, req_modify.c).
+        before = job.resources.get("soft_walltime")
+        raised = before is not None and int(wanted.get("soft_walltime", 0)) > int(before)
+        if requestor != MANAGER and job.phase is Phase.RUNNING and raised:
+            raise SchedulerError(f"qalter: Unauthorized Request {job.name}")
         if (why := refusal(wanted)) or int(wanted.get("walltime", 1)) < 1:
             raise SchedulerError(
                 f"qalter: {why or 'Illegal attribute or resource value'} {job.name}"

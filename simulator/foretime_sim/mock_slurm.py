@@ -10,17 +10,20 @@ kept to the second, so that a replay without adjustments equals a plain run of t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
+from foretime_sim import mock_slurm_replies as replies
+from foretime_sim.accounting import STATE_OF_ENDING
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.machine import Machine
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
+from foretime_sim.mock_slurm_replies import DEFAULT_PARTITION
 from foretime_sim.policy import Policy
 from foretime_sim.resource_requests import JobResources
 from foretime_sim.slurm_hook import Fields, Value
@@ -132,7 +135,9 @@ class SlurmSetup:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Job(MockJob):
+class SlurmJob(MockJob):
+    """A job as slurmctld holds it; limits in whole minutes."""
+
     submission: Submission
     time_limit_min: int
     time_min_min: int = 0
@@ -143,33 +148,21 @@ class _Job(MockJob):
     @property
     def state(self) -> str:
         """Slurm's word for where it stands."""
-        return _PHASES[self.phase] if self.ending is None else _STATES[self.ending]
+        return _PHASES[self.phase] if self.ending is None else STATE_OF_ENDING[self.ending]
 
 
 _FIRST_JOB_ID = 1
 _FIRST_UID = 1000
-_DEFAULT_PARTITION = "main"
 _JOB_NAME = re.compile(r"(?:(?P<array>\d{1,10})_)?(?P<job>\d{1,10})", re.ASCII)
 _RECORDED_REQUEST = re.compile(r"foretime:treq=(\d+)", re.ASCII)
 _PHASES = {Phase.WAITING: "PENDING", Phase.RUNNING: "RUNNING"}
-_STATES = {
-    Ending.COMPLETED: "COMPLETED",
-    Ending.FAILED: "FAILED",
-    Ending.OUT_OF_MEMORY: "OUT_OF_MEMORY",
-    Ending.TIMED_OUT: "TIMEOUT",
-    Ending.CANCELLED: "CANCELLED",
-    Ending.NODE_FAILED: "NODE_FAIL",
-    Ending.PREEMPTED: "PREEMPTED",
-    Ending.REQUEUED: "REQUEUED",
-    Ending.NEVER_STARTED: "CANCELLED",
-}
 
 
 def _minutes(seconds: int) -> int:
     return -(-seconds // _MINUTE)
 
 
-class MockSlurm(MockScheduler[_Job]):
+class MockSlurm(MockScheduler[SlurmJob]):
     """A Slurm controller, its accounting and its hook, driven by a virtual clock.
 
     Parameters
@@ -192,14 +185,14 @@ class MockSlurm(MockScheduler[_Job]):
         self._hook = hook
         self._uids: dict[str, int] = {}
         self._partitions: dict[str, dict[str, Value]] = {}
-        self._partition(_DEFAULT_PARTITION)
+        self._partition(DEFAULT_PARTITION)
         for name in setup.max_time_min:
             self._partition(name)
 
-    def _on_start(self, index: int, job: _Job) -> None:
+    def _on_start(self, index: int, job: SlurmJob) -> None:
         job.time_limit_min = _minutes(job.kill_limit)
 
-    def _ending(self, job: _Job) -> Ending:
+    def _ending(self, job: SlurmJob) -> Ending:
         return job.submission.ending
 
     # What users do --------------------------------------------------------------------------
@@ -237,18 +230,18 @@ class MockSlurm(MockScheduler[_Job]):
         )
         return index + _FIRST_JOB_ID
 
-    def _accepted(self, submission: Submission) -> _Job:
+    def _accepted(self, submission: Submission) -> SlurmJob:
         """Judge a submission as slurmctld and its plugin do."""
         if submission.processors > self._setup.processors:
             raise SchedulerError(
                 f"Requested node configuration is not available: {submission.processors} "
                 f"processors of {self._setup.processors}"
             )
-        partition = submission.slurm_partition or _DEFAULT_PARTITION
+        partition = submission.slurm_partition or DEFAULT_PARTITION
         limit_min = _minutes(submission.requested_time)
         if limit_min > int(self._partition(partition)["max_time"]):
             raise SchedulerError("Requested time limit is invalid (missing or exceeds some limit)")
-        job = _Job(
+        job = SlurmJob(
             submission=submission,
             submit_time=self.now,
             time_limit_min=limit_min,
@@ -282,7 +275,7 @@ class MockSlurm(MockScheduler[_Job]):
         return job
 
     @staticmethod
-    def _apply(job: _Job, changes: Mapping[str, Value]) -> None:
+    def _apply(job: SlurmJob, changes: Mapping[str, Value]) -> None:
         for name, value in changes.items():
             if name == "time_min":
                 job.time_min_min = 0 if value in (0, NO_VAL) else int(value)
@@ -293,7 +286,7 @@ class MockSlurm(MockScheduler[_Job]):
             else:
                 raise InputError(f"the hook set {name}, which a replay has no use for")
 
-    def _limit_after_prolog(self, job: _Job) -> int:
+    def _limit_after_prolog(self, job: SlurmJob) -> int:
         """Seconds that PrologSlurmctld raises a lowered limit to, read as it reads it."""
         recorded = _RECORDED_REQUEST.search(job.admin_comment)
         if recorded is None or not self._setup.prolog_works:
@@ -335,7 +328,7 @@ class MockSlurm(MockScheduler[_Job]):
         job.kill_limit = time_limit
         self._replan(job_id, job)
 
-    def _record(self, job: _Job) -> dict[str, Value]:
+    def _record(self, job: SlurmJob) -> dict[str, Value]:
         """Give a job as `slurm_job_modify` is shown it."""
         submission = job.submission
         record: dict[str, Value] = {
@@ -344,7 +337,7 @@ class MockSlurm(MockScheduler[_Job]):
             "admin_comment": job.admin_comment,
             "comment": job.comment,
             "min_cpus": submission.processors,
-            "partition": submission.slurm_partition or _DEFAULT_PARTITION,
+            "partition": submission.slurm_partition or DEFAULT_PARTITION,
         }
         if submission.user is not None:
             record["user_name"] = submission.user
@@ -355,7 +348,7 @@ class MockSlurm(MockScheduler[_Job]):
     def _count_errors(self, reply: HookReply) -> None:
         self.hook_errors += sum(line.startswith("error") for line in reply.log)
 
-    def _replan(self, job_id: int, job: _Job) -> None:
+    def _replan(self, job_id: int, job: SlurmJob) -> None:
         if self._setup.mechanism is Mechanism.REWRITE_LIMIT and job.phase is Phase.WAITING:
             planned = job.time_limit_min * _MINUTE
         else:
@@ -380,17 +373,18 @@ class MockSlurm(MockScheduler[_Job]):
         """
         match list(argv):
             case ["squeue", "--json"]:
-                return {"meta": {}, "errors": [], "jobs": self._squeue()}
+                return replies.listed(self._each(replies.queued, self._queued_jobs()))
             case ["sacct", "--json", *options]:
-                return {"meta": {}, "errors": [], "jobs": self._sacct(options)}
+                ended = self._ended_between(*replies.span(options, self.now))
+                return replies.listed(self._each(replies.accounted, ended))
             case ["sinfo", *_]:
                 allocated = self._setup.processors - self._engine.free_processors
                 idle = self._engine.free_processors
                 return f"{allocated}/{idle}/0/{self._setup.processors}\n"
             case ["scontrol", "show", "config"]:
-                return self._configuration()
+                return replies.configuration(self._setup)
             case ["scontrol", "show", "reservation", *_]:
-                return self._reservations()
+                return replies.reservations(self._setup.reservations, self.now)
             case ["scontrol"] if stdin is not None:
                 # As scontrol does it: what is refused does not keep the rest from being done.
                 refused = []
@@ -404,34 +398,6 @@ class MockSlurm(MockScheduler[_Job]):
                 return ""
             case _:
                 raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
-
-    def _reservations(self) -> str:
-        """Give the reservations that have not ended, as ``--oneliner`` with epoch seconds does."""
-        lines = [
-            f"ReservationName=reserved{number} StartTime={claim.start} EndTime={claim.end}"
-            f" PartitionName=(null) Flags=MAINT TRES=cpu={claim.processors} State="
-            f"{'ACTIVE' if claim.start <= self.now else 'INACTIVE'}\n"
-            for number, claim in enumerate(self._setup.reservations)
-            if claim.end > self.now
-        ]
-        return "".join(lines) or "No reservations in the system\n"
-
-    def _configuration(self) -> str:
-        parameters = ["bf_continue"]
-        if self._setup.soft_limit_parameter:
-            parameters.append("time_min_as_soft_limit")
-        prolog = "(null)"
-        if self._setup.mechanism is Mechanism.REWRITE_LIMIT:
-            prolog = "/etc/slurm/prolog_slurmctld"
-        return (
-            "Configuration data as of the replay\n"
-            "ClusterName             = replay\n"
-            "EnforcePartLimits       = ALL\n"
-            f"PrologSlurmctld         = {prolog}\n"
-            f"SchedulerParameters     = {','.join(parameters)}\n"
-            "SchedulerType           = sched/backfill\n"
-            "SLURM_VERSION           = 23.11.10\n"
-        )
 
     def _scontrol(self, line: str) -> None:
         if line in ("", "quit"):
@@ -458,80 +424,10 @@ class MockSlurm(MockScheduler[_Job]):
         job.site_factor = int(values.get("SiteFactor", job.site_factor))
         self._replan(job_id, job)
 
-    def _squeue(self) -> list[dict[str, Any]]:
-        return [self._queued(index) for index in self._queued_jobs()]
-
-    def _queued(self, index: int) -> dict[str, Any]:
-        job = self._jobs[index]
-        running = job.phase is Phase.RUNNING
-        array_id = job.submission.array_id
-        return {
-            "account": job.submission.account or "",
-            "admin_comment": job.admin_comment,
-            "array_job_id": array_id or 0,
-            "array_task_id": index + _FIRST_JOB_ID if array_id else None,
-            "array_task_string": "",
-            "comment": job.comment,
-            "cpus": job.submission.processors,
-            "deadline": 0,
-            "dependency": "",
-            "eligible_time": job.submit_time,
-            "het_job_id": 0,
-            "job_id": index + _FIRST_JOB_ID,
-            "job_state": job.state,
-            "partition": job.submission.slurm_partition or _DEFAULT_PARTITION,
-            "pre_sus_time": 0,
-            "priority": 1000 + job.site_factor,
-            "qos": "normal",
-            "resv_name": "",
-            "start_time": job.start_time if running else 0,
-            "state_reason": "None" if running else "Resources",
-            "submit_time": job.submit_time,
-            "suspend_time": 0,
-            "time_limit": job.time_limit_min,
-            "time_minimum": job.time_min_min,
-            "user_name": job.submission.user or "",
-        }
-
-    def _sacct(self, options: Sequence[str]) -> list[dict[str, Any]]:
-        since, until = 0, self.now
-        for option in options:
-            if option.startswith("--starttime=uts"):
-                since = int(option.removeprefix("--starttime=uts"))
-            elif option.startswith("--endtime=uts"):
-                until = int(option.removeprefix("--endtime=uts"))
-        return [self._accounted(index) for index in self._ended_between(since, until)]
-
-    def _accounted(self, index: int) -> dict[str, Any]:
-        job = self._jobs[index]
-        submission = job.submission
-        array_id = submission.array_id
-        started = job.start_time > 0 or job.state != "CANCELLED"
-        return {
-            "account": submission.account or "",
-            "array": {
-                "job_id": array_id or 0,
-                "task_id": index + _FIRST_JOB_ID if array_id else None,
-            },
-            "association": {"account": submission.account or "", "user": submission.user or ""},
-            "comment": {"administrator": job.admin_comment, "job": job.comment},
-            "job_id": index + _FIRST_JOB_ID,
-            "partition": submission.slurm_partition or _DEFAULT_PARTITION,
-            "required": {"CPUs": submission.processors},
-            "state": {"current": job.state, "reason": "None"},
-            "time": {
-                "elapsed": job.end_time - job.start_time if started else 0,
-                "eligible": job.submit_time,
-                "end": job.end_time,
-                "limit": job.time_limit_min,
-                "start": job.start_time if started else None,
-                "submission": job.submit_time,
-                "suspended": 0,
-            },
-            "tres": {
-                "allocated": [{"type": "cpu", "count": submission.processors}] if started else []
-            },
-        }
+    def _each(
+        self, reply: Callable[[int, SlurmJob], dict[str, Any]], jobs: Iterable[int]
+    ) -> list[dict[str, Any]]:
+        return [reply(index + _FIRST_JOB_ID, self._jobs[index]) for index in jobs]
 
     # Names and numbers ----------------------------------------------------------------------
 
@@ -545,13 +441,13 @@ class MockSlurm(MockScheduler[_Job]):
                 "name": name,
                 "max_time": self._setup.max_time_min.get(name, INFINITE),
                 "default_time": NO_VAL,
-                "flag_default": 1 if name == _DEFAULT_PARTITION else 0,
+                "flag_default": 1 if name == DEFAULT_PARTITION else 0,
             }
             # The hook converts a mapping of partitions once, so a new one is another mapping.
             self._partitions = {**self._partitions, name: known}
         return known
 
-    def _job(self, name: str) -> _Job:
+    def _job(self, name: str) -> SlurmJob:
         return self._jobs[self._job_id(name) - _FIRST_JOB_ID]
 
     def _job_id(self, name: str) -> int:
@@ -565,7 +461,7 @@ class MockSlurm(MockScheduler[_Job]):
             raise SchedulerError(f"Invalid job id specified for job {name}")
         return job_id
 
-    def _changeable(self, name: str) -> _Job:
+    def _changeable(self, name: str) -> SlurmJob:
         job = self._job(name)
         if job.phase is Phase.ENDED:
             raise SchedulerError(f"Job/step already completing or completed for job {name}")

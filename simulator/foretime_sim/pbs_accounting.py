@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import Ending
 
-from foretime_sim.accounting import Clock
+from foretime_sim.accounting import STATE_OF_ENDING, Clock
 from foretime_sim.accounting_log import ExportColumn, ExportRows, job_log_of_rows
 from foretime_sim.compressed_files import read_text
 from foretime_sim.job_log import JobLog, count_jobs
@@ -89,18 +88,6 @@ _FACTS = (
     "eligible_time", "start_time", "end_time", "runtime", "requested_time",
     "requested_processors", "allocated_processors", "state",
 )  # fmt: skip
-# The words that accounting exports have for endings are Slurm's.
-_STATE_OF_ENDING = {
-    Ending.COMPLETED: "COMPLETED",
-    Ending.FAILED: "FAILED",
-    Ending.OUT_OF_MEMORY: "OUT_OF_MEMORY",
-    Ending.TIMED_OUT: "TIMEOUT",
-    Ending.CANCELLED: "CANCELLED",
-    Ending.NODE_FAILED: "NODE_FAIL",
-    Ending.PREEMPTED: "PREEMPTED",
-    Ending.REQUEUED: "REQUEUED",
-    Ending.NEVER_STARTED: "CANCELLED",
-}
 
 
 def _as_it_is(value: object) -> object:
@@ -200,5 +187,5 @@ def _row(job: EndedJob) -> tuple[Any, ...]:
         job.requested_time,
         job.processors,
         job.allocated_processors,
-        _STATE_OF_ENDING[job.ending],
+        STATE_OF_ENDING[job.ending],
     )

@@ -7,8 +7,9 @@ is planned, `foretime_sim.reference_plans` decides the pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.reference_plans import PlainProfile, Planner, Profile
 from foretime_sim.reference_policies import AskedPolicies
-from foretime_sim.role_times import ScheduledTimes, job_times
+from foretime_sim.role_times import JobTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.workload import Int64Array, Workload
 
@@ -328,6 +329,18 @@ def simulate(
     policy = policy or Policy()
     check_reservations(reservations, workload.machine_processors)
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
+    jobs = reference_jobs(workload, times)
+    calls = PolicyCalls.of_workload(policy, workload, reservations)
+    simulation = Simulation(
+        list(jobs), workload.machine_processors, policy, reservations, new_profile, calls
+    )
+    simulation.run()
+    planned = simulation.planner.first_planned if simulation.planner else {}
+    return reference_schedule(jobs, simulation, planned if policy.plans_every_job else None)
+
+
+def reference_jobs(workload: Workload, times: JobTimes) -> list[ReferenceJob]:
+    """Give the jobs of a workload, none of them begun."""
     columns = (
         workload.submit_time,
         workload.processors,
@@ -339,19 +352,27 @@ def simulate(
         times.time_limit,
         times.priority,
     )
-    jobs = [
+    return [
         ReferenceJob(index, *row)
         for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
     ]
-    calls = PolicyCalls.of_workload(policy, workload, reservations)
-    simulation = Simulation(
-        list(jobs), workload.machine_processors, policy, reservations, new_profile, calls
-    )
-    simulation.run()
-    first_planned = None
-    if simulation.planner and policy.plans_every_job:
-        first = simulation.planner.first_planned
-        first_planned = np.array([first[job.index] for job in jobs], dtype=np.int64)
+
+
+class Counting(Protocol):
+    """A run that has counted what it did."""
+
+    passes: int
+    completions: int
+    expiries: int
+    submissions: int
+    guard_activations: int
+    deepest_queue: int
+
+
+def reference_schedule(
+    jobs: Sequence[ReferenceJob], run: Counting, first_planned: Mapping[int, int] | None
+) -> Schedule:
+    """Give the schedule of jobs that have all ended; first planned starts by their indices."""
     return Schedule(
         start_time=np.array([job.start for job in jobs], dtype=np.int64),
         end_time=np.array([job.end for job in jobs], dtype=np.int64),
@@ -359,12 +380,14 @@ def simulate(
         corrections=np.array([job.corrections for job in jobs], dtype=np.int32),
         killed=np.array([job.actual_runtime > job.time_limit for job in jobs], dtype=np.bool_),
         counters=Counters(
-            passes=simulation.passes,
-            completions=simulation.completions,
-            expiries=simulation.expiries,
-            submissions=simulation.submissions,
-            guard_activations=simulation.guard_activations,
-            deepest_queue=simulation.deepest_queue,
+            passes=run.passes,
+            completions=run.completions,
+            expiries=run.expiries,
+            submissions=run.submissions,
+            guard_activations=run.guard_activations,
+            deepest_queue=run.deepest_queue,
         ),
-        first_planned_start=first_planned,
+        first_planned_start=None
+        if first_planned is None
+        else np.array([first_planned[job.index] for job in jobs], dtype=np.int64),
     )

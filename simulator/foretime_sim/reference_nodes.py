@@ -21,18 +21,19 @@ others, or a job can't start when planned, are all removed and inserted anew.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim.node_allocation import NodeAllocation
 from foretime_sim.policy import Backfill, Compression, Policy
-from foretime_sim.reference import ReferenceJob
+from foretime_sim.reference import ReferenceJob, reference_jobs, reference_schedule
 from foretime_sim.reference_placement import FOREVER, Claim, NodeSimulation, Share
 from foretime_sim.resource_requests import PartitionChoice, check_all_fit, fit_requests
 from foretime_sim.role_times import ScheduledTimes, job_times
-from foretime_sim.schedule import Counters, Schedule, StartedBy
+from foretime_sim.schedule import Schedule, StartedBy
 from foretime_sim.workload import Int64Array, Workload
 
 
@@ -288,42 +289,12 @@ def simulate(
     if workload.machine is None:
         raise InputError(f"{workload.name}: the workload has no machine")
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
-    columns: Sequence[Int64Array] = (
-        workload.submit_time,
-        workload.processors,
-        workload.actual_runtime,
-        workload.requested_time,
-        times.queue,
-        times.backfill,
-        times.drain,
-        times.time_limit,
-        times.priority,
-    )
-    jobs = [
-        ReferenceJob(index, *row)
-        for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
-    ]
+    jobs = reference_jobs(workload, times)
     simulation = NodeSimulation(list(jobs), workload.machine, policy, fitted, new_planner)
     simulation.run()
-    first_planned = None
-    if policy.plans_every_job:
-        first = simulation.plans.first_planned
-        first_planned = np.array([first[job.index] for job in jobs], dtype=np.int64)
-    return Schedule(
-        start_time=np.array([job.start for job in jobs], dtype=np.int64),
-        end_time=np.array([job.end for job in jobs], dtype=np.int64),
-        started_by=np.array([job.started_by for job in jobs], dtype=np.int8),
-        corrections=np.array([job.corrections for job in jobs], dtype=np.int32),
-        killed=np.array([job.actual_runtime > job.time_limit for job in jobs], dtype=np.bool_),
-        counters=Counters(
-            passes=simulation.passes,
-            completions=simulation.completions,
-            expiries=simulation.expiries,
-            submissions=simulation.submissions,
-            guard_activations=simulation.guard_activations,
-            deepest_queue=simulation.deepest_queue,
-        ),
-        first_planned_start=first_planned,
+    planned = simulation.plans.first_planned if policy.plans_every_job else None
+    return replace(
+        reference_schedule(jobs, simulation, planned),
         slurm_partition=np.array([simulation.partition[job.index] for job in jobs], dtype=np.int32),
         allocation=NodeAllocation.of_rows(simulation.allocated),
     )

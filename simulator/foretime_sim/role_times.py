@@ -31,6 +31,15 @@ class RoleTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class JobTimesUpdate:
+    """Scheduled times of one job by role, seconds; ``None`` for its requested time."""
+
+    queue: int | None = None
+    backfill: int | None = None
+    drain: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JobTimes:
     """What a scheduler knows of each job's times, checked; seconds, int64, shape (jobs,)."""
 

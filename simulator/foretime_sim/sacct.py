@@ -16,6 +16,7 @@ from foretime_sim.accounting_log import (
     job_log_of_rows,
     parse_name,
     parse_processors,
+    refuse_or_note,
 )
 from foretime_sim.accounting_resources import (
     parse_count,
@@ -113,12 +114,7 @@ def parse_sacct(
             words[len(fields) - 1 :] = ["|".join(words[len(fields) - 1 :])]
         if len(words) != len(fields):
             what = f"{len(words)} fields where there should be {len(fields)}: {line[:60]!r}"
-            if not lenient:
-                raise InputError(
-                    f"{source}:{number}: {what}; mend the line, or leave malformed lines out with "
-                    "--lenient"
-                )
-            bad.append(f"line {number}: {what}")
+            refuse_or_note(source, number, what, bad, lenient=lenient)
         elif "." not in words[step_column]:
             rows.append(words)
             line_numbers.append(number)

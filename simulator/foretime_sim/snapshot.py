@@ -10,8 +10,8 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
-from foretime_sim.engine import Engine
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Int64Array, MaskedInt64Array
 
 __all__ = ["GuardNotes", "PendingJobs", "PlanNotes", "RunningJobs", "Snapshot"]

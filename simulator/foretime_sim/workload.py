@@ -33,7 +33,8 @@ class Labels:
     ----------
     codes
         Shape (jobs,), int32; an index into ``names``, or -1 where the log has none (the one
-        place where a code stands for "missing": `get` and `mask` are the way to read it).
+        place where a code stands for "missing": `get`, `by_job` and `mask` are the ways to read
+        it).
     names
         The distinct names, in order of first appearance.
     numbers
@@ -48,6 +49,11 @@ class Labels:
         """Name at one position, ``None`` where the log has none."""
         code = int(self.codes[job])
         return None if code < 0 else self.names[code]
+
+    def by_job(self) -> list[str | None]:
+        """Give every job's name, ``None`` where the log has none."""
+        names = (*self.names, None)  # code -1 takes the last
+        return [names[code] for code in self.codes.tolist()]
 
     @property
     def mask(self) -> npt.NDArray[np.bool_]:

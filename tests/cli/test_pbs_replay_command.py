@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.cli import main
 from foretime_sim import lublin2003
 from foretime_sim.metrics import METRICS
 from foretime_sim.pbs_accounting_writer import write_pbs_accounting
 
 Call = Callable[..., tuple[int, str, str]]
 PBS = ("--mechanism", "pbs-soft-walltime")
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call ``foretime`` with arguments; give exit code, stdout and stderr."""
-
-    def called(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["foretime", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        code = left.value.code
-        return (0 if code is None else int(code)), captured.out, captured.err
-
-    return called
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +23,8 @@ def accounting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_accounting_folder_replays_through_the_pbs_hook(call: Call, accounting: Path) -> None:
-    code, out, err = call(
+def test_an_accounting_folder_replays_through_the_pbs_hook(run: Call, accounting: Path) -> None:
+    code, out, err = run(
         "replay", accounting, "--processors", 256, *PBS, "--beside", "recent-maximum",
         "--warm-up", "0", "--threshold", 3,
     )  # fmt: skip
@@ -55,8 +38,8 @@ def test_an_accounting_folder_replays_through_the_pbs_hook(call: Call, accountin
     assert "Nobody was killed before the time they asked for." in words
 
 
-def test_json_has_what_ran_beside(call: Call, accounting: Path) -> None:
-    code, out, _ = call(
+def test_json_has_what_ran_beside(run: Call, accounting: Path) -> None:
+    code, out, _ = run(
         "replay", accounting, "--processors", 256, *PBS, "--beside", "requested", "--json",
         "--warm-up", "0",
     )  # fmt: skip
@@ -78,20 +61,20 @@ def test_json_has_what_ran_beside(call: Call, accounting: Path) -> None:
         (("--format", "swf"), "is a folder; name a log file in it"),
     ],
 )
-def test_wrong_options(call: Call, accounting: Path, options: tuple[str, ...], said: str) -> None:
-    code, out, err = call("replay", accounting, "--processors", 256, *options)
+def test_wrong_options(run: Call, accounting: Path, options: tuple[str, ...], said: str) -> None:
+    code, out, err = run("replay", accounting, "--processors", 256, *options)
     assert (code, out) == (2, "")
     assert said in " ".join(err.split())
 
 
-def test_workload_commands(call: Call, accounting: Path, tmp_path: Path) -> None:
-    code, out, _ = call("workload", "describe", accounting, "--processors", 256, "--json")
+def test_workload_commands(run: Call, accounting: Path, tmp_path: Path) -> None:
+    code, out, _ = run("workload", "describe", accounting, "--processors", 256, "--json")
     assert code == 0
     assert json.loads(out)["jobs"] == 300
     swf = tmp_path / "jobs.swf.gz"
-    assert call("workload", "convert", accounting, swf)[0] == 0
-    one = call("workload", "describe", swf, "--processors", 256, "--json")[1]
+    assert run("workload", "convert", accounting, swf)[0] == 0
+    one = run("workload", "describe", swf, "--processors", 256, "--json")[1]
     assert json.loads(one)["offered_load"] == json.loads(out)["offered_load"]
-    code, _, err = call("workload", "describe", accounting)
+    code, _, err = run("workload", "describe", accounting)
     assert code == 2
     assert "--processors" in err

@@ -11,7 +11,7 @@ from foretime_sim.advance_reservations import (
     check_reservations,
     read_reservations,
 )
-from foretime_sim.engine import Engine
+from foretime_sim.stepwise import Engine
 
 
 def test_a_file_of_reservations(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from foretime_sim import reference
-from foretime_sim.engine import Engine, simulate
+from foretime_sim.engine import simulate
 from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Workload
 
 JOBS = 300

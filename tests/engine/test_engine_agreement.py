@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim import reference
-from foretime_sim.engine import Engine, simulate
+from foretime_sim.engine import simulate
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
 from foretime_sim.schedule import Schedule
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st

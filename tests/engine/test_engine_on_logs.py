@@ -21,12 +21,13 @@ import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.last_two import LastTwo
 from foretime_sim import reference
-from foretime_sim.engine import Engine, simulate
+from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import bounded_slowdown
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
 from foretime_sim.schedule import Schedule
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Workload
 
 pytestmark = pytest.mark.traces

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import Engine, JobTimesUpdate
 from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy
+from foretime_sim.role_times import JobTimesUpdate
 from foretime_sim.schedule import StartedBy
+from foretime_sim.stepwise import Engine
 from hypothesis import given
 from hypothesis import strategies as st
 

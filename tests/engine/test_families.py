@@ -11,8 +11,9 @@ from foretime_estimators.errors import InputError
 from foretime_sim import reference
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.availability_profile import AvailabilityProfile
-from foretime_sim.engine import Engine, simulate
+from foretime_sim.engine import simulate
 from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st

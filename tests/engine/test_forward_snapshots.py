@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import Engine, JobTimesUpdate, simulate
+from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.forward import forward_runs, start_times_of
 from foretime_sim.log_files import read_log
 from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy
+from foretime_sim.role_times import JobTimesUpdate
 from foretime_sim.snapshot import Snapshot
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Int64Array
 from hypothesis import given
 from hypothesis import strategies as st

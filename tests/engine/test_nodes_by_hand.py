@@ -9,12 +9,13 @@ import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim import reference_nodes
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import Engine, simulate
+from foretime_sim.engine import simulate
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.policy import Backfill, Policy
 from foretime_sim.python_policy import PythonOrder
 from foretime_sim.resource_requests import JobResources, ResourceRequests, with_machine
 from foretime_sim.snapshot import Snapshot
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Labels, MaskedInt64Array, Workload
 
 NONE = Policy(backfill=Backfill.NONE)

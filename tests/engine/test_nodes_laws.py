@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from foretime_sim import reference_nodes
-from foretime_sim.engine import Engine, simulate
+from foretime_sim.engine import simulate
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.policy import Backfill, Compression, Order, Policy
 from foretime_sim.reference import ReferenceJob
@@ -21,6 +21,7 @@ from foretime_sim.resource_requests import (
     with_machine,
 )
 from foretime_sim.schedule import ScheduleError, check, check_promises
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st

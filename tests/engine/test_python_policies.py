@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from foretime_sim import reference
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import Engine, simulate
+from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.policy import (
@@ -27,6 +27,7 @@ from foretime_sim.policy import (
 from foretime_sim.policy_views import FinishedView, MachineView, QueueView, StartedView
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.schedule import Schedule
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st

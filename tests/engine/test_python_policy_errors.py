@@ -14,10 +14,11 @@ import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim import _core, lublin2003, reference
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import Engine, simulate
+from foretime_sim.engine import simulate
 from foretime_sim.policy import Backfill, EventOrder, Policy
 from foretime_sim.policy_views import MachineView, QueueView
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Workload
 
 Order_ = Callable[[QueueView, int], Any]

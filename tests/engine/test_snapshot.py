@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from foretime_estimators.errors import InputError
-from foretime_sim.engine import Engine
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.stepwise import Engine
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from foretime_sim.engine import Engine
 from foretime_sim.policy import Correction, Policy
+from foretime_sim.stepwise import Engine
 
 
 @pytest.mark.parametrize("correction", list(Correction))

@@ -1,13 +1,10 @@
-"""A sidecar that polls without pause, until it is killed; told apart from tests by its name.
-
-Usage: polling_child.py FOLDER. It keeps its store and its table in FOLDER, prints ``ready`` before
-it begins, and ``polled NOW GENERATION`` after each poll that went through.
-"""
+"""A sidecar that polls without pause, to be killed; told apart from tests by its name."""
 
 from __future__ import annotations
 
-import sys
+import signal
 from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
@@ -27,6 +24,7 @@ FIRST_END = 1_000_000
 STEP_S = 10
 OVERLAP_S = 300
 POLL_S = 70
+MOST_POLLS = 40
 
 
 class Accounting:
@@ -65,7 +63,13 @@ def _record(number: int) -> FinishedRecord:
     return FinishedRecord(job, end - runtime, "COMPLETED", f"decision {number}")
 
 
-def _poll(folder: Path) -> None:
+def poll(folder: Path, says: Connection) -> None:
+    """Poll, with store and table in ``folder``, until killed.
+
+    It says ``None`` before it begins, and after each poll that went through its time and the
+    generation that it published, 0 for none. It waits after `MOST_POLLS`, so that a test that is
+    slow to kill it has no more to check.
+    """
     settings = Settings(
         scheduler=SchedulerSettings(history_days=1),
         accuracy=AccuracySection(threshold=2),
@@ -76,12 +80,9 @@ def _poll(folder: Path) -> None:
     sidecar = Sidecar(settings, accounting, store)
     cursor = store.cursor()
     accounting.now = FIRST_END if cursor is None else cursor.end_time
-    while True:
+    says.send(None)
+    for _ in range(MOST_POLLS):
         accounting.now += POLL_S
         result = sidecar.poll(accounting.now)
-        print(f"polled {accounting.now} {result.generation or 0}", flush=True)
-
-
-if __name__ == "__main__":
-    print("ready", flush=True)
-    _poll(Path(sys.argv[1]))
+        says.send((accounting.now, result.generation or 0))
+    signal.pause()

@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import random
 import signal
-import subprocess
-import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from foretime_sidecar.learner import Learner
 from foretime_sidecar.settings import AccuracySection, Settings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Table, read_table, table_bytes
 
+from tests.sidecar.polling_child import FIRST_END, STEP_S, poll
+
 KILLS = 40
-FIRST_END, STEP_S = 1_000_000, 10
 
 
-def _a_life(folder: Path, polls: int, moment_s: float) -> tuple[int, int]:
-    """Start a sidecar and kill it; the last time and generation that it said it had polled.
+@dataclass
+class Lives:
+    """Sidecars, one after the other on the same store; ``poll_s`` is how long a poll takes here."""
 
-    It is left alive for that many polls, however slow the machine, and then a moment longer. The
-    table is read meanwhile: `read_table` raises if it is ever anything but whole.
-    """
-    program, table = Path(__file__).with_name("polling_child.py"), folder / "table"
-    with subprocess.Popen(
-        [sys.executable, str(program), str(folder)], stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        lines = [child.stdout.readline() for _ in range(polls)]
-        kill_at = time.monotonic() + moment_s
+    folder: Path
+    poll_s: float = 0.0
+
+    def live(self, polls: int, moment: float) -> tuple[int, int]:
+        """Start a sidecar and kill it; the last time and generation that it said it had polled.
+
+        It is left alive for that many polls, however slow the machine, and then for a moment,
+        counted in polls. The table is read meanwhile: `read_table` raises if it is ever anything
+        but whole.
+        """
+        table, context = self.folder / "table", multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["pytest", "foretime_sidecar.replay"])
+        here, there = context.Pipe(duplex=False)
+        child = context.Process(target=poll, args=(self.folder, there))
+        child.start()
+        there.close()
+        assert here.recv() is None
+        said = []
+        for _ in range(polls):
+            began = time.monotonic()
+            said.append(here.recv())
+            self.poll_s = time.monotonic() - began
+        kill_at = time.monotonic() + moment * self.poll_s
         while time.monotonic() < kill_at:
             if table.exists():
                 read_table(table)
         child.kill()
-        lines += child.stdout.read().splitlines()
-    assert child.returncode == -signal.SIGKILL, lines
-    polled = [line.split() for line in lines if line.startswith("polled")]
-    return (int(polled[-1][1]), int(polled[-1][2])) if polled else (0, 0)
+        child.join()
+        with contextlib.suppress(EOFError):
+            while True:
+                said.append(here.recv())
+        here.close()
+        assert child.exitcode == -signal.SIGKILL
+        return said[-1] if said else (0, 0)
 
 
 def _relearned(store: Store, table: Table) -> bytes:
@@ -56,12 +75,14 @@ def _relearned(store: Store, table: Table) -> bytes:
     )
 
 
-def test_killed_at_random_moments(tmp_path: Path) -> None:
-    randomly = random.Random(7)
+def test_killed_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])  # children must find `tests`, too
+    randomly, lives = random.Random(7), Lives(tmp_path)
+    lives.live(1, 0)
     acknowledged, generation = FIRST_END, 0
     for _ in range(KILLS):
-        polls, longest_s = randomly.choice([(0, 0.01), (0, 0.1), (1, 0.01), (3, 0.01), (3, 0.3)])
-        polled_at, published = _a_life(tmp_path, polls, longest_s * randomly.random())
+        polls, longest = randomly.choice([(0, 1), (0, 5), (1, 1), (3, 1), (3, 10)])
+        polled_at, published = lives.live(polls, longest * randomly.random())
         acknowledged = max(acknowledged, polled_at)
         assert not published or published > generation, "a generation was used twice"
         generation = max(generation, published)

@@ -29,6 +29,40 @@ class Advice:
     check: str
 
 
+def spawn(
+    command: Sequence[str],
+    timeout_s: int,
+    environment: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; with ``stdin`` ``None`` it reads nothing.
+
+    Raises
+    ------
+    OSError
+        If it can't be run.
+    TimeoutExpired
+        If it does not end in time; it is killed.
+    """
+    return subprocess.run(  # noqa: S603 - the commands are ours, no shell is in between
+        command,
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=timeout_s,
+        env=environment,
+        check=False,
+    )
+
+
+def said_by(done: subprocess.CompletedProcess[str]) -> str:
+    """Give the first lines of what a failed command said, in one."""
+    lines = (done.stderr or done.stdout).strip().splitlines()[:_MOST_LINES]
+    return "; ".join(lines) or "no message"
+
+
 class ChildProcesses:
     """Runs commands as child processes.
 
@@ -91,17 +125,7 @@ class ChildProcesses:
     def _once(self, argv: Sequence[str], environment: Mapping[str, str], stdin: str | None) -> str:
         command = [str(Path(self._commands_dir) / argv[0]), *argv[1:]]
         try:
-            done = subprocess.run(  # noqa: S603 - the commands are ours, no shell is in between
-                command,
-                input=stdin,
-                stdin=subprocess.DEVNULL if stdin is None else None,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=self._timeout_s,
-                env=environment,
-                check=False,
-            )
+            done = spawn(command, self._timeout_s, environment, stdin)
         except OSError as error:
             raise SchedulerError(
                 f"can't run {command[0]}: {error.strerror}; {self._advice.install}, or set "
@@ -112,9 +136,8 @@ class ChildProcesses:
                 f"{argv[0]} did not answer within {self._timeout_s} s; {self._advice.check}"
             ) from error
         if done.returncode != 0:
-            said = "; ".join((done.stderr or done.stdout).strip().splitlines()[:_MOST_LINES])
             raise SchedulerError(
-                f"{argv[0]} failed with exit code {done.returncode}: {said or 'no message'}; "
+                f"{argv[0]} failed with exit code {done.returncode}: {said_by(done)}; "
                 f"{self._advice.check}"
             )
         return done.stdout

@@ -1,0 +1,78 @@
+"""The native core as Python uses it: made of a policy, read out as a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from foretime_sim import _core
+from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
+from foretime_sim.node_core import recorded_allocation
+from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.policy_calls import PolicyCalls
+from foretime_sim.schedule import Counters, Schedule
+
+
+def core_engine(
+    machine_processors: int,
+    policy: Policy,
+    now: int,
+    reservations: Sequence[AdvanceReservation],
+    calls: PolicyCalls | None,
+) -> _core.Engine:
+    """Make a native engine of a flat pool; ``calls`` asks the policies in Python.
+
+    Raises
+    ------
+    InputError
+        If more than the machine is reserved.
+    """
+    check_reservations(reservations, machine_processors)
+    claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
+    core = _core.Engine(machine_processors, core_policy(policy), now, claims)
+    if calls is not None:
+        core.ask(calls)
+    return core
+
+
+def core_policy(policy: Policy) -> _core.Policy:
+    """Give the policy as the native core takes it."""
+    return _core.Policy(
+        _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
+        _core.Backfill[policy.backfill.name]
+        if isinstance(policy.backfill, Backfill)
+        else _core.Backfill.OUTSIDE,
+        _core.Correction[policy.correction.name],
+        policy.guard_s,
+        _core.EventOrder[policy.event_order.name],
+        policy.depth,
+        _core.Compression[policy.compression.name],
+    )
+
+
+def core_counters(core: _core.Engine) -> Counters:
+    """Give what a core has done so far."""
+    counted = core.counters
+    return Counters(
+        passes=counted.passes,
+        completions=counted.completions,
+        expiries=counted.expiries,
+        submissions=counted.submissions,
+        guard_activations=counted.guard_activations,
+        deepest_queue=counted.deepest_queue,
+    )
+
+
+def core_schedule(core: _core.Engine, policy: Policy, *, of_nodes: bool) -> Schedule:
+    """Give the schedule of a core whose jobs have all ended."""
+    start, end = core.start_times(), core.end_times()
+    return Schedule(
+        start_time=start,
+        end_time=end,
+        started_by=core.started_by(),
+        corrections=core.corrections(),
+        killed=end - start < core.actual_runtimes(),
+        counters=core_counters(core),
+        slurm_partition=core.slurm_partitions() if of_nodes else None,
+        allocation=recorded_allocation(core) if of_nodes else None,
+        first_planned_start=core.first_planned_starts() if policy.plans_every_job else None,
+    )
