@@ -86,6 +86,11 @@ class DaskWorkers:
         """Address of Dask's own page about its work."""
         return str(self._client.dashboard_link)
 
+    @property
+    def has_workers(self) -> bool:
+        """Whether any worker has connected to the scheduler; until one does, cells wait."""
+        return bool(self._client.nthreads())
+
     def __call__(self, cells: Sequence[Cell]) -> Generator[Record]:
         """Run the cells; see `campaign_execution.Executor`."""
         # Not what an earlier, interrupted run has left on the scheduler.

@@ -32,7 +32,7 @@ NOT_THE_RESULT = ["simulation_s", "wall_clock_s", "host", "finished_at"]
 def cluster() -> Iterator[Any]:
     """Give a Dask cluster in this process: its workers are threads."""
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as running:
         yield running
 
@@ -162,3 +162,13 @@ def test_workers_that_a_batch_system_starts(
 def test_settings_that_make_no_job() -> None:
     with pytest.raises(InputError, match=r"\[jobqueue\]: "):
         submitted_cluster("slurm", JobQueue(interface="no-such-interface"), workers=0)
+
+
+def test_a_cluster_without_workers_is_told(cluster: Any) -> None:
+    with DaskWorkers(cluster.scheduler_address) as dask:
+        assert dask.has_workers
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        DaskWorkers(empty.scheduler_address) as dask,
+    ):
+        assert not dask.has_workers

@@ -162,7 +162,7 @@ def test_a_failing_cell_is_told_by_the_exit_code(
 
 
 def test_on_dask(campaign: Run, small: Path) -> None:
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
         code, out, err = campaign("run", small, "--dask", cluster.scheduler_address, "--json")
     told = json.loads(out)
     assert (code, told["done"], told["executed"]) == (0, 6, 6)

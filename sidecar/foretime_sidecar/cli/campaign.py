@@ -357,6 +357,8 @@ def _executor(
         cluster = submitted_cluster(batch, planned.campaign.jobqueue, workers or 1)
     dask = stack.enter_context(DaskWorkers(cluster))
     typer.echo(f"Dask's dashboard: {dask.dashboard}", err=True)
+    if not dask.has_workers:
+        typer.echo("Dask has no workers yet: the cells wait until one connects.", err=True)
     return dask, workers
 
 
