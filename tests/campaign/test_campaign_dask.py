@@ -32,7 +32,7 @@ NOT_THE_RESULT = ["simulation_s", "wall_clock_s", "host", "finished_at"]
 def cluster() -> Iterator[Any]:
     """Give a Dask cluster in this process: its workers are threads."""
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as running:
         yield running
 
@@ -162,3 +162,22 @@ def test_workers_that_a_batch_system_starts(
 def test_settings_that_make_no_job() -> None:
     with pytest.raises(InputError, match=r"\[jobqueue\]: "):
         submitted_cluster("slurm", JobQueue(interface="no-such-interface"), workers=0)
+
+
+def test_a_cluster_without_workers_is_told(campaign_of: Make, tmp_path: Path) -> None:
+    planned = plan(campaign_of(GRID))
+    told: list[float] = []
+    with LocalCluster(
+        n_workers=0, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as empty:
+
+        def idle(waited_s: float) -> None:
+            told.append(waited_s)
+            if len(told) == 2:
+                empty.scale(1)
+
+        with DaskWorkers(empty.scheduler_address, idle=idle, idle_every_s=0.05) as dask:
+            outcome = execute(planned, CampaignStore(tmp_path / "out"), dask)
+    assert [r["status"] for r in outcome.records.values()] == ["done"] * 8
+    assert len(told) >= 2
+    assert 0 < told[0] < told[1]
