@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from foretime_sidecar.cli.output_files import check_folder
+from foretime_sidecar.cli.output_files import check_folder, check_no_file
 
 _NEEDED = ("pandas", "matplotlib", "pyarrow")
 _LINE_EVERY_S = 30.0
@@ -134,7 +134,7 @@ def run_command(
             f"{done:,} of {len(planned.cells):,} cells done, {outcome.executed:,} of them now, in "
             f"{told(wall_clock_s)}; report: {report}"
         )
-    for line in _told_failures(outcome.failed):
+    for line in _told_failures(planned, outcome.failed):
         typer.echo(f"foretime: {line}", err=True)
     earlier = sum(before.get(record["id"]) == record for record in outcome.failed)
     if earlier:
@@ -191,7 +191,7 @@ def status_command(
     Console().print(table)
     if any(cell.id not in records for cell in planned.cells):
         typer.echo(f"about {told(remaining_s)} of one worker's time to go")
-    for line in _told_failures(failures):
+    for line in _told_failures(planned, failures):
         typer.echo(line)
     if failures:
         typer.echo("foretime campaign run --retry-failed runs them again")
@@ -338,8 +338,7 @@ def _check_packages() -> None:
 
 def _store(planned: Plan, output: Path | None) -> CampaignStore:
     folder = planned.campaign.output if output is None else output
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{_output_told(planned, output)} {folder}: is a file; name a folder")
+    check_no_file(_output_told(planned, output), folder)
     return CampaignStore(folder)
 
 
@@ -469,10 +468,16 @@ def _failure(record: Record) -> dict[str, Any]:
     return {"id": record["id"], **record["axes"], "error": record["error"]}
 
 
-def _told_failures(failed: Iterable[Record]) -> Iterator[str]:
-    """Give a line for each cause; JSON and the report have every cell."""
+def _told_failures(planned: Plan, failed: Iterable[Record]) -> Iterator[str]:
+    """Give a line for each cause; JSON and the report have every cell with every axis."""
+    axes = planned.campaign.axes
+    varying = [a for a in axes if len({cell.axes[a] for cell in planned.cells}) > 1]
     for cells, example in causes(failed):
-        axes = ", ".join(f"{a} {v}" for a, v in example["axes"].items() if v is not None)
+        told_axes = (
+            f"{axis} {value}"
+            for axis, value in example["axes"].items()
+            if value is not None and (axis == "log" or axis in varying)
+        )
         some = "1 cell failed" if cells == 1 else f"{cells:,} cells failed"
         such = "it is" if cells == 1 else "one of them is"
-        yield f"{some}: {example['error']} ({such} {axes})"
+        yield f"{some}: {example['error']} ({such} {', '.join(told_axes)})"

@@ -6,6 +6,7 @@ import csv
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -52,6 +53,20 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
                 raise InputError(f"{option} {path}: end it in {' or '.join(sorted(FORMATS))}")
 
 
+def check_no_file(option: str, folder: Path) -> None:
+    """Refuse a folder in whose place, or above which, there is a file.
+
+    Raises
+    ------
+    InputError
+        Naming the option and the folder.
+    """
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            which = "this" if path == folder else str(path)
+            raise InputError(f"{option} {folder}: {which} is a file; name a folder")
+
+
 def check_folder(option: str, folder: Path) -> None:
     """Refuse at once a folder that can't be made, or written into; nothing is left behind.
 
@@ -67,10 +82,7 @@ def check_folder(option: str, folder: Path) -> None:
     InputError
         Naming the option and the folder.
     """
-    folder = folder.absolute()
-    for path in (folder, *folder.parents):
-        if path.exists() and not path.is_dir():
-            raise InputError(f"{option} {folder}: {path} is a file; name a folder")
+    check_no_file(option, folder)
     made: list[Path] = []
     try:
         # Only trying tells: permissions say nothing of /proc, or of a disk mounted read-only.
@@ -86,7 +98,8 @@ def check_folder(option: str, folder: Path) -> None:
         ) from error
     finally:
         for path in reversed(made):
-            path.rmdir()
+            with suppress(OSError):  # somebody has begun to use it
+                path.rmdir()
 
 
 def check_swf_name(path: Path) -> None:
