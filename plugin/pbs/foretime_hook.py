@@ -382,6 +382,14 @@ def count(value):
         return 0
 
 
+def local_host():
+    """The server's host as PBS names it, in lower case; "" if it isn't told."""
+    try:
+        return str(pbs.get_local_nodename()).lower()
+    except Exception:  # as above
+        return ""
+
+
 class Job:
     """A job as it will be: what the request says, and the existing job for the rest."""
 
@@ -393,10 +401,7 @@ class Job:
         self.queue_name = str(queue) if queue is not None else self.default_queue()
         self.queue = self.find_queue(queue)
         owner = str(self.get("Job_Owner") or event.requestor or "").split("@")[0]
-        listed = str(self.get("User_List") or "")
-        if listed and "," not in listed:
-            owner = listed.split("@")[0]
-        self.user = str(self.get("euser") or owner)
+        self.user = str(self.get("euser") or self.runs_as(owner))
         project = str(self.get("project") or "")
         self.project = str(
             self.get("Account_Name") or (project if project != NO_PROJECT else "") or ""
@@ -411,6 +416,29 @@ class Job:
     def resource(self, name):
         value = resource(self.asked, name)
         return resource(self.before, name) if value is None else value
+
+    def runs_as(self, owner):
+        """Whose job it will be: User_List's entry for this host, or for any, or the owner.
+
+        An entry for another host counts for nothing, or its name would lend its table row.
+        """
+        listed = str(self.get("User_List") or "")
+        here = local_host() if "@" in listed else ""
+        for entry in listed.split(","):
+            name, at, host = entry.strip().partition("@")
+            if at and host.lower() == here:
+                return name
+            if name and not at:
+                owner = name
+        return owner
+
+    def runs(self):
+        """Whether it has started: a user may then raise none of its resources."""
+        state = attribute(self.before, "job_state")
+        return state is not None and any(
+            state == getattr(pbs, "JOB_STATE_" + name, None)
+            for name in ("RUNNING", "SUSPEND", "SUSPEND_USERACTIVE", "EXITING")
+        )
 
     @staticmethod
     def server():
@@ -726,6 +754,8 @@ class Run:
             self.requested_time = walltime
             self.log("lowered", walltime, reason="walltime")
             return
+        if job.runs():
+            return  # to raise soft_walltime now would have the server refuse its user's request
         if walltime is None and all(
             attribute(asked, name) is None
             for name in ("Account_Name", "project", "Variable_List", "Execution_Time", "queue")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import json
 import os
+import pwd
 import re
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from foretime_estimators.errors import StateError
+from foretime_sim.pbs_accounting import FILE_NAME
 from foretime_sim.plugin_files import plugin_file
 
 from foretime_sidecar.doctor import Check, Finding, ok, problem, warning
@@ -31,6 +34,8 @@ _OLDEST_RELEASE = 20  # the first whose hooks run on Python 3
 _CLOCK_WARNING_S, _CLOCK_PROBLEM_S = 60, 3600
 _LEAST_ALARM_S = 3
 _INSTALL = "foretime install pbs --yes"
+DAEMON_USER = "foretime"
+"""Whom the systemd unit runs the daemon as."""
 
 
 def pbs_checks(
@@ -52,6 +57,7 @@ def pbs_checks(
         ("other hooks", lambda: other_hooks(server)),
         ("default soft_walltime", lambda: defaults(server)),
         ("primetime", lambda: primetime(pbs_home())),
+        ("accounting logs", lambda: accounting(settings.scheduler.pbs_accounting_dir)),
     ]
 
 
@@ -288,3 +294,40 @@ def primetime(home: Path | None) -> Finding:
             "leave the queues alone that are not for primetime (hook.leave_queues)",
         )
     return ok("backfill_prime is off")
+
+
+def accounting(folder: str) -> Finding:
+    """Look whether the daemon's user can read the accounting logs, which PBS keeps for root."""
+    if not folder:
+        return ok("finished jobs come from qstat -x")
+    remedy = "give it the rights that contrib/systemd/foretime.service.d/pbs.conf names"
+    try:
+        user = pwd.getpwnam(DAEMON_USER)
+    except KeyError:
+        return warning(
+            f"there is no user {DAEMON_USER} here: whoever runs the daemon must read {folder}",
+            "make the user (contrib/systemd/foretime.sysusers)",
+        )
+    if os.geteuid() not in (0, user.pw_uid):
+        return warning(f"what {DAEMON_USER} may read is not known", "run this as root")
+    said = _fails_as(user, "ls", "--", folder)
+    if not said:
+        days = sorted(path for path in Path(folder).iterdir() if FILE_NAME.fullmatch(path.name))
+        if not days:
+            return warning(f"{folder} has no accounting logs", "name theirs in pbs_accounting_dir")
+        said = _fails_as(user, "head", "-c", "1", "--", str(days[-1]))
+    if said:
+        return problem(f"{DAEMON_USER} can't read the accounting logs: {said}", remedy)
+    return ok(f"{DAEMON_USER} can read {folder}")
+
+
+def _fails_as(user: pwd.struct_passwd, *command: str) -> str:
+    """Run a command as another user; give what it complains of, "" if of nothing."""
+    as_user: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        groups = os.getgrouplist(user.pw_name, user.pw_gid)
+        as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": groups}
+    done = subprocess.run(  # noqa: S603 - the command is ours, no shell is in between
+        command, cwd="/", capture_output=True, text=True, check=False, timeout=60, **as_user
+    )
+    return "" if done.returncode == 0 else done.stderr.strip() or f"{command[0]} failed"

@@ -75,7 +75,8 @@ def uninstall_lines() -> list[str]:
     """Give the commands that take the hook out, in their order.
 
     First it plans no more but still lets users lower their walltime; then waiting jobs lose their
-    soft_walltime; then it goes.
+    soft_walltime (unset, as without the hook one as long as the walltime would have PBS refuse a
+    lower walltime); then it goes.
     """
     return [
         f"qmgr -c '{set_directive('event', 'modifyjob')}'",

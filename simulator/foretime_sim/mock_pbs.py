@@ -366,6 +366,7 @@ class MockPbs(MockScheduler[PbsJob]):
             "Job_Owner": f"{user}@{SERVER}",
             "euser": user,
             "queue": job.submission.queue or _DEFAULT_QUEUE,
+            "job_state": "R" if job.phase is Phase.RUNNING else "Q",
             "ctime": job.submit_time,
         }
 
@@ -408,6 +409,11 @@ class MockPbs(MockScheduler[PbsJob]):
             if not reply.accepted:
                 raise SchedulerError(f"qalter: {reply.message} {job.name}")
             self._apply(wanted, reply)
+        # What a hook adds is judged as if its user had asked for it (OpenPBS, req_modify.c).
+        before = job.resources.get("soft_walltime")
+        raised = before is not None and int(wanted.get("soft_walltime", 0)) > int(before)
+        if requestor != MANAGER and job.phase is Phase.RUNNING and raised:
+            raise SchedulerError(f"qalter: Unauthorized Request {job.name}")
         if (why := refusal(wanted)) or int(wanted.get("walltime", 1)) < 1:
             raise SchedulerError(
                 f"qalter: {why or 'Illegal attribute or resource value'} {job.name}"

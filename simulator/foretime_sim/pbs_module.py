@@ -4,17 +4,18 @@ The hook file that runs in a real pbs_server runs under this, unchanged (`pbs_ho
 
 Checked against the documented interface (PBS Professional Hooks Guide) and the Python part of
 OpenPBS 20 to 23 (``src/modules/python/pbs/v1``): ``pbs.duration`` is an int whose text is what it
-was made from; resources and attributes that are unset read ``None``, unknown ones raise
-``AttributeError`` when read and ``UnsetResourceNameError`` or ``UnsetAttributeNameError`` when
-set; names of resources are found without regard to case when set; a value is converted to its
-resource's type; ``None`` unsets; ``accept`` and ``reject`` raise ``SystemExit`` and end the right
-to change anything; an event's parameters can't be replaced, one that the event has not raises
-``EventIncompatibleError``; an existing job, a queue and the server are read-only.
+was made from; a job's state is one of ``pbs.JOB_STATE_...``; resources and attributes that are
+unset read ``None``, unknown ones raise ``AttributeError`` when read and ``UnsetResourceNameError``
+or ``UnsetAttributeNameError`` when set; names of resources are found without regard to case when
+set; a value is converted to its resource's type; ``None`` unsets; ``accept`` and ``reject`` raise
+``SystemExit`` and end the right to change anything; an event's parameters can't be replaced, one
+that the event has not raises ``EventIncompatibleError``; an existing job, a queue and the server
+are read-only. That ``runjob`` may set resources stands in the server's own source
+(``src/server/hook_func.c``).
 
 Assumed, for want of a running server: the number of ``POSTQUEUEJOB``, an event that older releases
-don't have; that ``postqueuejob`` may change nothing; that ``runjob`` may set resources (a
-production site does so with ``soft_walltime``); the exact class of the error for a value that can't
-be read.
+don't have; that ``postqueuejob`` may change nothing; that ``get_local_nodename`` is the host that
+``User_List`` is matched with; the exact class of the error for a value that can't be read.
 """
 
 from __future__ import annotations
@@ -77,6 +78,21 @@ LOG_LEVELS = {
     "LOG_INFO": 6,
     "LOG_DEBUG": 7,
 }
+JOB_STATE_LETTERS = {
+    "T": "TRANSIT",
+    "Q": "QUEUED",
+    "H": "HELD",
+    "W": "WAITING",
+    "R": "RUNNING",
+    "E": "EXITING",
+    "X": "EXPIRED",
+    "B": "BEGUN",
+    "M": "MOVED",
+    "F": "FINISHED",
+    "S": "SUSPEND",
+    "U": "SUSPEND_USERACTIVE",
+}
+JOB_STATES = {f"JOB_STATE_{name}": code for code, name in enumerate(JOB_STATE_LETTERS.values())}
 QUEUE_TYPES = {"QTYPE_UNSET": 0, "QTYPE_EXECUTION": 1, "QTYPE_ROUTE": 2}
 
 
@@ -104,7 +120,7 @@ JOB_ATTRIBUTES: dict[str, Converter] = {
     "interactive": boolean,
     "Job_Name": Text,
     "Job_Owner": str,
-    "job_state": str,
+    "job_state": lambda value: JOB_STATES[f"JOB_STATE_{JOB_STATE_LETTERS[value]}"],
     "Join_Path": Text,
     "Keep_Files": Text,
     "Mail_Points": Text,
@@ -342,6 +358,8 @@ def make_module(
         **LOG_CLASSES,
         **LOG_LEVELS,
         **QUEUE_TYPES,
+        **JOB_STATES,
+        "get_local_nodename": lambda: str(server),
         "event": lambda: event,
         "server": lambda: server,
         "logmsg": logmsg,

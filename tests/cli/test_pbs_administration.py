@@ -7,9 +7,11 @@ import errno
 import io
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,10 +20,10 @@ from typing import Any
 
 import pytest
 from foretime_estimators.errors import ForetimeError, SchedulerError
-from foretime_sidecar import pbs_install
+from foretime_sidecar import doctor_pbs, pbs_install
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.doctor import Diagnosis, Finding, Health, examine, exit_code
-from foretime_sidecar.doctor_pbs import pbs_checks
+from foretime_sidecar.doctor_pbs import accounting, pbs_checks
 from foretime_sidecar.doctor_table import fresh_table, local_file_system, safe_path
 from foretime_sidecar.pbs_server import CONFIGURATION, HOOK, SCRIPT, PbsServer, parse_hooks
 from foretime_sidecar.settings import Settings
@@ -167,7 +169,9 @@ class Site:
         settings = TableSettings(mode=Mode.ENFORCE)
         self.content = Table(1, now - 10, now + 3_600, settings)
         write_table(self.table, self.content)
-        self.settings = Settings.model_validate({"table": {"path": str(self.table)}})
+        self.settings = Settings.model_validate(
+            {"table": {"path": str(self.table)}, "scheduler": {"pbs_accounting_dir": ""}}
+        )
 
     @property
     def state(self) -> dict[str, Any]:
@@ -516,6 +520,31 @@ def test_a_configuration_that_the_hook_refuses(site: Site) -> None:
         finding = site.diagnoses()["hook's configuration"]
         assert finding.health is Health.PROBLEM
         assert "every job is left alone" in finding.message
+
+
+def test_the_daemons_user_must_read_the_accounting_logs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with tempfile.TemporaryDirectory() as place:  # pytest's own folders are for their owner only
+        Path(place).chmod(0o755)
+        folder = Path(place) / "accounting"
+        assert "qstat -x" in accounting("").message
+        monkeypatch.setattr(doctor_pbs, "DAEMON_USER", "no-such-user")
+        assert accounting(str(folder)).health is Health.WARNING
+        name = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+        monkeypatch.setattr(doctor_pbs, "DAEMON_USER", name)
+        assert "No such file" in accounting(str(folder)).message
+        folder.mkdir(mode=0o755)
+        assert "has no accounting logs" in accounting(str(folder)).message
+        (folder / "20261120").write_text("x")
+        for closed in (folder / "20261120", folder):
+            closed.chmod(0o755)
+            assert accounting(str(folder)).health is Health.OK
+            closed.chmod(0)
+            finding = accounting(str(folder))
+            closed.chmod(0o755)
+            assert (finding.health, finding.remedy != "") == (Health.PROBLEM, True)
+            assert "Permission denied" in finding.message
 
 
 def test_one_cause_is_told_once(site: Site) -> None:

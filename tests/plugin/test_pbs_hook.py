@@ -183,8 +183,12 @@ def test_what_the_server_refuses() -> None:
 
 def test_who_a_job_is_of(scheduler: Scheduler) -> None:
     assert scheduler.queue("bob").changes == {}
-    assert scheduler.queue("bob", User_List="alice@host").changes == {SOFT: 10_800}
-    assert scheduler.queue("bob", User_List="alice@host,carol").changes == {}
+    assert scheduler.queue("bob", User_List="alice").changes == {SOFT: 10_800}
+    assert scheduler.queue("bob", User_List="carol,alice@PBS").changes == {SOFT: 10_800}
+    assert scheduler.queue("bob", User_List="alice,carol@elsewhere").changes == {SOFT: 10_800}
+    assert scheduler.queue("bob", User_List="alice@elsewhere,carol").changes == {}
+    # It runs as its owner; nobody borrows another's row by a name that counts elsewhere.
+    assert scheduler.queue("bob", User_List="alice@elsewhere").changes == {}
     assert scheduler.queue("bob", Account_Name="phys").changes == {SOFT: 18_000}
     assert scheduler.queue("bob", project="phys").changes == {SOFT: 18_000}
     assert scheduler.queue("bob", project="phys", Account_Name="art").changes == {}
@@ -319,6 +323,8 @@ def test_a_user_may_always_lower_the_walltime(scheduler: Scheduler) -> None:
         assert refusal({"walltime": 3_600, "soft_walltime": reply.changes[SOFT]}) is None
         scheduler.table.unlink(missing_ok=True)
         scheduler.config.write_text("nonsense")
+    assert scheduler.modify({"Resource_List": {"walltime": 10_799}}).changes == {SOFT: 10_799}
+    assert scheduler.modify({"Resource_List": {"walltime": 10_800}}).changes == {}
     above = {"Resource_List": {"walltime": "5:00:00"}}
     assert scheduler.modify(above).changes == {}
     assert scheduler.modify(asked, **scheduler.planned(None)).changes == {}
@@ -331,6 +337,16 @@ def test_a_request_without_walltime_is_judged_by_the_existing_jobs(scheduler: Sc
     assert scheduler.modify({"Account_Name": "art"}, **long).changes == {SOFT: 7_200_000_000}
     without = scheduler.planned(walltime=None)
     assert scheduler.modify({"Account_Name": "art"}, **without).changes == {SOFT: None}
+
+
+@pytest.mark.parametrize("state", ["R", "S", "U", "Q", "H", "B"])
+def test_soft_walltime_of_a_running_job_is_never_raised(scheduler: Scheduler, state: str) -> None:
+    """PBS refuses a user's request with which any resource of a running job rises."""
+    job: dict[str, Any] = {"job_state": state, "Variable_List": {"FORETIME": "off"}}
+    still_above = scheduler.modify({"Resource_List": {"walltime": "9:00:00"}}, **job)
+    assert still_above.changes == ({} if state in "RSU" else {SOFT: 32_400})
+    below = scheduler.modify({"Resource_List": {"walltime": "1:00:00"}}, **job)
+    assert below.changes == {SOFT: 3_600}
 
 
 def test_the_existing_job_is_read_only(scheduler: Scheduler, tmp_path: Path) -> None:

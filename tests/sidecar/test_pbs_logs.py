@@ -159,8 +159,12 @@ def test_decisions(tmp_path: Path) -> None:
     assert tail.of("2.pbs") == ""
     with day.open("a") as file:
         file.write(said.format("runjob", "1.pbs") + "\n" + said.format("runjob", "3[].pbs") + "\n")
+        # A user's own words in another line of the log are no decision.
+        file.write("11/20/2026 12:00:00;0008;S@pbs;Job;9.pbs;job name = ;Hook;x;foretime: ")
+        file.write("event=queuejob job=9.pbs t_req=1\n")
     tail.follow(NOON + 60)
     assert tail.of("1.pbs").startswith("event=runjob")
+    assert tail.of("9.pbs") == ""
     assert tail.of("3[7].pbs").startswith("event=runjob job=3[]")
     tail.follow(NOON + 100 * DAY)
     assert tail.of("1.pbs") == "", "nobody asked for it in three months"

@@ -289,6 +289,11 @@ def test_changes() -> None:
         pbs.alter("1.pbs", {"walltime": 4000}, requestor="ann")
     with pytest.raises(SchedulerError, match=r"insufficient permission 3\.pbs"):
         pbs.alter("3.pbs", {"soft_walltime": 100}, requestor="ann")
+    hook.answers["modifyjob"] = reply(1801)
+    with pytest.raises(SchedulerError, match=r"Unauthorized Request 1\.pbs"):
+        pbs.alter("1.pbs", {"walltime": 3000}, requestor="ann")
+    del hook.answers["modifyjob"]
+    pbs.alter("1.pbs", {"walltime": 3000}, requestor="ann")
     # Below soft_walltime PBS refuses, unless the hook lowers that, too.
     with pytest.raises(SchedulerError, match="Illegal attribute"):
         pbs.alter("3.pbs", {"walltime": 1000}, requestor="ann")

@@ -157,7 +157,10 @@ class PbsCommands:
         """Make changes, those that are alike by one qalter.
 
         ``time_min=0`` sets soft_walltime to the whole walltime, which PBS plans with as if there
-        were none.
+        were none. It is not unset: the hook may set it again, and setting a resource that was
+        emptied has crashed pbs_server (OpenPBS before 22, pull request 2403); nor would unsetting
+        keep a default soft_walltime out. ``foretime uninstall`` unsets it, for then no hook is
+        left to lower it with the walltime, nor to set it again.
         """
         walltimes: dict[str, int] = {}
         if any(change.time_min == 0 and change.time_limit is None for change in changes):

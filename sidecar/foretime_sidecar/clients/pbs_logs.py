@@ -95,7 +95,7 @@ def _end_time(job: EndedJob) -> int:
     return job.end_time
 
 
-_DECISION = re.compile(rb"foretime: (event=\w+ job=(\d\S*) .*)")
+_DECISION = re.compile(rb"^[^;]*;[^;]*;[^;]*;Hook;[^;]*;foretime: (event=\w+ job=(\d\S*) .*)")
 _LOOK_BACK_S, _KEPT_S = 7 * _DAY_S, 90 * _DAY_S
 
 
