@@ -43,6 +43,8 @@ void Availability::resume(JobIndex index, Seconds now) {
   while (resumed.expected_end <= now && resumed.expected_end < resumed.hard_end()) {
     correct(index, now);
   }
+  // The clock has moved on since the last pass: an end in the past would turn it back.
+  if (resumed.belief == Belief::kOverstaying && expected_end(index) < now) reestimate(now);
   free_ -= resumed.processors;
   believe(index, now);
   if (keeps_hard_ends_) hard_ends_.insert(hard_release(index));

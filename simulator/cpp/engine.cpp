@@ -78,6 +78,7 @@ void Engine::update(JobIndex index, const Job& to) {
   } else if (updated.state == State::kRunning) {
     availability_.finish(index);
     take_over();
+    availability_.reestimate(now_);
     availability_.resume(index, now_);
     if (planner_) planner_->changed_running(index, now_);
     set_end(index);
@@ -177,10 +178,22 @@ void Engine::run(Seconds until, bool hold) {
   }
 }
 
+// A pass over a deep queue may take milliseconds, so the clock is read often; what is asked may have
+// to wait for the interpreter's lock, so it is asked rarely.
+void Engine::check_interrupted() {
+  if (!interrupted_ || ++since_clock_ < 64) return;
+  since_clock_ = 0;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - asked_at_ < std::chrono::milliseconds(100)) return;
+  asked_at_ = now;
+  if (interrupted_()) throw Interrupted();
+}
+
 // At equal times: completions, then estimate expiries, then submissions, then one pass; ties by job
 // order in the log.
 void Engine::run_timesteps(Seconds until, bool hold) {
   while (!awaited_have_started()) {
+    check_interrupted();
     const Seconds next = next_change();
     if (pass_pending_ && next > now_) {
       if (hold && now_ >= until) return;
@@ -202,6 +215,7 @@ void Engine::run_timesteps(Seconds until, bool hold) {
 // pass of their own; then submissions, then the other completions, with a pass after each.
 void Engine::run_events(Seconds until, bool hold) {
   while (!awaited_have_started()) {
+    check_interrupted();
     if (pass_failed_) pass();
     const Seconds next = next_change();
     if (pass_pending_ && next > now_) {

@@ -3,6 +3,7 @@
 // know of the running jobs is in availability.hpp.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,9 @@ struct Counters {
   std::int64_t deepest_queue = 0;
 };
 
+// Somebody wants a run to stop. The engine stands between two events, and can go on.
+struct Interrupted {};
+
 // Times and processors are checked by engine.py before they come here.
 class Engine {
  public:
@@ -47,6 +51,9 @@ class Engine {
   // Who is asked where the order or the backfilling is kOutside.
   void ask(std::unique_ptr<OutsidePolicy> outside) { outside_ = std::move(outside); }
   OutsidePolicy* asked() const { return outside_.get(); }
+
+  // Asked now and then during a run: whether to stop it. A run that is stopped throws Interrupted.
+  void set_interrupted(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
 
   void reserve(std::size_t jobs);
   JobIndex submit(const Job& job);
@@ -127,6 +134,7 @@ class Engine {
   void run(Seconds until, bool hold);
   void run_timesteps(Seconds until, bool hold);
   void run_events(Seconds until, bool hold);
+  void check_interrupted();
   Seconds next_change();
   Seconds next_moment() const;
   bool completes(Seconds now);
@@ -243,6 +251,9 @@ class Engine {
   std::vector<JobIndex> finished_;
   std::unique_ptr<OutsidePolicy> outside_;
   OutsideNews news_;
+  std::function<bool()> interrupted_;
+  unsigned since_clock_ = 0;  // turns of the event loop since the clock on the wall was read
+  std::chrono::steady_clock::time_point asked_at_;
 };
 
 }  // namespace foretime

@@ -35,11 +35,20 @@ Moves take_moves(Engine& engine) {
   return {std::move(started), std::move(finished)};
 }
 
+// Ctrl-C ends a run: the signal's handler raises.
+bool signal_raised() {
+  const nb::gil_scoped_acquire locked;
+  return PyErr_CheckSignals() != 0;
+}
+
 template <class Work>
 Moves moves_after(Engine& engine, Work work) {
-  {
-    nb::gil_scoped_release unlocked;
+  engine.set_interrupted(signal_raised);
+  try {
+    const nb::gil_scoped_release unlocked;
     work(engine);
+  } catch (const Interrupted&) {
+    throw nb::python_error();
   }
   return take_moves(engine);
 }

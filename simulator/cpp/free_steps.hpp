@@ -14,9 +14,17 @@ class FreeSteps {
   struct Step {
     Seconds time = 0;  // up to the next one's; the last for good
     Resources free;
+    friend bool operator==(const Step&, const Step&) = default;
   };
 
   FreeSteps(Seconds now, const Resources& free) : steps_(1, Step{now, free}) {}
+
+  // Begins anew; `free_from` then adds what becomes free, by time.
+  void reset(Seconds now, const Resources& free) { steps_.assign(1, Step{now, free}); }
+  void free_from(Seconds time, const Resources& change) {
+    if (time > steps_.back().time) steps_.push_back({time, steps_.back().free});
+    steps_.back().free += change;
+  }
 
   // What lies before `now` is past, and forgotten.
   void add(Seconds now, Seconds start, Seconds end, const Resources& change) {

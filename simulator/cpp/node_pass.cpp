@@ -95,13 +95,32 @@ Seconds Engine::planned_start_on_nodes(JobIndex index) const {
 Engine::NodeQueue Engine::node_queue(bool full) const {
   NodeQueue queue;
   if (full) {
+    // They are kept in the policy's order, if that does not change with time: only tiers are to be
+    // told apart.
+    std::vector<std::pair<std::int64_t, NodeQueue>> tiers;
     for (const auto& block : queue_.blocks()) {
-      for (const Pending& entry : block) queue.emplace_back(queue_place(entry.job), entry.job);
+      for (const Pending& entry : block) {
+        const QueuePlace place = queue_place(entry.job);
+        auto tier = std::find_if(tiers.begin(), tiers.end(), [&place](const auto& known) {
+          return known.first == place.tier;
+        });
+        if (tier == tiers.end()) tier = tiers.insert(tier, {place.tier, {}});
+        tier->second.emplace_back(place, entry.job);
+      }
+    }
+    std::sort(tiers.begin(), tiers.end(),
+              [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (auto& [tier, waiting] : tiers) {
+      if (queue.empty()) {
+        queue = std::move(waiting);
+      } else {
+        queue.insert(queue.end(), waiting.begin(), waiting.end());
+      }
     }
   } else {
     for (const JobIndex index : arrived_) queue.emplace_back(queue_place(index), index);
   }
-  std::sort(queue.begin(), queue.end());
+  if (!std::is_sorted(queue.begin(), queue.end())) std::sort(queue.begin(), queue.end());
   return queue;
 }
 
@@ -126,11 +145,16 @@ void Engine::pass_on_nodes() {
     }
     std::fill(nodes.waiting.begin(), nodes.waiting.end(), 0);
     std::fill(nodes.closed_at.begin(), nodes.closed_at.end(), std::nullopt);
-    nodes.failed_time.assign(nodes.requests.size(), kNever);
+    for (const std::int32_t failed : nodes.failed) {
+      nodes.failed_time[static_cast<std::size_t>(failed)] = kNever;
+    }
+    nodes.failed.clear();
     nodes.next_deadline = kNever;
   }
   nodes.failed_time.resize(nodes.requests.size(), kNever);
-  nodes.searched.assign(nodes.requests.size(), {kNever, now_});
+  if (keeps || policy_.backfill == Backfill::kPlanning) {
+    nodes.searched.assign(nodes.requests.size(), {kNever, now_});
+  }
   if (keeps) {
     plan_conservatively_on_nodes(node_queue(false));
   } else if (policy_.backfill == Backfill::kPlanning) {
@@ -215,8 +239,8 @@ bool Engine::start_on_nodes(JobIndex index) {
   NodeScheduling& nodes = *nodes_;
   const ResourceRequest& request = nodes.request(index);
   const Seconds time = node_time(index);
-  Seconds& failed =
-      nodes.failed_time[static_cast<std::size_t>(nodes.request_of[static_cast<std::size_t>(index)])];
+  const std::int32_t asked = nodes.request_of[static_cast<std::size_t>(index)];
+  Seconds& failed = nodes.failed_time[static_cast<std::size_t>(asked)];
   if (time >= failed) return false;
   for (const PartitionChoice& choice : request.choices) {
     const bool head = nodes.waiting[static_cast<std::size_t>(choice.slurm_partition)] == 0;
@@ -246,6 +270,7 @@ bool Engine::start_on_nodes(JobIndex index) {
     full_pass_ = true;
     return true;
   }
+  if (failed == kNever) nodes.failed.push_back(asked);
   failed = time;
   return false;
 }

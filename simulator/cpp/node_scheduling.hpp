@@ -74,6 +74,7 @@ struct NodeScheduling {
   std::vector<JobIndex> let_in;       // in this pass before others, for the time they were let in for
   // By request: the shortest time for which it did not fit in this pass.
   std::vector<Seconds> failed_time;
+  std::vector<std::int32_t> failed;  // those for which there is one
   // By request, while reservations are only added: a time for which it was searched for a place, and
   // the start that was found. Nobody who needs as long can start before.
   std::vector<std::pair<Seconds, Seconds>> searched;

@@ -52,8 +52,8 @@ class DaskWorkers:
     connect_s
         How long to wait for its answer.
     idle
-        Called, while there are cells to run and no workers, every ``idle_every_s`` with how long
-        that has been so, seconds; in a thread of its own.
+        Called, while there are cells to run and no workers, at once and every ``idle_every_s`` with
+        how long that has been so, seconds; in a thread of its own.
 
     Raises
     ------
@@ -146,7 +146,9 @@ class DaskWorkers:
 
     def _watch(self, ended: threading.Event, idle: Callable[[float], None]) -> None:
         since = time.monotonic()
-        while not ended.wait(self._idle_every_s):
+        pause_s = 0.0
+        while not ended.wait(pause_s):
+            pause_s = self._idle_every_s
             try:
                 workers = len(self._client.nthreads())
             except (OSError, RuntimeError, TimeoutError):  # it has gone, which others tell

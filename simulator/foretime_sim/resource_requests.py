@@ -244,12 +244,11 @@ def fit_requests(workload: Workload) -> FittedRequests:
         _codes(workload, asked.constraints),
         _time_classes(workload, machine),
     ]
-    table = np.stack([np.asarray(column, dtype=np.int64) for column in columns], axis=1)
-    distinct, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    first, rows = _distinct_rows([np.asarray(column, dtype=np.int64) for column in columns])
     requests: list[Request] = []
     reason_of: dict[int, str] = {}
-    number_of = np.full(len(distinct), -1, dtype=np.int32)
-    for row in range(len(distinct)):
+    number_of = np.full(len(first), -1, dtype=np.int32)
+    for row in range(len(first)):
         job = int(first[row])
         resources = job_resources(workload, job)
         try:
@@ -261,13 +260,26 @@ def fit_requests(workload: Workload) -> FittedRequests:
         else:
             number_of[row] = len(requests)
             requests.append(request)
-    rows = inverse.reshape(-1)
     impossible = np.flatnonzero(number_of[rows] < 0)
     return FittedRequests(
         tuple(requests),
         np.asarray(number_of[rows], dtype=np.int32),
         {int(job): reason_of[int(rows[job])] for job in impossible},
     )
+
+
+def _distinct_rows(columns: Sequence[Int64Array]) -> tuple[Int64Array, Int64Array]:
+    """Give the first position of each distinct row, and of each row which of them it is.
+
+    Column by column: most columns say the same of every job, and rows are slow to compare.
+    """
+    code = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        values, value = np.unique(column, return_inverse=True)
+        if len(values) > 1:
+            code = np.unique(code * len(values) + value, return_inverse=True)[1]
+    _, first, rows = np.unique(code, return_index=True, return_inverse=True)
+    return first, rows
 
 
 def job_resources(workload: Workload, job: int) -> JobResources:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from foretime_sim.policy import Correction, Policy
+from foretime_sim.policy import Backfill, Correction, EventOrder, Policy
 from foretime_sim.stepwise import Engine
 
 
@@ -37,3 +37,24 @@ def test_a_new_plan_is_corrected_from_its_beginning(correction: Correction, now:
     fresh.advance(now)
     assert changed.job(job).expected_end == fresh.job(same).expected_end
     assert changed.job(job).corrections == fresh.job(same).corrections
+
+
+@pytest.mark.parametrize("event_order", EventOrder)
+@pytest.mark.parametrize("update", [True, False])
+def test_slurms_rule_does_not_turn_the_clock_back(event_order: EventOrder, update: bool) -> None:
+    """The last pass was at 0, from where half of the rest would be up at 500."""
+    policy = Policy(backfill=Backfill.NONE, correction=Correction.SLURM, event_order=event_order)
+    engine = Engine(2, policy)
+    running = engine.submit(0, 1, 1000, 1000) if update else None
+    head = engine.submit(0, 2, 10, 10) if update else None
+    waiting = engine.submit(0 if update else 900, 1, 50, 50)
+    engine.advance(900)
+    if running is not None and head is not None:
+        engine.update(running, scheduled_time=100)
+        engine.cancel(head)
+    else:
+        running = engine.add_running(0, 1, 1000, 1000, scheduled_time=100)
+    assert engine.job(running).expected_end == 950
+    assert engine.settle().started.tolist() == [waiting]
+    assert engine.now == engine.job(waiting).start_time == 900
+    assert engine.job(running).corrections == 1

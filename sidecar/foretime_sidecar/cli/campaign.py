@@ -380,9 +380,8 @@ def _executor(
 
 
 def _tell_idle(waited_s: float) -> None:
-    typer.echo(
-        f"waiting for workers: Dask's scheduler has had 0 of them for {told(waited_s)}", err=True
-    )
+    so_far = f" (for {told(waited_s)} so far)" if waited_s >= 1 else ""
+    typer.echo(f"Dask has no workers: the cells wait until one connects{so_far}.", err=True)
 
 
 def _executed(
