@@ -33,7 +33,8 @@ def commands() -> dict[str, Any]:
             yield name, command
         else:
             for child_name, child in children.items():
-                yield from below(f"{name} {child_name}", child)
+                if not child.hidden:
+                    yield from below(f"{name} {child_name}", child)
 
     return dict(below("foretime", whole_command()))
 
@@ -71,7 +72,7 @@ def test_the_reference_page_has_every_option_and_no_other(name: str) -> None:
     for option, meaning in expected.items():
         assert rows[option].replace("\\|", "|").startswith(meaning), f"{name} {option}"
     for paragraph in COMMANDS[name].help.split("\n\n"):
-        assert plain(paragraph) in text
+        assert plain(paragraph) in " ".join(text.split())
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -6,6 +6,8 @@ import os
 import stat
 from pathlib import Path
 
+from foretime_estimators.errors import StateError
+
 from foretime_sidecar.doctor import Check, Finding, ok, problem, warning
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.table import Mode, read_table
@@ -28,7 +30,15 @@ def table_checks(settings: Settings, now: int) -> list[tuple[str, Check]]:
 
 def fresh_table(path: Path, now: int) -> Finding:
     """Look whether the hook can use the table now."""
-    table = read_table(path)
+    try:
+        path.stat()
+        table = read_table(path)
+    except OSError as error:
+        return _not_there(path, error)
+    except StateError as error:
+        return problem(
+            str(error), "start the daemon (foretime serve), which writes a new one, or restart it"
+        )
     if table.valid_until < now:
         return problem(
             f"{path} is out of date since {now - table.valid_until} s: every job is left alone",
@@ -50,13 +60,19 @@ def fresh_table(path: Path, now: int) -> Finding:
     )
 
 
+def _not_there(path: Path, error: OSError) -> Finding:
+    return problem(
+        f"{path}: {error.strerror}", "start the daemon (foretime serve), or correct table.path"
+    )
+
+
 def safe_path(path: Path) -> Finding:
     """Look whether only root and the table's owner can put something in its place."""
     try:
         owner = path.stat().st_uid
         folders = [(folder, folder.stat()) for folder in path.resolve().parents]
     except OSError as error:
-        return problem(f"{path}: {error.strerror}", "start the daemon, or correct table.path")
+        return _not_there(path, error)
     for folder, status in folders:
         if status.st_uid not in (0, owner):
             return problem(

@@ -6,8 +6,11 @@ paths: on a cluster, in a shared file system.
 
 from __future__ import annotations
 
+import threading
+import time
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 Batch: TypeAlias = Literal["slurm", "pbs"]
 
 CONNECT_S = 30
+IDLE_EVERY_S = 15.0
 
 
 class DaskCluster(Protocol):
@@ -47,6 +51,9 @@ class DaskWorkers:
         the end.
     connect_s
         How long to wait for its answer.
+    idle
+        Called, while there are cells to run and no workers, at once and every ``idle_every_s`` with
+        how long that has been so, seconds; in a thread of its own.
 
     Raises
     ------
@@ -54,7 +61,14 @@ class DaskWorkers:
         If the scheduler does not answer.
     """
 
-    def __init__(self, cluster: str | DaskCluster, connect_s: float = CONNECT_S) -> None:
+    def __init__(
+        self,
+        cluster: str | DaskCluster,
+        connect_s: float = CONNECT_S,
+        idle: Callable[[float], None] | None = None,
+        idle_every_s: float = IDLE_EVERY_S,
+    ) -> None:
+        self._idle, self._idle_every_s = idle, idle_every_s
         self._cluster = None if isinstance(cluster, str) else cluster
         try:
             self._client = Client(cluster, timeout=connect_s, set_as_default=False)
@@ -86,11 +100,6 @@ class DaskWorkers:
         """Address of Dask's own page about its work."""
         return str(self._client.dashboard_link)
 
-    @property
-    def has_workers(self) -> bool:
-        """Whether any worker has connected to the scheduler; until one does, cells wait."""
-        return bool(self._client.nthreads())
-
     def __call__(self, cells: Sequence[Cell]) -> Generator[Record]:
         """Run the cells; see `campaign_execution.Executor`."""
         # Not what an earlier, interrupted run has left on the scheduler.
@@ -99,6 +108,12 @@ class DaskWorkers:
         futures = self._client.map(attempt, list(cells), key=keys, pure=False)
         by_key = dict(zip(keys, cells, strict=True))
         try:
+            yield from self._records(futures, by_key)
+        finally:
+            self._client.cancel(futures)
+
+    def _records(self, futures: list[Any], by_key: dict[str, Cell]) -> Generator[Record]:
+        with self._watched():
             for future in as_completed(futures, loop=self._client.loop, raise_errors=False):
                 cell = by_key[future.key]
                 if future.status == "finished":
@@ -113,8 +128,35 @@ class DaskWorkers:
                     )
                 future.release()
                 yield record
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Tell now and then of a cluster without workers: nothing else would be heard of it."""
+        if self._idle is None:
+            yield
+            return
+        ended = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(ended, self._idle), daemon=True)
+        watch.start()
+        try:
+            yield
         finally:
-            self._client.cancel(futures)
+            ended.set()
+            watch.join()
+
+    def _watch(self, ended: threading.Event, idle: Callable[[float], None]) -> None:
+        since = time.monotonic()
+        pause_s = 0.0
+        while not ended.wait(pause_s):
+            pause_s = self._idle_every_s
+            try:
+                workers = len(self._client.nthreads())
+            except (OSError, RuntimeError, TimeoutError):  # it has gone, which others tell
+                return
+            if workers:
+                since = time.monotonic()
+            else:
+                idle(time.monotonic() - since)
 
 
 def submitted_cluster(batch: Batch, settings: JobQueue, workers: int) -> JobQueueCluster:

@@ -157,7 +157,12 @@ class LocalProcesses:
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
-        process.start()
+        # A Ctrl-C waits until the worker, which inherits this, is up and can ignore it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         # Only the worker holds its end from now on, so that its death is seen.
         theirs.close()
         return _Worker(process, ours)
@@ -218,6 +223,7 @@ def _serve(connection: Connection) -> None:
     """Work in a process of its own: take cells from a connection, and give records back."""
     # The terminal's Ctrl-C goes to us, too; it is for the process that gave us work.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         while True:

@@ -156,6 +156,12 @@ class _Reader:
                     raise self._refuse((*where, key), f"this is for {kind}; leave it out")
             if source.path is not None:
                 path = folder / self._expanded(source.path, (*where, "path"))
+                if path.is_dir():
+                    raise self._refuse(
+                        (*where, "path"),
+                        f"{path} is a folder: name a file (foretime workload convert makes one of "
+                        "PBS's accounting folder)",
+                    )
                 if not path.is_file():
                     raise self._refuse((*where, "path"), f"there is no file {path}")
                 source = source.model_copy(update={"path": str(path)})

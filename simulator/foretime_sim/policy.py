@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import enum
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
@@ -16,19 +17,26 @@ class _Named(enum.Enum):
     """A choice with the name that it has on the command line."""
 
     @classmethod
-    def parse(cls, name: str) -> Self:
+    def parse(cls, name: str, *, unlisted: Collection[Self] = ()) -> Self:
         """Find a choice by name.
+
+        Parameters
+        ----------
+        name
+            In any case, with ``-`` or ``_``.
+        unlisted
+            Choices that a message does not offer.
 
         Raises
         ------
         InputError
-            If there is none of that name; it says which is nearest and which there are.
+            If there is none of that name; it says which is near and which there are.
         """
         folded = name.strip().lower().replace("_", "-")
-        names = [choice.value for choice in cls]
-        if folded in names:
+        if folded in [choice.value for choice in cls]:
             return cls(folded)
-        near = difflib.get_close_matches(folded, names, n=1, cutoff=0.0)
+        names = [choice.value for choice in cls if choice not in unlisted]
+        near = difflib.get_close_matches(folded, names, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         kind = (cls.__doc__ or cls.__name__).split(":")[0].lower()
         raise InputError(f"unknown {kind} {name!r}{hint} Valid: {', '.join(names)}")
@@ -245,9 +253,12 @@ def parse_order(text: str) -> Order | PythonOrder:
     Raises
     ------
     InputError
-        If there is none of that name, or it can't be loaded; it says what there is.
+        If there is none of that name, or it can't be loaded; it says what there is, but for
+        ``priority``, which logs do not have.
     """
-    return PythonOrder.load(text) if ":" in text else _built_in(Order, text)
+    if ":" in text:
+        return PythonOrder.load(text)
+    return _built_in(Order, text, unlisted=(Order.PRIORITY,))
 
 
 def parse_backfill(text: str) -> Backfill | PythonBackfill:
@@ -264,8 +275,8 @@ def parse_backfill(text: str) -> Backfill | PythonBackfill:
 _Choice = TypeVar("_Choice", bound=_Named)
 
 
-def _built_in(choices: type[_Choice], text: str) -> _Choice:
+def _built_in(choices: type[_Choice], text: str, unlisted: Collection[_Choice] = ()) -> _Choice:
     try:
-        return choices.parse(text)
+        return choices.parse(text, unlisted=unlisted)
     except InputError as error:
         raise InputError(f"{error}, or module:attribute of your own") from None

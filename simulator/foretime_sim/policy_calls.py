@@ -47,24 +47,40 @@ class _Asked:
         self.folder = policy.folder or _folder(policy.function)
         self.call: Callable[..., Any] = policy.function
         if isinstance(policy.function, type):
-            self.call = self.guarded(policy.function, "when the run begins")
+            self.call = self.guarded(
+                policy.function, "when the run begins", called="the class is made without arguments"
+            )
         if not callable(self.call):
             raise InputError(f"{self.kind}: give the class a __call__(self, ...), to ask it")
         self.wants_started = getattr(self.call, "started", None)
         self.wants_finished = getattr(self.call, "finished", None)
         self.started = self.finished = _NO_JOBS
 
-    def guarded(self, function: Callable[..., _Given], when: str, *arguments: object) -> _Given:
-        """Call the user's code; its own errors are the user's to mend."""
+    def guarded(
+        self, function: Callable[..., _Given], when: str, *arguments: object, called: str
+    ) -> _Given:
+        """Call the user's code; its own errors are the user's to mend.
+
+        ``called`` tells what does not take the arguments how it is called.
+        """
         try:
             return function(*arguments)
         except InputError:
             raise
         except Exception as error:
             line = user_line(error, self.folder, function)
-            raise InputError(
-                f"{self.kind} failed {when}: {line}: {type(error).__name__}: {error}"
-            ) from error
+            message = f"{self.kind} failed {when}: {line}: {type(error).__name__}: {error}"
+            # Not one frame of the user's was reached: the call itself was refused.
+            here = error.__traceback__
+            if isinstance(error, TypeError) and here is not None and here.tb_next is None:
+                message += f"; {called}"
+            raise InputError(message) from error
+
+    def ask(self, when: str, *arguments: object) -> object:
+        """Call the policy itself."""
+        kind, names = self.policy.kind, self.policy.arguments
+        own = f"{'an' if kind == 'order' else 'a'} {kind} is called as {names}"
+        return self.guarded(self.call, when, *arguments, called=own)
 
     def note(self, started: Int64Array, finished: Int64Array) -> None:
         """Keep what happened until the next time that the policy is asked."""
@@ -77,10 +93,14 @@ class _Asked:
         """Tell what happened, if the policy asks for it: jobs that started, jobs that ended."""
         if self.wants_started is not None and len(self.started):
             jobs, self.started = np.sort(self.started), _NO_JOBS
-            self.guarded(self.wants_started, _at(now), StartedView(known, jobs), now)
+            view = StartedView(known, jobs)
+            own = "it is called as started(jobs, now)"
+            self.guarded(self.wants_started, _at(now), view, now, called=own)
         if self.wants_finished is not None and len(self.finished):
             jobs, self.finished = np.sort(self.finished), _NO_JOBS
-            self.guarded(self.wants_finished, _at(now), FinishedView(known, jobs), now)
+            ended = FinishedView(known, jobs)
+            own = "it is called as finished(jobs, now)"
+            self.guarded(self.wants_finished, _at(now), ended, now, called=own)
 
 
 class PolicyCalls:
@@ -183,7 +203,7 @@ class PolicyCalls:
         asked, known, now = self._begin(self._order, source, started, finished, now)
         view = QueueView(known, queue, now)
         where = _with(now, queue)
-        given = asked.guarded(asked.call, where, view, now)
+        given = asked.ask(where, view, now)
         try:
             scores = np.asarray(given)
         except ValueError:  # rows of different lengths
@@ -237,7 +257,7 @@ class PolicyCalls:
         view = QueueView(known, queue, now, on_requested)
         machine = MachineView(known, self._machine_processors, on_requested)
         where = _with(now, queue)
-        given = asked.guarded(asked.call, where, view, machine, now)
+        given: Any = asked.ask(where, view, machine, now)
         try:
             places = np.asarray(given if isinstance(given, np.ndarray) else list(given))
         except (TypeError, ValueError):  # nothing to go through, or rows of different lengths

@@ -42,6 +42,7 @@ class PythonPolicy:
     folder: str | None = field(default=None, compare=False)
 
     kind: ClassVar[str]
+    arguments: ClassVar[str]
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -105,6 +106,7 @@ class PythonOrder(PythonPolicy):
     """
 
     kind: ClassVar[str] = "order"
+    arguments: ClassVar[str] = "(queue, now)"
 
 
 @dataclass(frozen=True)
@@ -115,12 +117,13 @@ class PythonBackfill(PythonPolicy):
     """
 
     kind: ClassVar[str] = "backfill"
+    arguments: ClassVar[str] = "(queue, machine, now)"
 
 
 def user_line(
     error: BaseException, folder: str | None, function: Callable[..., Any] | None = None
 ) -> str:
-    """Say where an exception came from: file, line and its text.
+    """Say where an exception came from: file, line and its text without a final colon.
 
     Parameters
     ----------
@@ -147,7 +150,7 @@ def user_line(
     if not own and code is not None:
         own = [(code.co_filename, code.co_firstlineno)]
     file, line = (own or frames)[-1]
-    return f"{file}:{line}: {linecache.getline(file, line).strip()}"
+    return f"{file}:{line}: {linecache.getline(file, line).strip().removesuffix(':')}"
 
 
 @contextmanager

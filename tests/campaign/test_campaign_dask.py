@@ -164,11 +164,20 @@ def test_settings_that_make_no_job() -> None:
         submitted_cluster("slurm", JobQueue(interface="no-such-interface"), workers=0)
 
 
-def test_a_cluster_without_workers_is_told(cluster: Any) -> None:
-    with DaskWorkers(cluster.scheduler_address) as dask:
-        assert dask.has_workers
-    with (
-        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
-        DaskWorkers(empty.scheduler_address) as dask,
-    ):
-        assert not dask.has_workers
+def test_a_cluster_without_workers_is_told(campaign_of: Make, tmp_path: Path) -> None:
+    planned = plan(campaign_of(GRID))
+    told: list[float] = []
+    with LocalCluster(
+        n_workers=0, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as empty:
+
+        def idle(waited_s: float) -> None:
+            told.append(waited_s)
+            if len(told) == 2:
+                empty.scale(1)
+
+        with DaskWorkers(empty.scheduler_address, idle=idle, idle_every_s=0.05) as dask:
+            outcome = execute(planned, CampaignStore(tmp_path / "out"), dask)
+    assert [r["status"] for r in outcome.records.values()] == ["done"] * 8
+    assert len(told) >= 2
+    assert 0 < told[0] < told[1]

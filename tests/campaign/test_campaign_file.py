@@ -31,6 +31,10 @@ WRONG = {
         LOG + "[grid]\nlearn = true\norder = ['sjf', 'fcsf']",
         ["c.toml:5: [grid] order = 'fcsf'", "did you mean 'fcfs'?", "wfp"],
     ),
+    "a folder for a log": (
+        "[[logs]]\npath = '.'",
+        ["c.toml:2: [[logs]] number 1 path: ", "is a folder: name a file"],
+    ),
     "order for live schedulers": (
         LOG + "[grid]\norder = 'priority'",
         ["c.toml:4: [grid] order = 'priority'", "no priorities"],

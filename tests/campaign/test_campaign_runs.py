@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -15,6 +16,7 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.campaign import Campaign
 from foretime_sim.campaign_cells import Cell, plan
 from foretime_sim.campaign_execution import LocalProcesses, execute, to_do
+from foretime_sim.campaign_failures import causes
 from foretime_sim.campaign_file import read_campaign
 from foretime_sim.campaign_runs import Record, attempt, run_cell
 from foretime_sim.campaign_store import CampaignStore
@@ -295,3 +297,22 @@ def test_an_older_foretime_on_a_worker_is_told(
     record = attempt(cell)
     assert record["status"] == "failed"
     assert "has foretime 0.0.1" in record["error"]
+
+
+def test_failures_by_cause() -> None:
+    def failed(error: str) -> dict[str, Any]:
+        return {"error": error}
+
+    same = "order m:f failed at 2001-01-0{0}T00:00:0{0} (-{0} s) with {0}0 waiting: m.py:18: f(): E"
+    records = [
+        failed(same.format(1)),
+        failed("log1.swf:7: wrong"),
+        failed(same.format(2)),
+        failed(same.format(3).replace(":18", ":19")),
+        failed("log2.swf:7: wrong"),
+        failed("log2.swf:7: wrong"),
+    ]
+    found = causes(records)
+    assert [cause.cells for cause in found] == [2, 1, 1, 2]
+    assert [records.index(cause.example) for cause in found] == [0, 1, 3, 4]
+    assert causes([]) == []

@@ -298,3 +298,69 @@ def test_the_example_runs(campaign: Run, tmp_path: Path, repository: Path) -> No
     assert told["cells"] == told["done"] == 2 * 3 * 3 * 8
     results = pd.read_parquet(tmp_path / "generated-results" / "results.parquet")
     assert len(results) == 144
+
+
+def test_one_cause_is_told_once(campaign: Run, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "waits_for_two.py").write_text(
+        "def order(queue, now):\n"
+        "    if len(queue) > 1:\n"
+        "        raise ValueError(f'{len(queue)} wait')\n"
+        "    return queue.wait\n"
+    )
+    small.write_text(SMALL.replace('"sjf"', '"waits_for_two:order"'))
+    code, out, err = campaign("run", small, "--workers", "1", "--json")
+    failures = json.loads(out)["failures"]
+    assert code == 1
+    assert len(failures) == 3
+    assert len({failure["error"] for failure in failures}) > 1
+    assert err.count("failed") == 2  # once it is the policy that failed
+    assert "foretime: 3 cells failed: order waits_for_two:order failed at" in err
+    assert re.search(r"\(one of them is log made, order waits_for_two:order, seed \d\)\n$", err)
+    assert "--retry-failed" not in err
+
+    code, out, _ = campaign("status", small)
+    assert code == 0
+    assert out.count("waits_for_two.py:3") == 1
+    assert "3 cells failed: " in out
+    assert "--retry-failed runs them again" in out
+    assert len(json.loads(campaign("status", small, "--json")[1])["failures"]) == 3
+
+    code, _, err = campaign("run", small, "--workers", "1")
+    assert code == 1
+    assert "3 of these failed in an earlier run; --retry-failed runs such cells again" in err
+    code, _, err = campaign("run", small, "--workers", "1", "--retry-failed")
+    assert code == 1
+    assert "earlier run" not in err
+
+
+@pytest.mark.parametrize("command", ["run", "check", "status", "report"])
+def test_a_file_where_the_results_belong(campaign: Run, small: Path, command: str) -> None:
+    taken = small.parent / "empty.swf"
+    taken.touch()
+    code, out, err = campaign(command, small, "--output", taken)
+    assert (code, out) == (2, "")
+    assert err == f"foretime: --output {taken}: this is a file; name a folder\n"
+    small.write_text(f'output = "empty.swf"{SMALL}')
+    code, _, err = campaign(command, small)
+    assert code == 2
+    assert f"small.toml: output {taken}: this is a file; name a folder" in err
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize(
+    ("below", "says"), [("/proc/none/out", "can't be made"), ("taken/out", "taken is a file")]
+)
+def test_a_folder_that_can_not_be_made(
+    campaign: Run, small: Path, command: str, below: str, says: str
+) -> None:
+    (small.parent / "taken").touch()
+    code, out, err = campaign(command, small, "--output", small.parent / below)
+    assert (code, out) == (2, "")
+    assert "foretime: --output" in err
+    assert says in err
+    assert err.endswith("name another folder\n" if "made" in says else "name a folder\n")
+
+
+def test_checking_leaves_no_folder(campaign: Run, small: Path) -> None:
+    assert campaign("check", small, "--output", small.parent / "a" / "b")[0] == 0
+    assert not (small.parent / "a").exists()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import SchedulerError
+from foretime_estimators.errors import ForetimeError, SchedulerError
 from foretime_sidecar import doctor_pbs, pbs_install
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.doctor import Diagnosis, Finding, Health, examine, exit_code
@@ -563,6 +563,18 @@ def test_table(site: Site) -> None:
     site.table.write_text("nonsense")
     (diagnosis,) = examine([("table", lambda: fresh_table(site.table, now))])
     assert diagnosis.finding.health is Health.PROBLEM
+    assert "not a Foretime table" in diagnosis.finding.message
+    assert "foretime serve" in diagnosis.finding.remedy
+    site.table.unlink()
+    # One cause is told once.
+    (diagnosis,) = examine(
+        [
+            ("table", lambda: fresh_table(site.table, now)),
+            ("table's permissions", lambda: safe_path(site.table)),
+        ]
+    )
+    assert diagnosis.finding.message == f"{site.table}: No such file or directory"
+    assert "start the daemon (foretime serve)" in diagnosis.finding.remedy
 
 
 def test_who_could_replace_the_table(tmp_path: Path) -> None:
@@ -602,7 +614,10 @@ def test_exit_code() -> None:
 def test_doctor_command(site: Site, tmp_path: Path) -> None:
     site.install()
     settings = tmp_path / "settings.toml"
-    settings.write_text(f'[table]\npath = "{site.table}"\n')
+    settings.write_text(
+        f'[scheduler]\nkind = "pbs"\n[hook]\nmechanism = "pbs-soft-walltime"\n'
+        f'[table]\npath = "{site.table}"\n'
+    )
     words = ["doctor", "--settings", str(settings), "--commands-dir", str(site.bin)]
     answer = CliRunner().invoke(app, [*words, "--json"])
     found = {entry["check"]: entry for entry in json.loads(answer.output)}
@@ -612,6 +627,29 @@ def test_doctor_command(site: Site, tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, words)
     assert shown.exit_code == 1
     assert "the hook is disabled" in " ".join(shown.output.split())
+
+
+def test_doctor_on_slurm_looks_at_the_table(site: Site, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'[table]\npath = "{site.table}"\n')
+    answer = CliRunner().invoke(app, ["doctor", "--settings", str(settings), "--json"])
+    found = {entry["check"]: entry for entry in json.loads(answer.output)}
+    names = ["table", "table's permissions", "table's file system", "Slurm"]
+    assert [name for name in names if name in found] == list(found) == names
+    assert found["table"]["health"] == "ok"
+    assert found["Slurm"]["health"] == "warning"
+    assert "no checks of Slurm" in found["Slurm"]["message"]
+    assert "plugin/README.md" in found["Slurm"]["remedy"]
+
+
+@pytest.mark.parametrize("words", [["install", "slurm"], ["uninstall", "slurm", "--yes"]])
+def test_slurm_s_hook_is_put_in_by_hand(words: list[str], repository: Path) -> None:
+    answer = CliRunner().invoke(app, words)
+    assert isinstance(answer.exception, ForetimeError)
+    assert answer.exception.exit_code == 1
+    assert "by hand for now" in str(answer.exception)
+    assert "plugin/README.md" in str(answer.exception)
+    assert "## Slurm" in (repository / "plugin" / "README.md").read_text()
 
 
 def test_the_unit_lets_pbs_commands_prove_who_asks(repository: Path) -> None:

@@ -248,6 +248,8 @@ def one_line(run: Run, *arguments: object, says: str) -> None:
         ("LOG --order my_own:order", "there is no module 'my_own'"),
         ("LOG --order priority", "a log has no priorities"),
         ("LOG --backfill easyy", "unknown backfilling 'easyy'; did you mean 'easy'?"),
+        ("LOG --state-dir LOG", "is a file; name a folder"),
+        ("LOG --state-dir /proc/none", "--state-dir /proc/none: can't be made or written into"),
         ("LOG --depth 0", "depth is 0: give 1 or more"),
         ("LOG --backfill planning --depth 2", "only easy and easy-sjbf have a depth, not planning"),
         ("LOG --compression one-by-one", "only conservative backfilling compresses, not easy"),

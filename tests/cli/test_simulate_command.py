@@ -222,6 +222,13 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
     [
         (("--order", "fifo"), "unknown queue order 'fifo'; did you mean 'fcfs'?"),
         (("--order", "fcfs,priority"), "a log has no priorities"),
+        (("--order", "fcfs,,sjf"), "--order fcfs,,sjf: there is an empty name"),
+        (("--order", ""), "there is an empty name"),
+        (("--order", "fcfs", "--order", "sjf,fcfs"), "fcfs,sjf,fcfs: fcfs is given twice"),
+        (("--depth", "1,1"), "--depth 1,1: 1 is given twice"),
+        (("--depth", "2", "--backfill", "first-fit"), "easy-sjbf have a depth, not first-fit"),
+        (("--depth", "1,2", "--backfill", "none,planning"), "easy-sjbf have a depth, not none"),
+        (("--compression", "one-by-one"), "only conservative backfilling compresses, not easy"),
         (("--backfill", "easyy"), "unknown backfill"),
         (("--estimator", "last-tow"), "did you mean 'last-two'"),
         (("--estimator", "blend"), "blend needs a number"),

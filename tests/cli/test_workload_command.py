@@ -55,3 +55,14 @@ def test_missing_request_option() -> None:
     assert parse_missing_request("1-00:00:00") == 86_400
     with pytest.raises(InputError, match="--missing-request soon"):
         parse_missing_request("soon")
+
+
+@pytest.mark.parametrize("name", ["out.pbs", "out", "out.gz", "swf"])
+def test_only_swf_is_written(tmp_path: Path, name: str) -> None:
+    made, out = tmp_path / "made.SWF", tmp_path / name
+    run("generate", "lublin2003", "--jobs", "10", "-o", made)
+    with pytest.raises(InputError, match=r"what is written is SWF: end the name in \.swf, \.swf"):
+        run("convert", made, out)
+    with pytest.raises(InputError, match="what is written is SWF"):
+        run("generate", "lublin2003", "--jobs", "10", "-o", out)
+    assert not out.exists()

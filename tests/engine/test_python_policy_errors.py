@@ -38,6 +38,15 @@ def failing(queue: QueueView, now: int) -> Any:
     return queue.wait
 
 
+def planning(queue: QueueView, machine: MachineView, now: int) -> Any:
+    return []
+
+
+def miscalling(queue: QueueView, now: int) -> Any:
+    untyped: Any = planning
+    return untyped(queue, now)
+
+
 def writing(queue: QueueView, now: int) -> Any:
     queue.processors[0] = 1
     return queue.wait
@@ -50,6 +59,12 @@ def writing(queue: QueueView, now: int) -> Any:
         (failing, "failing failed at 1970-01-01T00:00:05 (5 s) with 2 waiting: "),
         (writing, "queue.processors[0] = 1: ValueError: assignment destination is read-only"),
         (lambda queue: queue.wait, "lambda> takes 1 positional argument but 2"),
+        (planning, "now: int) -> Any: TypeError: "),
+        (
+            planning,
+            "missing 1 required positional argument: 'now'; an order is called as (queue, now)",
+        ),
+        (miscalling, "return untyped(queue, now)"),
         (lambda queue, now: None, "gave None at"),
         (lambda queue, now: 1.0, "gave 1.0 at"),
         (lambda queue, now: [1.0] * 3, "gave shape (3,) of float64"),
@@ -73,6 +88,7 @@ def test_wrong_orders(order: Order_, says: str, run: Callable[..., Any]) -> None
 @pytest.mark.parametrize(
     ("backfill", "says"),
     [
+        (failing, "; a backfill is called as (queue, machine, now)"),
         (lambda queue, machine, now: None, "gave None at 1970-01-01T00:00:05 (5 s) with 2 waiting"),
         (lambda queue, machine, now: 1, "gave 1 at"),
         (lambda queue, machine, now: [0], "would start job 1 on 4 processors"),
@@ -112,7 +128,8 @@ def test_classes_that_can_not_be_made_or_asked() -> None:
         pass
 
     with pytest.raises(
-        InputError, match=r"def __init__\(self, weight: float\).*missing 1 required"
+        InputError,
+        match=r"__init__\(self, weight: float\).*missing 1 required.*; the class is made without",
     ):
         simulate(three_jobs(), Policy(PythonOrder(NeedsMore)))
     with pytest.raises(InputError, match="give the class a __call__"):
@@ -246,3 +263,20 @@ def test_policies_are_values() -> None:
     assert policy == Policy(PythonOrder(shortest), PythonBackfill(first_fit))
     assert len({policy, Policy(PythonOrder(shortest), PythonBackfill(first_fit)), Policy()}) == 2
     assert str(policy.order).endswith("test_python_policy_errors:shortest")
+
+
+def test_errors_of_the_user_s_own_say_nothing_of_calls() -> None:
+    with pytest.raises(InputError, match="missing 1 required") as caught:
+        simulate(three_jobs(), Policy(PythonOrder(miscalling)))
+    assert "is called as" not in str(caught.value)
+
+
+def test_what_is_told_of_jobs_is_called_so() -> None:
+    class Told:
+        def __call__(self, queue: QueueView, now: int) -> Any:
+            return queue.wait
+
+        def started(self, jobs: object) -> None: ...
+
+    with pytest.raises(InputError, match=r"; it is called as started\(jobs, now\)$"):
+        simulate(three_jobs(), Policy(PythonOrder(Told)))

@@ -96,11 +96,31 @@ def test_no_daemon_is_one_line_and_its_own_exit_code(tmp_path: Path) -> None:
     assert isinstance(result.exception, DaemonError)
     assert result.exception.exit_code == 3
     assert str(result.exception) == (
-        f"no foretime daemon answers at unix:{tmp_path}/none: is it running "
+        f"no foretime daemon answers at unix:{tmp_path}/none; is it running "
         "(systemctl status foretime)?"
     )
     with pytest.raises(DaemonError, match="no foretime daemon answers at 127"):
         ask("127.0.0.1:9", {})
+
+
+def test_why_there_is_no_answer_as_json(tmp_path: Path, socket_path: Path) -> None:
+    nowhere = str(tmp_path / "none")
+    result = run("wait", "-n", "1", "-t", "60", "--json", "--socket", nowhere)
+    assert result.exit_code == 3
+    assert json.loads(result.stdout) == {
+        "error": {
+            "what": f"no foretime daemon answers at unix:{nowhere}",
+            "remedy": "is it running (systemctl status foretime)?",
+        }
+    }
+    result = run("wait", "-n", "65", "-t", "60", "--json", "--socket", str(socket_path))
+    assert result.exit_code == 2
+    assert json.loads(result.stdout) == {
+        "error": {
+            "what": "processors = 65: only 64 processors are up now",
+            "remedy": "ask for less",
+        }
+    }
 
 
 @pytest.mark.parametrize("said", [b"not http at all", b"HTTP/1.0 200 OK\r\n\r\n<p>hello"])

@@ -50,6 +50,12 @@ def test_built_in_names_come_first() -> None:
     assert parse_backfill("EASY_SJBF") is Backfill.EASY_SJBF
     with pytest.raises(InputError, match=r"'sjf'\? Valid: fcfs.*, or module:attribute"):
         parse_order("sfj")
+    with pytest.raises(InputError) as caught:
+        parse_order("myp")
+    assert str(caught.value) == (
+        "unknown queue order 'myp'. Valid: fcfs, sjf, ljf, xf, wfp, or module:attribute of your own"
+    )
+    assert parse_order("priority") is Order.PRIORITY
     with pytest.raises(InputError, match="unknown backfilling 'eazy'; did you mean 'easy'"):
         parse_backfill("eazy")
 

@@ -6,7 +6,7 @@ import json
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,7 @@ import typer
 from foretime_estimators.errors import ForetimeError, InputError
 from foretime_sim.campaign_cells import Cell, Plan, plan
 from foretime_sim.campaign_execution import Executor, LocalProcesses, Outcome, execute, to_do
+from foretime_sim.campaign_failures import causes
 from foretime_sim.campaign_file import read_campaign
 from foretime_sim.campaign_runs import LogFacts, Record, log_facts
 from foretime_sim.campaign_store import CampaignStore
@@ -25,6 +26,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from foretime_sidecar.cli.output_files import check_folder, check_no_file
 from foretime_sidecar.figures import counted
 
 _NEEDED = ("pandas", "matplotlib", "pyarrow")
@@ -93,12 +95,13 @@ def run_command(
         raise InputError("--dask-jobqueue needs --workers: how many to submit")
     whole = plan(read_campaign(file))
     planned = whole.of_logs(only or ())
-    store = CampaignStore(_folder(planned, output))
+    store = _writable_store(planned, output)
+    before = store.records()
     began = time.perf_counter()
     with ExitStack() as stack:
         stack.enter_context(_terminable())
         try:
-            executor, count = _executor(planned, workers, dask, dask_jobqueue, stack)
+            executor, count = _executor(planned, workers, dask, dask_jobqueue, stack, as_json)
             outcome = _executed(planned, store, executor, count, retry_failed)
         except KeyboardInterrupt:
             kept = len(planned.cells) - len(to_do(planned, store.records()))
@@ -133,9 +136,15 @@ def run_command(
             f"{done:,} of {counted(len(planned.cells), 'cell')} done, "
             f"{outcome.executed:,} of them now, in {told(wall_clock_s)}; report: {report}"
         )
-    for error, cells in Counter(record["error"] for record in outcome.failed).items():
-        some = f"{cells:,} cell{'' if cells == 1 else 's'}"
-        typer.echo(f"foretime: {some} failed: {error}", err=True)
+    for line in _told_failures(planned, outcome.failed):
+        typer.echo(f"foretime: {line}", err=True)
+    earlier = sum(before.get(record["id"]) == record for record in outcome.failed)
+    if earlier:
+        typer.echo(
+            f"foretime: {earlier:,} of these failed in an earlier run; --retry-failed runs such "
+            "cells again",
+            err=True,
+        )
     if outcome.failed:
         raise typer.Exit(1)
 
@@ -152,7 +161,7 @@ def status_command(
     Example: [bold]foretime campaign status contrib/campaigns/generated.toml[/bold]
     """
     planned = plan(read_campaign(file)).of_logs(only or ())
-    store = CampaignStore(_folder(planned, output))
+    store = _store(planned, output)
     records = store.records()
     estimate = TimeEstimate()
     failures = []
@@ -184,8 +193,10 @@ def status_command(
     Console().print(table)
     if any(cell.id not in records for cell in planned.cells):
         typer.echo(f"about {told(remaining_s)} of one worker's time to go")
-    for record in failures:
-        typer.echo(f"failed: {_title(record['axes'])}: {record['error']}")
+    for line in _told_failures(planned, failures):
+        typer.echo(line)
+    if failures:
+        typer.echo("foretime campaign run --retry-failed runs them again")
 
 
 @app.command("report")
@@ -203,7 +214,7 @@ def report_command(
     from foretime_sim.campaign_results import write_tables
 
     planned = plan(read_campaign(file))
-    store = CampaignStore(_folder(planned, output))
+    store = _store(planned, output)
     records = store.records()
     if all(cell.id not in records for cell in planned.cells):
         raise InputError(
@@ -236,7 +247,7 @@ def check_command(
     """
     planned = plan(read_campaign(file)).of_logs(only or ())
     campaign = planned.campaign
-    store = CampaignStore(_folder(planned, output))
+    store = _writable_store(planned, output)
     records = store.records()
     names = list(dict.fromkeys(cell.axes["log"] for cell in planned.cells))
     logs = {name: log_facts(campaign.logs[name], campaign.scoring) for name in names}
@@ -330,8 +341,20 @@ def _check_packages() -> None:
         raise ForetimeError(f"this needs {', '.join(missing)}: pip install 'foretime[campaign]'")
 
 
-def _folder(planned: Plan, output: Path | None) -> Path:
-    return planned.campaign.output if output is None else output
+def _store(planned: Plan, output: Path | None) -> CampaignStore:
+    folder = planned.campaign.output if output is None else output
+    check_no_file(_output_told(planned, output), folder)
+    return CampaignStore(folder)
+
+
+def _writable_store(planned: Plan, output: Path | None) -> CampaignStore:
+    store = _store(planned, output)
+    check_folder(_output_told(planned, output), store.folder)
+    return store
+
+
+def _output_told(planned: Plan, output: Path | None) -> str:
+    return f"{planned.campaign.path}: output" if output is None else "--output"
 
 
 def _executor(
@@ -340,6 +363,7 @@ def _executor(
     address: str | None,
     batch: Literal["slurm", "pbs"] | None,
     stack: ExitStack,
+    quiet: bool,
 ) -> tuple[Executor, int | None]:
     """Give what runs the cells, and how many at once where that is known."""
     if address is None and batch is None:
@@ -355,11 +379,14 @@ def _executor(
     cluster: Any = address
     if batch is not None:
         cluster = submitted_cluster(batch, planned.campaign.jobqueue, workers or 1)
-    dask = stack.enter_context(DaskWorkers(cluster))
+    dask = stack.enter_context(DaskWorkers(cluster, idle=None if quiet else _tell_idle))
     typer.echo(f"Dask's dashboard: {dask.dashboard}", err=True)
-    if not dask.has_workers:
-        typer.echo("Dask has no workers yet: the cells wait until one connects.", err=True)
     return dask, workers
+
+
+def _tell_idle(waited_s: float) -> None:
+    so_far = f" (for {told(waited_s)} so far)" if waited_s >= 1 else ""
+    typer.echo(f"Dask has no workers: the cells wait until one connects{so_far}.", err=True)
 
 
 def _executed(
@@ -447,5 +474,16 @@ def _failure(record: Record) -> dict[str, Any]:
     return {"id": record["id"], **record["axes"], "error": record["error"]}
 
 
-def _title(axes: dict[str, Any]) -> str:
-    return ", ".join(f"{axis} {value}" for axis, value in axes.items() if value is not None)
+def _told_failures(planned: Plan, failed: Iterable[Record]) -> Iterator[str]:
+    """Give a line for each cause; JSON and the report have every cell with every axis."""
+    axes = planned.campaign.axes
+    varying = [a for a in axes if len({cell.axes[a] for cell in planned.cells}) > 1]
+    for cells, example in causes(failed):
+        told_axes = (
+            f"{axis} {value}"
+            for axis, value in example["axes"].items()
+            if value is not None and (axis == "log" or axis in varying)
+        )
+        some = "1 cell failed" if cells == 1 else f"{cells:,} cells failed"
+        such = "it is" if cells == 1 else "one of them is"
+        yield f"{some}: {example['error']} ({such} {', '.join(told_axes)})"

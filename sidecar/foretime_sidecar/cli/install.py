@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from foretime_estimators.errors import ForetimeError
 from foretime_sim.plugin_files import plugin_file
 
 from foretime_sidecar import pbs_install
@@ -95,6 +96,23 @@ def uninstall_pbs(
         return
     typer.echo("# As root on the PBS server's host; with --yes this is done at once.")
     typer.echo("\n".join(lines))
+
+
+_ANY = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+
+@install_app.command("slurm", hidden=True, context_settings=_ANY)
+def install_slurm() -> None:
+    """Say how Slurm's hook is installed."""
+    raise ForetimeError(
+        "Slurm's hook is installed by hand for now, in a few lines: see plugin/README.md"
+    )
+
+
+@uninstall_app.command("slurm", hidden=True, context_settings=_ANY)
+def uninstall_slurm() -> None:
+    """Say how Slurm's hook is taken out."""
+    raise ForetimeError("Slurm's hook is taken out by hand for now: see plugin/README.md")
 
 
 def _say(outcome: pbs_install.Outcome, as_json: bool) -> None:

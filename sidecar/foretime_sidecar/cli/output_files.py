@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from foretime_estimators.errors import InputError
+
+SWF_ENDINGS = (".swf", ".swf.gz", ".swf.xz")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 CsvOption = Annotated[Path | None, typer.Option("--csv", help="Write every metric as CSV.")]
@@ -60,6 +64,69 @@ def _obstacle(path: Path) -> str:
     if folder.exists():
         return f"{folder} is a file; name a folder"
     return f"there is no such folder; make {folder} first, or name another"
+
+
+def check_no_file(option: str, folder: Path) -> None:
+    """Refuse a folder in whose place, or above which, there is a file.
+
+    Raises
+    ------
+    InputError
+        Naming the option and the folder.
+    """
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            which = "this" if path == folder else str(path)
+            raise InputError(f"{option} {folder}: {which} is a file; name a folder")
+
+
+def check_folder(option: str, folder: Path) -> None:
+    """Refuse at once a folder that can't be made, or written into; nothing is left behind.
+
+    Parameters
+    ----------
+    option
+        What names it.
+    folder
+        The folder; it need not be there, nor those above it.
+
+    Raises
+    ------
+    InputError
+        Naming the option and the folder.
+    """
+    check_no_file(option, folder)
+    made: list[Path] = []
+    try:
+        # Only trying tells: permissions say nothing of /proc, or of a disk mounted read-only.
+        for path in reversed([p for p in (folder, *folder.parents) if not p.exists()]):
+            path.mkdir()
+            made.append(path)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{option} {folder}: can't be made or written into: {error.strerror}; name another "
+            "folder"
+        ) from error
+    finally:
+        for path in reversed(made):
+            with suppress(OSError):  # somebody has begun to use it
+                path.rmdir()
+
+
+def check_swf_name(path: Path) -> None:
+    """Refuse a name that promises another format than SWF.
+
+    Raises
+    ------
+    InputError
+        If it does not end as an SWF file does.
+    """
+    if not path.name.lower().endswith(SWF_ENDINGS):
+        raise InputError(
+            f"{path}: what is written is SWF: end the name in {', '.join(SWF_ENDINGS)}"
+        )
 
 
 def write_csv(

@@ -35,7 +35,13 @@ from foretime_sim.swf import write_swf
 from foretime_sim.workload import Workload
 from rich.console import Console
 
-from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
+from foretime_sidecar.cli.output_files import (
+    CsvOption,
+    JsonOption,
+    check_folder,
+    check_outputs,
+    write_csv,
+)
 from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import (
@@ -221,6 +227,8 @@ def replay(
                 f"--mechanism {Mechanism.PBS_SOFT_WALLTIME.value}, too"
             )
         parse_estimator(beside)
+    if state_dir is not None:
+        check_folder("--state-dir", state_dir)
     check_outputs(
         {"--csv": csv_out, "--swf-out": swf_out, "--plot": plot},
         {

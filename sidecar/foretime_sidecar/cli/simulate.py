@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -82,6 +83,7 @@ from foretime_sidecar.simulate_export import CSV_COLUMNS, SimulateResult, csv_ro
 from foretime_sidecar.simulate_report import WIDTH, render
 
 COMPRESSIONS = tuple(compression.value for compression in Compression)
+_EASY = (Backfill.EASY, Backfill.EASY_SJBF)
 
 
 def simulate(
@@ -178,11 +180,14 @@ def simulate(
     )
     cases = _cases(
         shared,
-        [order_of_log(name) for name in _listed(order, "fcfs")],
-        [parse_backfill(name) for name in _listed(backfill, "easy")],
-        [_depth(text) for text in _listed(depth, "1")],
-        [Compression.parse(name) for name in _listed(compression, "reservation-order")],
-        _listed(estimator, "requested"),
+        [order_of_log(name) for name in _listed("--order", order, "fcfs")],
+        [parse_backfill(name) for name in _listed("--backfill", backfill, "easy")],
+        [_depth(text) for text in _listed("--depth", depth, "1")],
+        [
+            Compression.parse(name)
+            for name in _listed("--compression", compression, "reservation-order")
+        ],
+        _listed("--estimator", estimator, "requested"),
     )
     cases = _guarded(cases, parse_guard(guard))
     check_classes(classes)
@@ -268,10 +273,18 @@ def simulate(
         console.print(render(result, width=console.width))
 
 
-def _listed(given: Sequence[str] | None, default: str) -> list[str]:
-    """Split values given several times or comma-separated; each once, in the order given."""
-    names = [name.strip() for text in given or [default] for name in text.split(",")]
-    return list(dict.fromkeys(name for name in names if name)) or [default]
+def _listed(option: str, given: Sequence[str] | None, default: str) -> list[str]:
+    """Split values given several times or comma-separated, in the order given."""
+    if not given:
+        return [default]
+    names = [name.strip() for text in given for name in text.split(",")]
+    shown = f"{option} {','.join(given)}"
+    if "" in names:
+        raise InputError(f"{shown}: there is an empty name; leave it out, or write it in full")
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InputError(f"{shown}: {twice[0]} is given twice; once is enough")
+    return names
 
 
 def _depth(text: str) -> int:
@@ -292,19 +305,23 @@ def _cases(
     """Cross everything; a case is named by that in which the cases differ.
 
     Only easy and easy-sjbf have a depth, and only conservative backfilling compresses: others are
-    run once.
+    run once. If none has, the policy says why a depth or compression is not taken.
     """
+    any_deep = any(backfill in _EASY for backfill in backfills)
+    any_compresses = Backfill.CONSERVATIVE in backfills
     cases: dict[tuple[Policy, str], PolicyCase] = {}
     every = itertools.product(orders, backfills, depths, compressions, estimators)
     for order, backfill, depth, compression, estimator in every:
-        deep = backfill in (Backfill.EASY, Backfill.EASY_SJBF)
+        deep = backfill in _EASY
         compresses = backfill is Backfill.CONSERVATIVE
         policy = replace(
             shared,
             order=order,
             backfill=backfill,
-            depth=depth if deep else 1,
-            compression=compression if compresses else Compression.RESERVATION_ORDER,
+            depth=depth if deep or not any_deep else 1,
+            compression=(
+                compression if compresses or not any_compresses else Compression.RESERVATION_ORDER
+            ),
         )
         parts = (
             (str(order), len(orders) > 1),

@@ -23,6 +23,7 @@ _CONNECT_S, _ANSWER_S = 2, 60
 _ATTEMPTS = 3
 # An old look at the queue is worth a word.
 _OLD_S = 600
+_ELSEWHERE = "; give --settings or --socket, to say where it is"
 
 
 class DaemonError(ForetimeError):
@@ -47,7 +48,9 @@ def wait(
     partition: Annotated[
         str | None, typer.Option("--partition", "-p", help="slurm_partition.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the daemon's own answer.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the daemon's own answer, or why there is none.")
+    ] = False,
     settings: Annotated[
         Path | None,
         typer.Option("--settings", metavar="FILE", help="The daemon's settings, for where it is."),
@@ -63,10 +66,16 @@ def wait(
     Example: [bold]foretime wait -n 64 -t 2:00:00 -A physics[/bold]
     """
     parse_duration(time)
-    answer = ask(
-        _where(settings, socket_path),
-        {"processors": processors, "time": time, "project": account, "partition": partition},
-    )
+    where = _where(settings, socket_path)
+    asked = {"processors": processors, "time": time, "project": account, "partition": partition}
+    try:
+        answer = ask(where, asked)
+    except ForetimeError as error:
+        if not as_json:
+            raise
+        what, _, remedy = str(error).partition("; ")
+        typer.echo(json.dumps({"error": {"what": what, "remedy": remedy}}, indent=2))
+        raise typer.Exit(error.exit_code) from None
     typer.echo(json.dumps(answer, indent=2) if as_json else describe(answer))
 
 
@@ -108,20 +117,22 @@ def ask(listen: str, question: dict[str, Any]) -> dict[str, Any]:
         body = reply.json()
     except PermissionError as error:
         raise DaemonError(
-            f"you may not connect to {listen}: ask the administrator about api.socket_mode"
+            f"you may not connect to {listen}; ask the administrator about api.socket_mode"
         ) from error
     except requests.Timeout as error:
         raise DaemonError(
             f"the foretime daemon at {listen} took more than {_ANSWER_S} s; try again later"
         ) from error
     except requests.JSONDecodeError as error:
-        raise DaemonError(f"{listen}: what answers there is no foretime daemon") from error
+        raise DaemonError(
+            f"{listen}: what answers there is no foretime daemon{_ELSEWHERE}"
+        ) from error
     except OSError as error:  # which requests' own errors are, too
         raise DaemonError(
-            f"no foretime daemon answers at {listen}: is it running (systemctl status foretime)?"
+            f"no foretime daemon answers at {listen}; is it running (systemctl status foretime)?"
         ) from error
     if not isinstance(body, dict):
-        raise DaemonError(f"{listen}: what answers there is no foretime daemon")
+        raise DaemonError(f"{listen}: what answers there is no foretime daemon{_ELSEWHERE}")
     if "error" in body:
         said = f"{body['error']['what']}; {body['error']['remedy']}"
         raise InputError(said) if reply.status_code < 500 else DaemonError(said)

@@ -18,6 +18,7 @@ from foretime_sim.swf import write_swf
 from rich.console import Console
 from rich.table import Table
 
+from foretime_sidecar.cli.output_files import check_swf_name
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
     FormatOption,
@@ -95,6 +96,7 @@ def convert_command(
 
     Example: [bold]foretime workload convert jobs.sacct.txt.xz jobs.swf.gz --processors 512[/bold]
     """
+    check_swf_name(out)
     job_log = read_log(
         log, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
     )
@@ -126,6 +128,7 @@ def generate_command(
 
     Example: [bold]foretime workload generate lublin2003 --jobs 10000 -o made.swf.gz[/bold]
     """
+    check_swf_name(out)
     del model  # there is one so far; the argument says which
     workload = lublin2003.generate(jobs, processors=processors, seed=seed, load=load)
     comments = [f"Note: {note}" for note in workload.notes]
