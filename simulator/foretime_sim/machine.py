@@ -198,10 +198,6 @@ class Machine:
         """Index of the slurm_partition for jobs that name none."""
         return next((i for i, part in enumerate(self.slurm_partitions) if part.default), 0)
 
-    def group_index(self, name: str) -> int:
-        """Find a group by name; KeyError if there is none."""
-        return self._group_of_name[name]
-
     def partition_index(self, name: str) -> int:
         """Find a slurm_partition by name.
 
