@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from foretime_sim import _core
@@ -17,10 +19,17 @@ from foretime_sim.policy import (
 )
 from hypothesis import strategies as st
 
+from tests.engine.real_logs import Load, read_workload
+
 
 def pytest_report_header() -> str:
     kind = "sanitized" if _core.sanitized else "plain"
     return f"native core: {kind}, {_core.__file__}"
+
+
+@pytest.fixture
+def load(trace: Callable[[str], Path]) -> Load:
+    return lambda log: read_workload(trace(f"{log}.swf.gz"))
 
 
 def pytest_collection_finish() -> None:

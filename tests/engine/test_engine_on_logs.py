@@ -12,46 +12,21 @@ EASY-SJBF, and 350 s with EASY++.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.last_two import LastTwo
 from foretime_sim import reference
 from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
 from foretime_sim.metrics import bounded_slowdown
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
 from foretime_sim.schedule import Schedule
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Workload
 
+from tests.engine.real_logs import CTC, CURIE, KTH, LOGS, SDSC_BLUE, SDSC_SP2, Load
+
 pytestmark = pytest.mark.traces
-
-KTH = "KTH-SP2-1996-2.1-cln"
-CTC = "CTC-SP2-1996-3.1-cln"
-SDSC_SP2 = "SDSC-SP2-1998-4.2-cln"
-SDSC_BLUE = "SDSC-BLUE-2000-4.2-cln"
-CURIE = "CEA-Curie-2011-2.1-cln"
-LOGS = (KTH, CTC, SDSC_SP2, SDSC_BLUE, CURIE)
-
-Load = Callable[[str], Workload]
-
-
-@cache
-def read_workload(path: Path) -> Workload:
-    # Published figures are for Curie's thin nodes; its header counts all.
-    processors = 80_640 if path.name.startswith(CURIE) else None
-    return workload_of_log(read_log(path), processors=processors)[0]
-
-
-@pytest.fixture
-def load(trace: Callable[[str], Path]) -> Load:
-    return lambda log: read_workload(trace(f"{log}.swf.gz"))
 
 
 def figures(jobs: Workload, schedule: Schedule) -> tuple[float, float]:

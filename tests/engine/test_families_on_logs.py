@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pytest
 from foretime_sim import reference
 from foretime_sim.availability_profile import AvailabilityProfile
 from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
 from foretime_sim.metrics import bounded_slowdown
 from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy
 from foretime_sim.schedule import Schedule, check_promises
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Workload
 
+from tests.engine.real_logs import KTH, LOGS, Load
+
 pytestmark = pytest.mark.traces
-
-KTH = "KTH-SP2-1996-2.1-cln"
-CURIE = "CEA-Curie-2011-2.1-cln"
-LOGS = (KTH, "CTC-SP2-1996-3.1-cln", "SDSC-SP2-1998-4.2-cln", "SDSC-BLUE-2000-4.2-cln", CURIE)
-
-Load = Callable[[str], Workload]
-
-
-@cache
-def read_workload(path: Path) -> Workload:
-    processors = 80_640 if path.name.startswith(CURIE) else None
-    return workload_of_log(read_log(path), processors=processors)[0]
-
-
-@pytest.fixture
-def load(trace: Callable[[str], Path]) -> Load:
-    return lambda log: read_workload(trace(f"{log}.swf.gz"))
 
 
 def conservative(compression: Compression, event_order: EventOrder) -> Policy:

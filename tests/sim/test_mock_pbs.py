@@ -26,6 +26,8 @@ from foretime_sim.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sim.small_workloads import workloads
+
 PROCESSORS = 8
 START = 1_200_000_000
 JOB = PbsSubmission(
@@ -116,28 +118,9 @@ def mocked(workload: Workload, policy: Policy, looks: list[int], hook: Any = Non
     )
 
 
-@st.composite
-def workloads(draw: st.DrawFn) -> Workload:
-    jobs = draw(st.integers(1, 25))
-
-    def column(values: st.SearchStrategy[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        return np.array(draw(st.lists(values, min_size=jobs, max_size=jobs)), dtype=np.int64)
-
-    return Workload(
-        name="drawn",
-        machine_processors=PROCESSORS,
-        unix_start_time=None,
-        job_id=np.arange(1, jobs + 1),
-        submit_time=np.sort(column(st.integers(0, 300))),
-        processors=column(st.integers(1, PROCESSORS)),
-        actual_runtime=column(st.integers(1, 400)),
-        requested_time=column(st.integers(1, 400)),
-    )
-
-
 @settings(max_examples=80)
 @given(
-    workload=workloads(),
+    workload=workloads(PROCESSORS),
     looks=st.lists(st.integers(0, 400), max_size=5),
     order=st.sampled_from([order for order in Order if order is not Order.PRIORITY]),
     backfill=st.sampled_from(Backfill),
@@ -177,7 +160,7 @@ class HalfOfIt(Scripted):
         return reply(max(job["Resource_List"]["walltime"] // 2, 1))
 
 
-@given(workload=workloads(), backfill=st.sampled_from(Backfill))
+@given(workload=workloads(PROCESSORS), backfill=st.sampled_from(Backfill))
 def test_what_the_hook_sets_at_submission_is_what_the_engine_plans_with(
     workload: Workload, backfill: Backfill
 ) -> None:

@@ -26,6 +26,8 @@ from foretime_sim.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sim.small_workloads import workloads
+
 PROCESSORS = 8
 START = 1_200_000_000
 JOB = Submission(
@@ -103,28 +105,9 @@ def mocked(workload: Workload, policy: Policy, looks: list[int], clock: int = 0)
     )
 
 
-@st.composite
-def workloads(draw: st.DrawFn) -> Workload:
-    jobs = draw(st.integers(1, 25))
-
-    def column(values: st.SearchStrategy[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        return np.array(draw(st.lists(values, min_size=jobs, max_size=jobs)), dtype=np.int64)
-
-    return Workload(
-        name="drawn",
-        machine_processors=PROCESSORS,
-        unix_start_time=None,
-        job_id=np.arange(1, jobs + 1),
-        submit_time=np.sort(column(st.integers(0, 300))),
-        processors=column(st.integers(1, PROCESSORS)),
-        actual_runtime=column(st.integers(1, 400)),
-        requested_time=column(st.integers(1, 400)),
-    )
-
-
 @settings(max_examples=150)
 @given(
-    workload=workloads(),
+    workload=workloads(PROCESSORS),
     looks=st.lists(st.integers(0, 400), max_size=5),
     order=st.sampled_from([order for order in Order if order is not Order.PRIORITY]),
     backfill=st.sampled_from(Backfill),
@@ -163,7 +146,7 @@ def test_without_a_hook_a_real_log_is_a_plain_run(trace: Callable[[str], Path]) 
 
 
 @settings(max_examples=60)
-@given(workload=workloads(), times=st.lists(st.integers(1, 6), min_size=25, max_size=25))
+@given(workload=workloads(PROCESSORS), times=st.lists(st.integers(1, 6), min_size=25, max_size=25))
 def test_time_min_is_what_is_planned_with(workload: Workload, times: list[int]) -> None:
     policy = Policy(correction=Correction.SLURM)
     slurm = slurm_of(policy)
