@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from foretime_sim.bgp_geometry import (
     DIGITS,
+    MAX_EXTRA,
     MAX_LINE,
     Cuboid,
     Floor,
@@ -228,6 +229,8 @@ def _line(axis: str, wiring: Wiring, length: int) -> Line:
         raise InputError(
             f"{where}: ring is {list(ring)}: give each position 0 to {length - 1} once"
         )
+    if len(wiring.extra) > MAX_EXTRA:
+        raise InputError(f"{where}: extra has {len(wiring.extra)} cables: {MAX_EXTRA} is the most")
     line = Line(ring, tuple(wiring.extra))
     for a, b in line.extra:
         if a >= length or b >= length or a == b:
