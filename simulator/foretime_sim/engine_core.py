@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foretime_sim import _core
-from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
+from foretime_sim.advance_reservations import (
+    AdvanceReservation,
+    check_interval,
+    check_reservations,
+)
 from foretime_sim.node_core import recorded_allocation
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_calls import PolicyCalls
@@ -27,6 +31,7 @@ def core_engine(
         If more than the machine is reserved.
     """
     check_reservations(reservations, machine_processors)
+    check_interval(policy, reservations)
     claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
     core = _core.Engine(machine_processors, core_policy(policy), now, claims)
     if calls is not None:
@@ -46,6 +51,7 @@ def core_policy(policy: Policy) -> _core.Policy:
         _core.EventOrder[policy.event_order.name],
         policy.depth,
         _core.Compression[policy.compression.name],
+        policy.scheduling_interval_s,
     )
 
 
