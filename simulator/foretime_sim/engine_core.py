@@ -10,6 +10,9 @@ from foretime_sim.advance_reservations import (
     check_interval,
     check_reservations,
 )
+from foretime_sim.bgp_core import bgp_partitions
+from foretime_sim.bgp_machine import BgpMachine
+from foretime_sim.machine import Machine
 from foretime_sim.node_core import recorded_allocation
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_calls import PolicyCalls
@@ -68,8 +71,11 @@ def core_counters(core: _core.Engine) -> Counters:
     )
 
 
-def core_schedule(core: _core.Engine, policy: Policy, *, of_nodes: bool) -> Schedule:
-    """Give the schedule of a core whose jobs have all ended."""
+def core_schedule(
+    core: _core.Engine, policy: Policy, machine: Machine | BgpMachine | None
+) -> Schedule:
+    """Give the schedule of a core whose jobs have all ended; ``None`` for a flat pool."""
+    of_nodes = isinstance(machine, Machine)
     start, end = core.start_times(), core.end_times()
     return Schedule(
         start_time=start,
@@ -79,6 +85,7 @@ def core_schedule(core: _core.Engine, policy: Policy, *, of_nodes: bool) -> Sche
         killed=end - start < core.actual_runtimes(),
         counters=core_counters(core),
         slurm_partition=core.slurm_partitions() if of_nodes else None,
+        bgp_partition=bgp_partitions(core, machine) if isinstance(machine, BgpMachine) else None,
         allocation=recorded_allocation(core) if of_nodes else None,
         first_planned_start=core.first_planned_starts() if policy.plans_every_job else None,
     )
