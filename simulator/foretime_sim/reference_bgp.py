@@ -1,16 +1,16 @@
 """What a scheduling pass decides on a Blue Gene, in plain Python: the specification.
 
 Written to be read, not to be fast. `foretime_sim.reference` is the event loop. Tang 2010, section
-II.C; where Cobalt does otherwise is in docs/bluegene.md.
+II.C; where Cobalt does otherwise is in docs/backfilling.md.
 
 **Where a job may start.** On a bgp_partition of the smallest size that holds it, if none that it
-conflicts with is in use. Of several the one that conflicts with the fewest other free ones, whatever
-their size; of these the first by name.
+conflicts with is in use. Of several the one that conflicts with the fewest other free ones, of any
+size; of these the first by name.
 
 **Draining.** The head job, when it can't start, drains the bgp_partition of its size that will be
-free first: when all running jobs in its way have ended, by their expected ends. Of several that are
-free at the same time it is the one that conflicts with the fewest free ones, then the first by name.
-The backfill window lasts until then.
+free first: when all running jobs in its way have ended, by their expected ends. Of several that
+are free at the same time it is the one that conflicts with the fewest free ones, then the first by
+name. The backfill window lasts until then.
 
 **The others**, in queue order, may start on a bgp_partition that does not conflict with the drained
 one (out of order). A job for which there is none may start on one that does, if it is expected to
@@ -67,19 +67,23 @@ class BgpSimulation(Simulation):
         everyone = range(len(self.machine.bgp_partitions))
         return [index for index in everyone if not self.in_the_way(index)]
 
-    def preference(self, partition: int) -> tuple[int, str]:
-        """Smallest first: how many free ones it blocks, itself included; its name."""
-        conflicts = self.machine.conflicts[partition]
-        blocked = [other for other in self.free_partitions() if conflicts[other]]
-        return len(blocked), self.machine.bgp_partitions[partition].name
+    def preference(self, free: list[int]) -> Callable[[int], tuple[int, str]]:
+        """Smallest first: how many free ones a bgp_partition conflicts with; its name."""
+
+        def of_partition(partition: int) -> tuple[int, str]:
+            conflicts = self.machine.conflicts[partition]
+            blocked = [other for other in free if conflicts[other]]
+            return len(blocked), self.machine.bgp_partitions[partition].name
+
+        return of_partition
 
     def choose(
         self, job: ReferenceJob, allowed: Callable[[int], bool] = lambda _: True
     ) -> int | None:
         """Give the bgp_partition on which a job starts, if there is any."""
-        free = set(self.free_partitions())
+        free = self.free_partitions()
         can = [index for index in self.of_size_for(job) if index in free and allowed(index)]
-        return min(can, key=self.preference, default=None)
+        return min(can, key=self.preference(free), default=None)
 
     def start_on(self, job: ReferenceJob, started_by: StartedBy, partition: int) -> None:
         """Start a job."""
@@ -120,8 +124,9 @@ class BgpSimulation(Simulation):
                 for job in self.in_the_way(partition)
             )
 
+        preference = self.preference(self.free_partitions())
         drained = min(
-            self.of_size_for(head), key=lambda index: (free_at(index), *self.preference(index))
+            self.of_size_for(head), key=lambda index: (free_at(index), *preference(index))
         )
         return free_at(drained), drained
 

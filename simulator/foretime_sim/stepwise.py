@@ -474,9 +474,7 @@ class Engine:
         """Give a job's processors, and on nodes the number that the core has for its request."""
         if not isinstance(self.machine, Machine):
             if resources is not None:
-                raise InputError(
-                    "resources are for a machine of nodes: this engine has none"
-                )
+                raise InputError("resources are for a machine of nodes: this engine has none")
             return processors, None
         request = fit_request(self.machine, resources or JobResources(), processors, requested_time)
         if request not in self._requests:
