@@ -226,7 +226,7 @@ def _learning_run(
 
 
 def _predict(estimator: RuntimeEstimator, request: JobRequest, now: int) -> RolePrediction:
-    """Give a job's scheduled time in each role: the same in all, unless the estimator has several."""
+    """Give a job's scheduled time in each role; the same in all, if the estimator has one."""
     if isinstance(estimator, RoleEstimator):
         return estimator.predict_roles(request, now)
     scheduled = estimator.predict_one(request, now)
