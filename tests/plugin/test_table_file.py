@@ -8,6 +8,7 @@ import pytest
 from foretime_estimators.errors import InputError, StateError
 from foretime_sidecar.table import (
     LeftAlone,
+    Longest,
     Mechanism,
     Mode,
     Reservation,
@@ -35,6 +36,7 @@ TABLE = Table(
         requested_time_bounds_s=(3600, 7200),
     ),
     left_alone=LeftAlone(users=("root user",), qos=("a|b",), queues=("night q",)),
+    longest=(Longest("account", "a b", 7), Longest("any", None, 9), Longest("qos", "q", 0)),
     reservations=(Reservation(5, 6), Reservation(7, 8, ("a,b", "c"))),
     rows=(TableRow("project", "phys", 2, 1_000_000), TableRow("user", "zoë\n#1 ", 0, 1, 9)),
 )
@@ -75,6 +77,9 @@ def test_every_cut_and_every_changed_byte_is_noticed() -> None:
         (replace(TABLE, settings=TableSettings(enforce_share_percent=101)), "enforce_share"),
         (replace(TABLE, settings=TableSettings(requested_time_bounds_s=(2, 1))), "ascend"),
         (replace(TABLE, reservations=(Reservation(2, 1),)), "end after"),
+        (replace(TABLE, longest=(Longest("any", "a", 1),)), "no name"),
+        (replace(TABLE, longest=(Longest("user", None, 1),)), "no name"),
+        (replace(TABLE, longest=(Longest("user", "a", -1),)), "from 0"),
     ],
 )
 def test_what_cannot_be_written_is_named(table: Table, what: str) -> None:
