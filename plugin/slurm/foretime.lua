@@ -22,6 +22,7 @@ local LONGEST_REQUEST_S = 4000000000
 local CLOCK_TOLERANCE_S = 3600
 local RETRY_FAULTY_S = 60
 local MOST_CACHED = 100000
+local DAY_S = 86400
 local ENOENT, EPERM, EACCES, ETXTBSY, EROFS = 2, 1, 13, 26, 30
 
 local byte, find, format, match, sub = string.byte, string.find, string.format, string.match,
@@ -33,6 +34,7 @@ local foretime = {}
 local config      -- what the site chose
 local cached      -- the table as last read, valid or not
 local log_lines   -- when a kind of line was last written, and how many were not since
+local advice      -- whom this state has told what their jobs use, and when; and since when it is
 
 -- Logging -------------------------------------------------------------------------------------
 
@@ -114,6 +116,8 @@ local function set_of(text)
   return set
 end
 
+local modes = { observe = true, advise = true, enforce = true }
+
 local choices = {
   scheme = { user = true, project = true, combined = true },
   mechanism = { ["time-min"] = true, ["time-min-at-poll"] = true, ["rewrite-limit"] = true },
@@ -157,6 +161,7 @@ local parsers = {
 }
 
 local without_case = { account = true, qos = true }
+local only_kinds = { account = true, slurm_partition = true, queue = true }
 
 local repeated = {
   leave = function(settings, text)
@@ -175,6 +180,39 @@ local repeated = {
     end
     name, seconds = without_case[kind] and folded(name) or name, tonumber(seconds)
     of_kind[name] = min(of_kind[name] or seconds, seconds)
+    return true
+  end,
+  only = function(settings, text)
+    local kind, name = match(text, "^(%S+) (%S+)$")
+    if not only_kinds[kind] then
+      return nil
+    end
+    settings.only[kind] = settings.only[kind] or {}
+    settings.only[kind][without_case[kind] and folded(name) or name] = true
+    return true
+  end,
+  told = function(settings, text)
+    local name, at = match(text, "^(%S+) (%d+)$")
+    if not name or settings.told[name] then
+      return nil
+    end
+    settings.told[name] = tonumber(at)
+    return true
+  end,
+  told_until = function(settings, text)
+    if settings.told_until or not match(text, "^%d+$") then
+      return nil
+    end
+    settings.told_until = tonumber(text)
+    return true
+  end,
+  median_wait_s = function(settings, text)
+    local class, seconds = match(text, "^(%d+) (%d+)$")
+    class = tonumber(class)
+    if not class or settings.median_wait_s[class] then
+      return nil
+    end
+    settings.median_wait_s[class] = tonumber(seconds)
     return true
   end,
   reservation = function(settings, text)
@@ -198,6 +236,7 @@ local function parse_settings(text)
     leave = { user = {}, account = {}, slurm_partition = {}, qos = {}, queue = {} },
     longest = { user = {}, account = {}, slurm_partition = {}, qos = {}, queue = {}, any = {} },
     reservations = {},
+    only = {}, told = {}, median_wait_s = {},
   }
   for line in string.gmatch(text, "([^\n]*)\n") do
     local key, value = match(line, "^(%S+) (.+)$")
@@ -310,7 +349,7 @@ local function usable_table(now)
   if not result then
     log(slurm.log_info, "table", "jobs are left alone: table %s: %s", config.table or "-",
       tostring(problem))
-  elseif result.mode ~= "observe" and result.mode ~= "enforce" then
+  elseif not modes[result.mode] then
     return nil
   end
   return result
@@ -376,15 +415,20 @@ local function applicable(row, processor_seconds)
   return nil
 end
 
--- t_sched in seconds (Tang 2010, equations 4 and 5), nil if the table knows nothing of such a job.
--- Every step is exact: TABLE.md has the same in words.
-local function scheduled_time(t, user, project, processors, requested_time)
+local function class_of(t, requested_time)
   local class = 0
   for i = 1, #t.requested_time_bounds_s do
     if t.requested_time_bounds_s[i] < requested_time then
       class = i
     end
   end
+  return class
+end
+
+-- t_sched in seconds (Tang 2010, equations 4 and 5), nil if the table knows nothing of such a job.
+-- Every step is exact: TABLE.md has the same in words.
+local function scheduled_time(t, user, project, processors, requested_time)
+  local class = class_of(t, requested_time)
   local user_row, project_row = false, false
   if t.scheme ~= "project" and user then
     user_row = row_of(t, "user", user, class)
@@ -550,10 +594,75 @@ local function excluded(t, job, records, user, project, requested_time, now)
   return touches_reservation(t, job, records, requested_time, now)
 end
 
--- Whether this user is among those for whom enforce counts, if not for all.
-local function in_share(t, user)
-  local share = t.enforce_share_percent
-  return share == 100 or user ~= nil and check(encode(user)) % 100 < share
+-- Whether enforce counts for this job: for a share of users, for some accounts, and where all
+-- the slurm_partitions that it may run in are among those named.
+local function in_share(t, user, project, records)
+  local share, only = t.enforce_share_percent, t.only
+  if share < 100 and not (user and check(encode(user)) % 100 < share) then
+    return false
+  end
+  if only.account and not (project and only.account[folded(encode(project))]) then
+    return false
+  end
+  for name in pairs(only.slurm_partition and records or {}) do
+    if not only.slurm_partition[encode(name)] then
+      return false
+    end
+  end
+  return not only.queue -- PBS', in which no job is here
+end
+
+-- Advice --------------------------------------------------------------------------------------
+
+local function duration(seconds)
+  local days, rest = floor(seconds / DAY_S), seconds % DAY_S
+  local clock = format("%02d:%02d:%02d", floor(rest / 3600), floor(rest % 3600 / 60), rest % 60)
+  return days > 0 and format("%d-%s", days, clock) or clock
+end
+
+-- Whether to tell this user now: at most once in 24 hours. Two memories know who was told: this
+-- state, which an edited script or a restart loses, and the table, which tells of all until
+-- told_until. A new state says nothing until a table covers the time before it. No file is written.
+local function may_tell(t, name, now)
+  if not t.told_until or t.told_until < advice.since then
+    return false
+  end
+  local last = max(advice.told[name] or 0, t.told[name] or 0)
+  if last > 0 and now - last < DAY_S then
+    return false
+  end
+  if not advice.told[name] then
+    if advice.count >= MOST_CACHED then
+      for other, at in pairs(advice.told) do
+        if now - at >= DAY_S then
+          advice.told[other], advice.count = nil, advice.count - 1
+        end
+      end
+    end
+    if advice.count >= MOST_CACHED then
+      return false
+    end
+    advice.count = advice.count + 1
+  end
+  advice.told[name] = now
+  return true
+end
+
+-- Tells a user what jobs like this one use, and what asking for less would likely gain.
+local function advise(t, user, requested_time, seconds, now)
+  if not user or seconds >= requested_time or not may_tell(t, encode(user), now) then
+    return
+  end
+  local gain = "A shorter --time fits into more gaps, and so may start sooner."
+  local class = class_of(t, seconds)
+  local shorter, longer = t.median_wait_s[class], t.median_wait_s[class_of(t, requested_time)]
+  if shorter and longer and shorter < longer then
+    gain = format("Of late jobs with --time up to %s waited %s, those like this one %s (medians).",
+      duration(t.requested_time_bounds_s[class + 1]), duration(shorter), duration(longer))
+  end
+  slurm.log_user("foretime: jobs like this one mostly ended within %s, and it asks for %s. %s A "
+    .. "job is ended at its --time: leave some to spare. Nothing was changed; this is said at "
+    .. "most once a day.", duration(seconds), duration(requested_time), gain)
 end
 
 -- Submission ----------------------------------------------------------------------------------
@@ -626,7 +735,9 @@ local function submit(job, part_list)
     or excluded(t, job, records, user, project, requested_time, now) then
     return
   end
-  if t.mode == "observe" or not in_share(t, user) then
+  if t.mode == "advise" then
+    advise(t, user, requested_time, seconds, now)
+  elseif t.mode == "observe" or not in_share(t, user, project, records) then
     log(slurm.log_info, "observe", "observe: would plan a job of %s with %d min instead of %d",
       tostring(user), seconds / 60, requested_time / 60)
   else
@@ -715,6 +826,7 @@ function foretime.configure(settings)
     largest_table_bytes = tonumber(settings.largest_table_bytes) or 64 * 1024 * 1024,
   }
   cached, log_lines = nil, {}
+  advice = { told = {}, count = 0, since = os.time() }
 end
 
 local function guarded(work, ...)
@@ -732,6 +844,27 @@ end
 -- Call from slurm_job_modify, after the site's own rules.
 function foretime.modify(job_desc, job_rec, part_list, modify_uid)
   guarded(modify, job_desc, job_rec, part_list, modify_uid)
+end
+
+-- Call once at the end of a site's own job_submit.lua, with the settings of configure: the hook
+-- then follows the site's functions, and sees what they accepted.
+function foretime.attach(settings)
+  foretime.configure(settings)
+  local function after(site, ours)
+    return function(...)
+      local code = slurm.SUCCESS
+      if site then
+        code = site(...)
+      end
+      -- What is no number Slurm takes for success.
+      if type(code) ~= "number" or code == slurm.SUCCESS then
+        ours(...)
+      end
+      return code
+    end
+  end
+  slurm_job_submit = after(slurm_job_submit, foretime.submit)
+  slurm_job_modify = after(slurm_job_modify, foretime.modify)
 end
 
 foretime.configure()
