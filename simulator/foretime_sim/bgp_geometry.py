@@ -104,9 +104,7 @@ def _closed_route(line: Line, group: frozenset[int]) -> frozenset[int]:
     return every  # the ring itself
 
 
-def _paths(
-    line: Line, start: int, within: frozenset[int], length: int
-) -> list[tuple[int, ...]]:
+def _paths(line: Line, start: int, within: frozenset[int], length: int) -> list[tuple[int, ...]]:
     """List the paths along cables that meet so many positions, each once."""
     paths: list[tuple[int, ...]] = [(start,)]
     for _ in range(length - 1):
