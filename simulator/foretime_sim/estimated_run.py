@@ -20,6 +20,7 @@ from foretime_estimators.requested import Requested
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
 from foretime_sim.finished_history import finished_before
+from foretime_sim.machine import Machine
 from foretime_sim.policy import Policy
 from foretime_sim.resource_requests import job_resources
 from foretime_sim.schedule import Counters, Schedule
@@ -77,6 +78,11 @@ class EstimatedSchedule:
     def first_planned_start(self) -> Int64Array | None:
         """When each job was first planned to start, seconds; see `Schedule`."""
         return self.schedule.first_planned_start
+
+    @property
+    def bgp_partition(self) -> Int32Array | None:
+        """On which bgp_partition of a Blue Gene each job ran; see `Schedule`."""
+        return self.schedule.bgp_partition
 
     @property
     def counters(self) -> Counters:
@@ -193,7 +199,7 @@ def _learning_run(
         scheduled = estimator.predict_one(request, now)
         predicted.append(scheduled)
         resources = None
-        if workload.machine is not None:
+        if isinstance(workload.machine, Machine):
             resources = job_resources(workload, len(predicted) - 1)
         engine.submit(
             now,
