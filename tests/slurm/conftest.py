@@ -1,7 +1,7 @@
 """Live Slurm clusters for tests: one fresh for a test, or one for all tests of a module.
 
-All of these tests carry the marker ``real_slurm``. ``make test-slurm`` runs them; ``make test`` and a
-plain pytest leave them out.
+All of these tests carry the marker ``real_slurm``: ``make test-slurm`` runs them, ``make test``
+leaves them out.
 """
 
 from __future__ import annotations
