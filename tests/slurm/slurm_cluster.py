@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import pytest
 from foretime_sidecar.table import Mechanism, Mode, Table, TableRow, TableSettings, write_table
@@ -173,6 +174,12 @@ class SlurmCluster:
         """End every process of the cluster and remove its folder."""
         self.namespace.end()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     # Using it -------------------------------------------------------------------------------------
 
     def run(
@@ -270,9 +277,9 @@ class SlurmCluster:
             time.sleep(_POLL_S)
 
     def wait_for_state(self, job_id: str, *states: str, timeout_s: float = 60) -> dict[str, str]:
-        """Wait until a job is in one of these states; gives it."""
+        """Wait until a job, with all of its tasks, is in one of these states; gives it."""
         self.wait_for(
-            lambda: self.job(job_id)["JobState"] in states,
+            lambda: all(job["JobState"] in states for job in self.jobs(job_id)),
             f"job {job_id} to be {' or '.join(states)}",
             timeout_s,
         )
