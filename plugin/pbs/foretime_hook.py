@@ -204,7 +204,7 @@ SETTINGS = {
     b"enforce_share_percent": percent,
     b"scheme": one_of(b"user", b"project", b"combined"),
     # These two are about Slurm: understood, and of no meaning here.
-    b"mechanism": one_of(b"time-min", b"rewrite-limit"),
+    b"mechanism": one_of(b"time-min", b"time-min-at-poll", b"rewrite-limit"),
     b"user_time_min": one_of(b"raise", b"keep", b"clear"),
     b"minimum_adjustment": micro,
     b"minimum_scheduled_time_s": number,
@@ -224,6 +224,7 @@ class Table:
         self.deadline = deadline
         self.settings = {}
         self.leave = {kind: set() for kind in KINDS}
+        self.longest = {kind: {} for kind in (*KINDS, b"any")}
         self.only = {}
         self.advice = {name: set() for name in ADVICE}
         self.reservations = []
@@ -267,6 +268,16 @@ class Table:
             if kind not in self.leave or word(who) is None:
                 return False
             self.leave[kind].add(who.lower() if kind in (b"account", b"qos") else who)
+            return True
+        if name == b"longest":
+            words = value.split(b" ")
+            seconds = number(words[2]) if len(words) == 3 else None
+            kind, who = words[0], word(words[1]) if len(words) == 3 else None
+            if kind not in self.longest or who is None or seconds is None:
+                return False
+            who = who.lower() if kind in (b"account", b"qos") else who
+            longest = self.longest[kind]
+            longest[who] = min(longest.get(who, seconds), seconds)
             return True
         if name == b"only":
             kind, _, who = value.partition(b" ")
@@ -640,14 +651,18 @@ def check_plain(job, requested_time, config, now, deadline):
 
 def check_excluded(table, job, requested_time, now):
     """Raise LeftAlone for a job that the table excludes."""
-    leave = table.leave
-    if job.user and encode(job.user) in leave[b"user"]:
-        raise LeftAlone("user")
-    if job.project and encode(job.project).lower() in leave[b"account"]:
-        raise LeftAlone("account")
     queue = encode(job.queue_name.split("@")[0])
-    if queue in leave[b"queue"]:
-        raise LeftAlone("queue")
+    for kind, who in (
+        ("user", job.user and encode(job.user)),
+        ("account", job.project and encode(job.project).lower()),
+        ("queue", queue),
+        ("any", b"*"),
+    ):
+        longest = table.longest[kind.encode()].get(who)
+        if who in table.leave.get(kind.encode(), ()) or (
+            longest is not None and requested_time > longest
+        ):
+            raise LeftAlone("longest" if kind == "any" else kind)
     start = job.start_time(now)
     for begins, ends, where in table.reservations:
         if start < ends and start + requested_time > begins and (where is None or queue in where):

@@ -120,7 +120,7 @@ local modes = { observe = true, advise = true, enforce = true }
 
 local choices = {
   scheme = { user = true, project = true, combined = true },
-  mechanism = { ["time-min"] = true, ["rewrite-limit"] = true },
+  mechanism = { ["time-min"] = true, ["time-min-at-poll"] = true, ["rewrite-limit"] = true },
   user_time_min = { raise = true, keep = true, clear = true },
 }
 
@@ -170,6 +170,16 @@ local repeated = {
       return nil
     end
     settings.leave[kind][without_case[kind] and folded(name) or name] = true
+    return true
+  end,
+  longest = function(settings, text)
+    local kind, name, seconds = match(text, "^(%S+) (%S+) (%d+)$")
+    local of_kind = kind and settings.longest[kind]
+    if not of_kind then
+      return nil
+    end
+    name, seconds = without_case[kind] and folded(name) or name, tonumber(seconds)
+    of_kind[name] = min(of_kind[name] or seconds, seconds)
     return true
   end,
   only = function(settings, text)
@@ -224,6 +234,7 @@ local function parse_settings(text)
   local settings = {
     -- Queues are PBS' and mean nothing here.
     leave = { user = {}, account = {}, slurm_partition = {}, qos = {}, queue = {} },
+    longest = { user = {}, account = {}, slurm_partition = {}, qos = {}, queue = {}, any = {} },
     reservations = {},
     only = {}, told = {}, median_wait_s = {},
   }
@@ -521,10 +532,16 @@ local function touches_reservation(t, job, records, requested_time, now)
   return false
 end
 
+-- Whether the table leaves alone jobs of this name (encoded) that ask for so much.
+local function leaves(t, kind, name, requested_time)
+  local longest = t.longest[kind][name]
+  return t.leave[kind][name] or longest and requested_time > longest
+end
+
 -- Whether one of these QOS is left alone: since Slurm 24.11 a job may name several.
-local function leaves_qos(t, names)
+local function leaves_qos(t, names, requested_time)
   for name in string.gmatch(names or "", "[^,]+") do
-    if t.leave.qos[folded(encode(match(name, "^%s*(.-)%s*$")))] then
+    if leaves(t, "qos", folded(encode(match(name, "^%s*(.-)%s*$"))), requested_time) then
       return true
     end
   end
@@ -560,14 +577,17 @@ end
 
 -- Whether the table says so (V3, V5).
 local function excluded(t, job, records, user, project, requested_time, now)
-  local leave = t.leave
-  if user and leave.user[encode(user)]
-    or project and leave.account[folded(encode(project))]
-    or leaves_qos(t, text(job.qos) or text(job.default_qos)) then
+  local any = t.longest.any["*"]
+  if any and requested_time > any
+    or user and leaves(t, "user", encode(user), requested_time)
+    or project and leaves(t, "account", folded(encode(project)), requested_time)
+    -- Slurm's own choice for a job that names none, and whose user has no default.
+    or leaves_qos(t, text(job.qos) or text(job.default_qos) or "normal", requested_time) then
     return true
   end
   for name, record in pairs(records) do
-    if leave.slurm_partition[encode(name)] or leaves_qos(t, text(record.qos)) then
+    if leaves(t, "slurm_partition", encode(name), requested_time)
+      or leaves_qos(t, text(record.qos), requested_time) then
       return true
     end
   end
@@ -647,31 +667,44 @@ end
 
 -- Submission ----------------------------------------------------------------------------------
 
--- The note for PrologSlurmctld is ours alone: nobody may submit with a forged one.
+-- The note in AdminComment is ours alone: nobody may submit with a forged one.
 local function without_note(comment)
   local rest = string.gsub(comment, "%s*foretime:treq=[^%s]*", "")
   return (string.gsub(rest, "^%s+", ""))
+end
+
+-- What was decided, for the prolog, the sidecar and its watchdog (TABLE.md, "The note").
+local function note(t, job, requested_time, field, minutes, own)
+  local words = format("foretime:treq=%d,%s=%d,generation=%s", requested_time / 60, field, minutes,
+    t.generation)
+  if own then
+    words = format("%s,own=%d", words, own)
+  end
+  local others = text(job.admin_comment)
+  job.admin_comment = others and words .. " " .. others or words -- readers may cut it
 end
 
 local function apply(t, job, requested_time, seconds)
   local minutes = floor(seconds / 60)
   if t.mechanism == "rewrite-limit" then
     if seconds < requested_time then
-      local note = format("foretime:treq=%d,tsched=%d", requested_time / 60, minutes)
-      local others = text(job.admin_comment)
-      job.admin_comment = others and note .. " " .. others or note -- readers may cut it
+      note(t, job, requested_time, "tsched", minutes)
       job.time_limit = minutes
     end
     return
   end
-  local of_user = number(job.time_min)
-  if of_user then
+  local own = number(job.time_min)
+  if own then
     -- One above the limit is Slurm's to reject.
-    if of_user <= requested_time / 60 and (t.user_time_min == "clear" and of_user ~= minutes
-      or t.user_time_min == "raise" and of_user < minutes) then
-      job.time_min = minutes
+    if own > requested_time / 60 or own == minutes or t.user_time_min == "keep"
+      or t.user_time_min == "raise" and own > minutes then
+      return
     end
-  elseif seconds < requested_time then
+  elseif seconds >= requested_time then
+    return
+  end
+  note(t, job, requested_time, "tmin", minutes, own)
+  if t.mechanism == "time-min" then
     job.time_min = minutes
   end
 end
@@ -749,8 +782,8 @@ local function modify(job_desc, job_rec, part_list, uid)
     job_desc.time_min = limit -- or Slurm refuses the user's request; planned with all of it now
     return
   end
-  local note = limit and text(job_rec.admin_comment)
-  local requested, scheduled = match(note or "", "foretime:treq=(%d+),tsched=(%d+)")
+  local words = limit and text(job_rec.admin_comment)
+  local requested, scheduled = match(words or "", "foretime:treq=(%d+),tsched=(%d+)")
   if requested and uid ~= 0 and number(job_rec.time_limit) == tonumber(scheduled)
     and limit > tonumber(scheduled) and limit <= tonumber(requested) then
     slurm.log_user("foretime: this job is planned with %d minutes and will get its %d minutes "

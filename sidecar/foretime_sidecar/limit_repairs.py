@@ -18,7 +18,7 @@ from foretime_sidecar.clients.client import (
 MINUTE = 60
 
 # What the hook noted with rewrite-limit, a word of AdminComment by itself; the first is the hook's
-# (plugin/TABLE.md, "What rewrite-limit writes").
+# (plugin/TABLE.md, "The note").
 _NOTE = re.compile(r"(?<!\S)foretime:treq=(\d{1,8}),tsched=(\d{1,8})(?!\S)", re.ASCII)
 
 

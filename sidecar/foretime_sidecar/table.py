@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from os.path import commonpath
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from foretime_estimators.accuracy import Scheme
 from foretime_estimators.errors import InputError, StateError
@@ -33,6 +33,8 @@ _HEADER = re.compile(
 
 
 Scope: TypeAlias = Literal["user", "project"]
+Kind: TypeAlias = Literal["user", "account", "slurm_partition", "qos", "queue"]
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 class Mode(enum.StrEnum):
@@ -48,6 +50,7 @@ class Mechanism(enum.StrEnum):
     """How t_sched reaches Slurm."""
 
     TIME_MIN = "time-min"
+    TIME_MIN_AT_POLL = "time-min-at-poll"
     REWRITE_LIMIT = "rewrite-limit"
 
 
@@ -89,6 +92,23 @@ class Reservation:
     start_time: int
     end_time: int
     slurm_partitions: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Longest:
+    """Jobs of some kind that ask for more than this are left alone.
+
+    Attributes
+    ----------
+    kind, name
+        Whose: a kind of `LeftAlone`, singular, and a name; ``"any"`` and ``None`` for all jobs.
+    requested_time
+        Seconds that they may ask for.
+    """
+
+    kind: Kind | Literal["any"]
+    name: str | None
+    requested_time: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +205,7 @@ class Table:
     valid_until: int
     settings: TableSettings = field(default_factory=TableSettings)
     left_alone: LeftAlone = field(default_factory=LeftAlone)
+    longest: tuple[Longest, ...] = ()
     enforced_only: EnforcedOnly = field(default_factory=EnforcedOnly)
     advice: Advice = field(default_factory=Advice)
     reservations: tuple[Reservation, ...] = ()
@@ -247,6 +268,9 @@ def _settings_lines(table: Table) -> Iterable[str]:
     ):
         for name in sorted(set(names)):
             yield f"leave {kind} {encode_name(name)}\n"
+    for longest in table.longest:
+        name = "*" if longest.name is None else encode_name(longest.name)
+        yield f"longest {longest.kind} {name} {longest.requested_time}\n"
     only = table.enforced_only
     for kind, names in (
         ("account", only.accounts),
@@ -398,8 +422,8 @@ def parse_table(content: bytes, where: str = "table") -> Table:
 
 def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
     settings: dict[str, str] = {}
-    kinds = ("user", "account", "slurm_partition", "qos", "queue")
-    left: dict[str, list[str]] = {kind: [] for kind in kinds}
+    left: dict[str, list[str]] = {kind: [] for kind in _KINDS}
+    longest: list[Longest] = []
     only: dict[str, list[str]] = {kind: [] for kind in ("account", "slurm_partition", "queue")}
     told: list[tuple[str, int]] = []
     median_wait_s: list[tuple[int, int]] = []
@@ -421,6 +445,10 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
                     )
                 case ["leave", kind, name]:
                     left[kind].append(decode_name(name))
+                case ["longest", "any", "*", seconds]:
+                    longest.append(Longest("any", None, int(seconds)))
+                case ["longest", kind, name, seconds]:
+                    longest.append(Longest(_KINDS[kind], decode_name(name), int(seconds)))
                 case ["only", kind, name]:
                     only[kind].append(decode_name(name))
                 case ["told", name, at]:
@@ -454,6 +482,7 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
             qos=tuple(left["qos"]),
             queues=tuple(left["queue"]),
         ),
+        longest=tuple(longest),
         enforced_only=EnforcedOnly(
             accounts=tuple(only["account"]),
             slurm_partitions=tuple(only["slurm_partition"]),
@@ -513,6 +542,11 @@ def _validate(table: Table) -> None:
     bounds = settings.requested_time_bounds_s
     if any(bound < 1 for bound in bounds) or list(bounds) != sorted(set(bounds)):
         raise InputError(f"table: requested_time_bounds_s is {bounds}; it must ascend from 1")
+    for longest in table.longest:
+        if (longest.kind == "any") != (longest.name is None):
+            raise InputError(f'table: {longest}: "any" goes with no name, and all else with one')
+        if not 0 <= longest.requested_time < 1 << 40:
+            raise InputError(f"table: {longest}: the time must be a whole number from 0")
     for reservation in table.reservations:
         if not 0 <= reservation.start_time <= reservation.end_time < 1 << 40:
             raise InputError(f"table: {reservation} does not end after it starts")

@@ -151,7 +151,7 @@ class SlurmSite:
     def submit(self, job: Job, now: int = NOW) -> int | None:
         reply = self.hook.submit(self.fields(job), self.partitions, 1000, now)
         assert reply.code == 0
-        assert set(reply.changes) <= {"time_min"}
+        assert set(reply.changes) in (set(), {"time_min", "admin_comment"})
         minutes = reply.changes.get("time_min")
         assert minutes is None or isinstance(minutes, int)
         return None if minutes is None else minutes * 60
@@ -256,6 +256,7 @@ LEFT = (
     "leave queue closed",
     "reservation 95000 96000 other,main",
 )
+TWICE = ("longest user alice 36000", "longest user alice 3600", "longest user alice 40000")
 ONLY = "only account phys"
 CLASSES = table_text(
     ("user alice 0 0.500000 -", "user alice 1 0.250000 -"), requested_time_bounds_s="36000,72000"
@@ -314,6 +315,22 @@ CASES = (
         table_text(lines=("leave account Upper",)),
     ),
     Case("queue left alone", None, Job(queue="closed"), "queue", table_text(lines=LEFT)),
+    *(
+        Case(
+            f"{line}, {asked} s asked for",
+            None if asked > 36_000 else 14_460,
+            Job(walltime_s=asked),
+            reason if asked > 36_000 else "-",
+            table_text(lines=("longest user b 1", "longest any * 90000", line)),
+        )
+        for line, reason in (
+            ("longest user alice 36000", "user"),
+            ("longest account PHYS 36000", "account"),
+            ("longest any * 36000", "longest"),
+        )
+        for asked in (36_000, 36_060)
+    ),
+    Case("the shortest counts", None, reason="user", table=table_text(lines=TWICE)),
     Case("before a reservation", 14_460, table=table_text(lines=LEFT)),
     Case("into a reservation", None, Job(begin_time=90_000), "reservation", table_text(lines=LEFT)),
     Case(
@@ -405,6 +422,12 @@ CASES = (
             "reservation -1 1 *",
             "reservation 1 2 * x",
             "reservation 1 2 ",
+            "longest user a",
+            "longest user a x",
+            "longest user a -1",
+            "longest user a 1 2",
+            "longest any",
+            "longest group a 1",
             "Mode enforce",
             "only",
             "only user alice",

@@ -180,7 +180,7 @@ def test_attached_behind_a_sites_own_functions(tmp_path: Path, lua_version: str)
         job: dict[str, Any] = {"user_name": user, "time_limit": 1200, "min_cpus": 4}
         return hook.submit(job, PARTITIONS, 1000, NOW)
 
-    assert submit("alice").changes == {"time_min": 120}
+    assert submit("alice").changes.get("time_min") == 120
     assert submit("refused") == HookReply(2051, {}, [])
     broken = submit("broken")
     assert broken.changes == {}

@@ -10,6 +10,7 @@ from foretime_sidecar.table import (
     Advice,
     EnforcedOnly,
     LeftAlone,
+    Longest,
     Mechanism,
     Mode,
     Reservation,
@@ -37,6 +38,7 @@ TABLE = Table(
         requested_time_bounds_s=(3600, 7200),
     ),
     left_alone=LeftAlone(users=("root user",), qos=("a|b",), queues=("night q",)),
+    longest=(Longest("account", "a b", 7), Longest("any", None, 9), Longest("qos", "q", 0)),
     enforced_only=EnforcedOnly(("a b",), ("main",), ("q",)),
     advice=Advice(9, (("a b", 8),), ((0, 5), (2, 6))),
     reservations=(Reservation(5, 6), Reservation(7, 8, ("a,b", "c"))),
@@ -84,6 +86,9 @@ def test_every_cut_and_every_changed_byte_is_noticed() -> None:
         (replace(TABLE, advice=Advice(median_wait_s=((1, 1), (1, 2)))), "3, counted from 0"),
         (replace(TABLE, advice=Advice(median_wait_s=((1, -1),))), "whole number of seconds"),
         (replace(TABLE, reservations=(Reservation(2, 1),)), "end after"),
+        (replace(TABLE, longest=(Longest("any", "a", 1),)), "no name"),
+        (replace(TABLE, longest=(Longest("user", None, 1),)), "no name"),
+        (replace(TABLE, longest=(Longest("user", "a", -1),)), "from 0"),
     ],
 )
 def test_what_cannot_be_written_is_named(table: Table, what: str) -> None:
