@@ -22,10 +22,11 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.forecast import Snapshot
 from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
+from foretime_sidecar.oversight import Oversight
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mode, read_table, write_table
+from foretime_sidecar.table import Advice, Mode, read_table, write_table
 
 logger = logging.getLogger("foretime")
 
@@ -100,6 +101,8 @@ class Sidecar:
         What the daemon tells of itself.
     snapshot
         The queue as `look` last saw it, ``None`` before.
+    oversight
+        The audit of the hook, and what takes enforce from it.
     """
 
     def __init__(self, settings: Settings, client: SchedulerClient, store: Store) -> None:
@@ -110,6 +113,7 @@ class Sidecar:
         self.lock = threading.RLock()
         self.progress = Progress()
         self.snapshot: Snapshot | None = None
+        self.oversight = Oversight(settings, store, self.lock)
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
         if settings.scheduler.kind == "slurm":
@@ -118,7 +122,7 @@ class Sidecar:
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
         self._next_cleaning = 0
-        self._carried: tuple[Mode, tuple[Reservation, ...]] | None = None
+        self._carried: tuple[Mode, tuple[Reservation, ...], Advice] | None = None
 
     def start(self, now: int) -> None:
         """Learn everything stored, and go on where the reading of finished jobs had stopped.
@@ -196,6 +200,9 @@ class Sidecar:
         self.snapshot = Snapshot(now, self.client.queue(), soft_limit, correction)
         if self._limits is not None:
             self._limits.mend(self.snapshot.queue.jobs, soft_limit, now)
+        ahead = reservations_ahead(self.client.reservations(), now)
+        if self.oversight.note(self.snapshot, self.learner, ahead, now):
+            self._next_publication = now
         return self.snapshot
 
     def _learn(self, now: int) -> int:
@@ -223,12 +230,14 @@ class Sidecar:
                 self.learner.learn_one(record.job)
             self._cursor = after
             self.progress.finished_jobs += len(added)
+            self.oversight.learned(added)
         return len(added)
 
     def _publish(self, now: int) -> int | None:
         configuration: SchedulerConfiguration = self.client.configuration()
         reservations = reservations_ahead(self.client.reservations(), now)
         mode, reason = effective_mode(self.settings, configuration)
+        mode, reason = self.oversight.allowed(mode, reason)
         if self._limits is None:
             return self._write(now, mode, reason, reservations)
         # Before the table stands, so that it is never forgotten, whenever the sidecar dies.
@@ -248,7 +257,8 @@ class Sidecar:
         table_settings = self.settings.table
         with self.lock:
             changed = self.learner.refresh(now)
-            carried = (mode, reservations)
+            advice = self.oversight.advice(mode, self.learner, now)
+            carried = (mode, reservations, advice)
             valid_until = self.progress.valid_until
             lasting = valid_until is not None and (
                 valid_until - now > table_settings.valid_for_s // 2
@@ -266,7 +276,7 @@ class Sidecar:
                 above=self._table_generation,
                 time_min_given=self._limits is not None and self._limits.time_min_given,
             )
-            table = self.learner.table(generation, now, valid_until, mode, reservations)
+            table = self.learner.table(generation, now, valid_until, mode, reservations, advice)
         # It can't change any more, and a slow disk must keep no question waiting.
         write_table(path, table)
         with self.lock:

@@ -151,6 +151,9 @@ class Advice:
     median_wait_s: tuple[tuple[int, int], ...] = ()
 
 
+NO_ADVICE = Advice()
+
+
 @dataclass(frozen=True, slots=True)
 class TableSettings:
     """How the hook turns an adjustment into t_sched.
