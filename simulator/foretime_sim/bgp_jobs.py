@@ -8,6 +8,7 @@ import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim.bgp_machine import BgpMachine
+from foretime_sim.job_log import JobLog
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
 
@@ -61,6 +62,27 @@ def with_bgp_machine(
         f" {machine.name} holds: more than {machine.sizes[-1]:,} nodes."
     )
     return replace(placed.take(held), notes=(*workload.notes, note))
+
+
+def processors_per_node(log: JobLog, machine: BgpMachine) -> int:
+    """Tell how many of a log's processors are a node: by its header, else by its machine's size.
+
+    Raises
+    ------
+    InputError
+        If neither says.
+    """
+    processors, nodes = log.machine_processors, log.machine_nodes
+    if processors is not None and nodes is not None and processors % nodes == 0:
+        return processors // nodes
+    for per_node in (1, machine.cores_per_node):
+        if processors == machine.nodes * per_node:
+            return per_node
+    raise InputError(
+        f"{log.source}: does not say how many of its processors are a node (MaxProcs, MaxNodes):"
+        f" give --processors-per-node, 1 if it counts nodes, {machine.cores_per_node} if it counts"
+        " cores"
+    )
 
 
 def too_large(workload: Workload, machine: BgpMachine) -> str | None:

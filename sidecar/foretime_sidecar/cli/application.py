@@ -57,6 +57,11 @@ COMMANDS = {
         "app",
         "Look at job logs, convert them to SWF, or generate one.",
     ),
+    "traces": CommandModule(
+        "foretime_sidecar.cli.traces",
+        "app",
+        "Fetch job logs from the Parallel Workloads Archive.",
+    ),
     "config": CommandModule(
         "foretime_sidecar.cli.config",
         "config_app",
