@@ -134,4 +134,5 @@ def accounted(job_id: int, job: SlurmJob) -> dict[str, Any]:
             "suspended": 0,
         },
         "tres": {"allocated": [{"type": "cpu", "count": submission.processors}] if started else []},
+        "user": submission.user or "",
     }

@@ -188,8 +188,9 @@ def _finished(job: Json) -> FinishedRecord | None:
             job_id = f"{array_job}_{task}"
     request = JobRequest(
         job_id,
-        _text(association["user"]),
-        _text(association["account"]),
+        # 26.05 leaves the association's own names empty.
+        _text(association["user"]) or _text(job["user"]),
+        _text(association["account"]) or _text(job["account"]),
         _allocated(job) or _number(job["required"]["CPUs"]) or 1,
         limit_min * _MINUTE,
         _whole(time["submission"], "submission"),
