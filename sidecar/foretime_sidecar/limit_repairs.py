@@ -43,7 +43,7 @@ def endangered_by_time_min(
     jobs: Sequence[QueuedJob],
     reservations: Sequence[Reservation],
     now: int,
-    poll_interval_s: int,
+    pause_s: int,
 ) -> list[JobChange]:
     """Take time_min from pending jobs that must not be planned with less than their limit.
 
@@ -53,7 +53,7 @@ def endangered_by_time_min(
     was submitted. Any reservation ahead counts for any job, as its nodes may belong to every
     slurm_partition; two polls of margin are for a job that starts just before the next look.
     """
-    latest_start = now + 2 * poll_interval_s
+    latest_start = now + 2 * pause_s
     first_start = min((r.start_time for r in reservations if r.start_time > now), default=None)
     return [
         JobChange(job.request.job_id, time_min=0)

@@ -105,3 +105,17 @@ def time_min_given(database: Database) -> None:
         "ALTER TABLE table_generations ADD COLUMN time_min_given INTEGER NOT NULL DEFAULT 0"
     )
     database.execute("UPDATE table_generations SET time_min_given = 1 WHERE mode = 'enforce'")
+
+
+@migrations(name="0007-site-factors")
+def site_factors(database: Database) -> None:
+    """Keep which site factors are ours; a job has two while it is not known which one it has."""
+    database.execute(
+        """
+        CREATE TABLE site_factors (
+            job_id TEXT NOT NULL,
+            site_factor INTEGER NOT NULL,
+            PRIMARY KEY (job_id, site_factor)
+        ) WITHOUT ROWID
+        """
+    )

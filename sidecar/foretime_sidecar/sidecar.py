@@ -16,12 +16,14 @@ from foretime_sim.policy import Correction
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
+    QueuedJob,
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
 )
-from foretime_sidecar.forecast import Snapshot
+from foretime_sidecar.forecast import Snapshot, as_submitted
 from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
+from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.store import Store
@@ -100,6 +102,8 @@ class Sidecar:
         What the daemon tells of itself.
     snapshot
         The queue as `look` last saw it, ``None`` before.
+    pause_s
+        Seconds until the next look; the daemon sets it, as it adapts to the scheduler's load.
     """
 
     def __init__(self, settings: Settings, client: SchedulerClient, store: Store) -> None:
@@ -110,10 +114,14 @@ class Sidecar:
         self.lock = threading.RLock()
         self.progress = Progress()
         self.snapshot: Snapshot | None = None
+        self.pause_s = settings.scheduler.poll_interval_s
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
         if settings.scheduler.kind == "slurm":
             self._limits = SlurmLimits(settings, client, store, self.lock)
+        self._ordering: QueueOrdering | None = None
+        if settings.scheduler.kind == "slurm" and settings.scheduler.client == "commands":
+            self._ordering = QueueOrdering(settings.queue_order, client, store, self.lock)
         self._cursor: Cursor | None = None
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
@@ -181,7 +189,7 @@ class Sidecar:
         """Look at the queue, for forecasts, and at whether time_min still is a soft limit.
 
         If it no longer is, the next poll publishes at once. On Slurm, limits that jobs would be
-        killed at too early are changed.
+        killed at too early are changed, and the queue is put in order if the settings say so.
 
         Raises
         ------
@@ -195,8 +203,26 @@ class Sidecar:
         correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
         self.snapshot = Snapshot(now, self.client.queue(), soft_limit, correction)
         if self._limits is not None:
-            self._limits.mend(self.snapshot.queue.jobs, soft_limit, now)
+            self._limits.mend(self.snapshot.queue.jobs, soft_limit, now, self.pause_s)
+        if self._ordering is not None:
+            jobs = self.snapshot.queue.jobs
+            self._ordering.arrange(jobs, configuration, self._scheduled_time, now)
         return self.snapshot
+
+    def end(self) -> None:
+        """Give back what is only good while the sidecar runs: the queue's order.
+
+        Raises
+        ------
+        SchedulerError
+            If the scheduler did not answer, or refused a change; the next start tries it again.
+        """
+        if self._ordering is not None:
+            self._ordering.give_back()
+
+    def _scheduled_time(self, job: QueuedJob) -> int:
+        with self.lock:
+            return self.learner.scheduled_time(as_submitted(job))
 
     def _learn(self, now: int) -> int:
         learned = 0

@@ -56,7 +56,7 @@ class SlurmLimits:
                 and table.settings.mechanism is Mechanism.TIME_MIN
             )
 
-    def mend(self, jobs: Sequence[QueuedJob], soft_limit: bool, now: int) -> None:
+    def mend(self, jobs: Sequence[QueuedJob], soft_limit: bool, now: int, pause_s: int) -> None:
         """Change the limits at which jobs would be ended too early.
 
         Parameters
@@ -67,6 +67,8 @@ class SlurmLimits:
             Whether Slurm takes time_min as a soft limit.
         now
             Epoch seconds.
+        pause_s
+            Seconds until the next look.
 
         Raises
         ------
@@ -89,7 +91,7 @@ class SlurmLimits:
                     jobs,
                     self._client.reservations(),
                     now,
-                    self._settings.scheduler.poll_interval_s,
+                    pause_s,
                 )
             else:
                 # At once: the next poll may fail at the accounting or the disk, and until the
