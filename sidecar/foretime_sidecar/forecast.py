@@ -6,7 +6,6 @@ limit, the time limit otherwise); how long the jobs really take is taken to be t
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,10 +18,8 @@ from foretime_sim.policy import Backfill, Correction, Order, Policy
 from foretime_sim.workload import Int64Array
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
+from foretime_sidecar.job_note import read_note
 from foretime_sidecar.settings import ForecastSettings
-
-# What PrologSlurmctld restores a lowered limit from (plugin/slurm/foretime.lua).
-_RECORDED_REQUEST_MIN = re.compile(r"foretime:treq=(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +209,10 @@ def _left_out(job: QueuedJob, processors: int) -> str | None:
 
 def as_submitted(job: QueuedJob) -> JobRequest:
     """Give the job with the t_req of its user, where the hook has lowered the limit."""
-    recorded = _RECORDED_REQUEST_MIN.search(job.admin_comment)
-    if recorded is None:
+    note = read_note(job.admin_comment)
+    if note is None or note.lowered_limit is None:
         return job.request
-    requested = max(int(recorded[1]) * 60, job.request.requested_time)
+    requested = max(note.requested_time, job.request.requested_time)
     return replace(job.request, requested_time=requested)
 
 

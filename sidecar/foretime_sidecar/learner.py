@@ -13,6 +13,9 @@ from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Reservation, SchedulerConfiguration
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.table import (
+    NO_ADVICE,
+    Advice,
+    EnforcedOnly,
     LeftAlone,
     Mechanism,
     Mode,
@@ -83,7 +86,11 @@ class Learner:
 
     def class_of(self, job: JobRequest) -> int:
         """Give the requested-time class of a job, 0 the shortest."""
-        return self._model.settings.requested_time_class(job.requested_time)
+        return self.class_of_requested_time(job.requested_time)
+
+    def class_of_requested_time(self, requested_time: int) -> int:
+        """Give the class of a requested time in seconds, 0 the shortest."""
+        return self._model.settings.requested_time_class(requested_time)
 
     def is_group(self, project: str, requested_time_class: int) -> bool:
         """Say whether enough users made a project's history in a class to show it to others.
@@ -151,6 +158,7 @@ class Learner:
         valid_until: int,
         mode: Mode,
         reservations: Sequence[Reservation],
+        advice: Advice = NO_ADVICE,
     ) -> Table:
         """Give the table as of the last `refresh`.
 
@@ -162,6 +170,8 @@ class Learner:
             What the hook may do; see `effective_mode`.
         reservations
             Those that the table shall list; see `reservations_ahead`.
+        advice
+            What the hook needs to tell users; empty unless the mode is ``advise``.
         """
         accuracy, hook = self._settings.accuracy, self._settings.hook
         return Table(
@@ -186,6 +196,12 @@ class Learner:
                 qos=tuple(hook.leave_qos),
                 queues=tuple(hook.leave_queues),
             ),
+            enforced_only=EnforcedOnly(
+                accounts=tuple(hook.enforce_only_accounts),
+                slurm_partitions=tuple(hook.enforce_only_slurm_partitions),
+                queues=tuple(hook.enforce_only_queues),
+            ),
+            advice=advice,
             # A reservation's nodes may also belong to slurm_partitions that it does not name, so
             # it counts for all of them.
             reservations=tuple(TableReservation(r.start_time, r.end_time) for r in reservations),

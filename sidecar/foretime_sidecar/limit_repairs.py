@@ -18,8 +18,14 @@ from foretime_sidecar.clients.client import (
 MINUTE = 60
 
 # What the hook noted with rewrite-limit, a word of AdminComment by itself; the first is the hook's
-# (plugin/TABLE.md, "What rewrite-limit writes").
+# (plugin/TABLE.md, "The note").
 _NOTE = re.compile(r"(?<!\S)foretime:treq=(\d{1,8}),tsched=(\d{1,8})(?!\S)", re.ASCII)
+
+
+def noted_limits(admin_comment: str) -> tuple[int, int] | None:
+    """Give t_req and t_sched in seconds as the hook noted them with rewrite-limit, if it did."""
+    note = _NOTE.search(admin_comment)
+    return None if note is None else (int(note[1]) * MINUTE, int(note[2]) * MINUTE)
 
 
 def unrestored_limits(jobs: Sequence[QueuedJob]) -> list[JobChange]:
@@ -30,12 +36,12 @@ def unrestored_limits(jobs: Sequence[QueuedJob]) -> list[JobChange]:
     """
     changes = []
     for job in jobs:
-        note = _NOTE.search(job.admin_comment)
-        if job.state is not QueueState.RUNNING or note is None:
+        noted = noted_limits(job.admin_comment)
+        if job.state is not QueueState.RUNNING or noted is None:
             continue
-        requested_min, scheduled_min = map(int, note.groups())
-        if scheduled_min < requested_min and job.request.requested_time == scheduled_min * MINUTE:
-            changes.append(JobChange(job.request.job_id, time_limit=requested_min * MINUTE))
+        requested_time, scheduled_time = noted
+        if scheduled_time < requested_time and job.request.requested_time == scheduled_time:
+            changes.append(JobChange(job.request.job_id, time_limit=requested_time))
     return changes
 
 

@@ -294,11 +294,20 @@ class TableSettings(_Section):
 class HookSettings(_Section):
     """What the hook does with the table: it reads these from it."""
 
-    mode: Literal["observe", "enforce"] = Field(
+    mode: Literal["observe", "advise", "enforce"] = Field(
         default="observe",
         description=(
-            "observe: the hook changes no job and only logs; enforce is a deliberate act. "
-            "Back at observe, waiting jobs lose their time_min once (Slurm)."
+            "observe: the hook changes no job and only logs; advise: nor does it then, but tells "
+            "users at submission, at most once a day, what such jobs use (Slurm); enforce is a "
+            "deliberate act. Back at observe, waiting jobs lose their time_min once (Slurm)."
+        ),
+    )
+    disable_file: str = Field(
+        default="/etc/foretime/foretime.off",
+        min_length=1,
+        description=(
+            "While this file exists no job is planned: foretime disable makes it, foretime enable "
+            "removes it."
         ),
     )
     enforce_share_percent: int = Field(
@@ -309,6 +318,24 @@ class HookSettings(_Section):
             "Under enforce, the share of users whose jobs are changed, always the same ones; the "
             "others' are observed."
         ),
+    )
+    enforce_only_accounts: Names = Field(
+        default=[],
+        description=(
+            "Under enforce, only jobs of these accounts are changed, the others' are observed; "
+            "empty: of any."
+        ),
+    )
+    enforce_only_slurm_partitions: Names = Field(
+        default=[],
+        description=(
+            "Under enforce, only jobs all of whose slurm_partitions are among these are changed; "
+            "empty: in any."
+        ),
+    )
+    enforce_only_queues: Names = Field(
+        default=[],
+        description="Under enforce, only jobs in these PBS queues are changed; empty: in any.",
     )
     mechanism: Literal["slurm-soft-limit", "rewrite-limit", "pbs-soft-walltime"] = Field(
         default="slurm-soft-limit",
@@ -368,6 +395,38 @@ class QueueOrderSettings(_Section):
     )
 
 
+class BreakerSettings(_Section):
+    """When enforce is given up for observe, until an administrator says foretime enable."""
+
+    window_s: int = Field(
+        default=7 * DAY_S, ge=3600, description="Jobs that ended in this time are judged."
+    )
+    least_jobs: int = Field(
+        default=200,
+        ge=1,
+        description="With fewer planned jobs that ended, neither their share nor wait is judged.",
+    )
+    most_outliving_percent: float = Field(
+        default=50,
+        gt=0,
+        le=100,
+        description="Planned jobs that may run longer than their scheduled time; 100: no limit.",
+    )
+    most_head_slip_s: int = Field(
+        default=DAY_S,
+        ge=0,
+        description=(
+            "How much later than first planned a head job's start may be, while it heads the "
+            "queue; 0: no limit."
+        ),
+    )
+    most_wait_p99_s: int = Field(
+        default=14 * DAY_S,
+        ge=0,
+        description="99th percentile of the waits of all jobs that ended; 0: no limit.",
+    )
+
+
 class ForecastSettings(_Section):
     """How the queue is run forward; let them be what the scheduler does."""
 
@@ -412,6 +471,7 @@ class Settings(_Section):
     accuracy: AccuracySection = AccuracySection()
     table: TableSettings = TableSettings()
     hook: HookSettings = HookSettings()
+    breaker: BreakerSettings = BreakerSettings()
     queue_order: QueueOrderSettings = QueueOrderSettings()
     forecast: ForecastSettings = ForecastSettings()
     api: ApiSettings = ApiSettings()
@@ -495,6 +555,7 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             'read and set by Slurm\'s commands alone: set scheduler.kind = "slurm" and '
             'scheduler.client = "commands"'
         )
+    _check_hook(settings, text, where)
     lapses = 2 * (table.publish_interval_s + scheduler.longest_poll_interval_s)
     if table.valid_for_s < lapses:
         line = _line_of(text, ("table", "valid_for_s"))
@@ -509,6 +570,25 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             f"{where}:{line}: scheduler.overlap_s = {scheduler.overlap_s}: jobs would be read "
             "again after they were deleted, and learned twice; it must be less than "
             f"store.retention_days = {settings.store.retention_days}"
+        )
+
+
+def _check_hook(settings: Settings, text: str, where: str) -> None:
+    """Refuse what would mean something on the other scheduler alone."""
+    hook, is_pbs = settings.hook, settings.scheduler.kind == "pbs"
+    if is_pbs and hook.mode == "advise":
+        line = _line_of(text, ("hook", "mode"))
+        raise InputError(
+            f'{where}:{line}: hook.mode = "advise": PBS shows users nothing of a job that it '
+            'accepts; set "observe", and let them ask foretime explain'
+        )
+    foreign = "enforce_only_slurm_partitions" if is_pbs else "enforce_only_queues"
+    right = "enforce_only_queues" if is_pbs else "enforce_only_slurm_partitions"
+    if getattr(hook, foreign):
+        line = _line_of(text, ("hook", foreign))
+        raise InputError(
+            f"{where}:{line}: hook.{foreign}: with scheduler.kind = "
+            f'"{settings.scheduler.kind}" no job would ever be changed; set hook.{right}'
         )
 
 

@@ -24,10 +24,11 @@ from foretime_sidecar.clients.client import (
 from foretime_sidecar.forecast import Snapshot, as_submitted
 from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
 from foretime_sidecar.ordering import QueueOrdering
+from foretime_sidecar.oversight import Oversight
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mode, read_table, write_table
+from foretime_sidecar.table import Advice, Mode, read_table, write_table
 
 logger = logging.getLogger("foretime")
 
@@ -104,6 +105,8 @@ class Sidecar:
         The queue as `look` last saw it, ``None`` before.
     pause_s
         Seconds until the next look; the daemon sets it, as it adapts to the scheduler's load.
+    oversight
+        The audit of the hook, and what takes enforce from it.
     """
 
     def __init__(self, settings: Settings, client: SchedulerClient, store: Store) -> None:
@@ -115,6 +118,7 @@ class Sidecar:
         self.progress = Progress()
         self.snapshot: Snapshot | None = None
         self.pause_s = settings.scheduler.poll_interval_s
+        self.oversight = Oversight(settings, store, self.lock)
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
         if settings.scheduler.kind == "slurm":
@@ -126,7 +130,7 @@ class Sidecar:
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
         self._next_cleaning = 0
-        self._carried: tuple[Mode, tuple[Reservation, ...]] | None = None
+        self._carried: tuple[Mode, tuple[Reservation, ...], Advice] | None = None
 
     def start(self, now: int) -> None:
         """Learn everything stored, and go on where the reading of finished jobs had stopped.
@@ -204,6 +208,9 @@ class Sidecar:
         self.snapshot = Snapshot(now, self.client.queue(), soft_limit, correction)
         if self._limits is not None:
             self._limits.mend(self.snapshot.queue.jobs, soft_limit, now, self.pause_s)
+        ahead = reservations_ahead(self.client.reservations(), now)
+        if self.oversight.note(self.snapshot, self.learner, ahead, now):
+            self._next_publication = now
         if self._ordering is not None:
             jobs = self.snapshot.queue.jobs
             self._ordering.arrange(jobs, configuration, self._scheduled_time, now)
@@ -249,12 +256,14 @@ class Sidecar:
                 self.learner.learn_one(record.job)
             self._cursor = after
             self.progress.finished_jobs += len(added)
+            self.oversight.learned(added)
         return len(added)
 
     def _publish(self, now: int) -> int | None:
         configuration: SchedulerConfiguration = self.client.configuration()
         reservations = reservations_ahead(self.client.reservations(), now)
         mode, reason = effective_mode(self.settings, configuration)
+        mode, reason = self.oversight.allowed(mode, reason)
         if self._limits is None:
             return self._write(now, mode, reason, reservations)
         # Before the table stands, so that it is never forgotten, whenever the sidecar dies.
@@ -274,7 +283,8 @@ class Sidecar:
         table_settings = self.settings.table
         with self.lock:
             changed = self.learner.refresh(now)
-            carried = (mode, reservations)
+            advice = self.oversight.advice(mode, self.learner, now)
+            carried = (mode, reservations, advice)
             valid_until = self.progress.valid_until
             lasting = valid_until is not None and (
                 valid_until - now > table_settings.valid_for_s // 2
@@ -292,7 +302,7 @@ class Sidecar:
                 above=self._table_generation,
                 time_min_given=self._limits is not None and self._limits.time_min_given,
             )
-            table = self.learner.table(generation, now, valid_until, mode, reservations)
+            table = self.learner.table(generation, now, valid_until, mode, reservations, advice)
         # It can't change any more, and a slow disk must keep no question waiting.
         write_table(path, table)
         with self.lock:

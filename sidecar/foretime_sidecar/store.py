@@ -212,7 +212,7 @@ class Store:
 
     def cursor(self, source: str = "slurm") -> Cursor | None:
         """Give how far the finished jobs were read, ``None`` at first."""
-        rows = self._rows("SELECT end_time FROM cursors WHERE name = ?", (source,))
+        rows = self.rows("SELECT end_time FROM cursors WHERE name = ?", (source,))
         return Cursor(rows[0][0]) if rows else None
 
     def finished_jobs(self) -> Iterator[FinishedJob]:
@@ -223,19 +223,19 @@ class Store:
 
     def jobs_of(self, user: str, limit: int) -> list[FinishedJob]:
         """Give a user's latest finished jobs, latest first."""
-        rows = self._rows(
+        rows = self.rows(
             _SELECT_JOB + "WHERE user = ? ORDER BY end_time DESC LIMIT ?", (user, limit)
         )
         return [_finished_job(row) for row in rows]
 
     def finished_count(self) -> int:
         """Count the finished jobs stored."""
-        return int(self._rows("SELECT count(*) FROM jobs")[0][0])
+        return int(self.rows("SELECT count(*) FROM jobs")[0][0])
 
     def users_of(self, project: str) -> int:
         """Count the users with finished jobs in a project."""
         query = "SELECT count(DISTINCT user) FROM jobs WHERE project = ?"
-        return int(self._rows(query, (project,))[0][0])
+        return int(self.rows(query, (project,))[0][0])
 
     def forget_before(self, end_time: int) -> int:
         """Delete the jobs that ended before a time, with their decisions; give how many."""
@@ -247,6 +247,9 @@ class Store:
                 (end_time,),
             )
             execute("DELETE FROM forecasts WHERE made_at < ?", (end_time,))
+            execute("DELETE FROM job_decisions WHERE made_at < ?", (end_time,))
+            execute("DELETE FROM head_jobs WHERE seen_at < ?", (end_time,))
+            execute("DELETE FROM told_users WHERE told_at < ?", (end_time,))
             return int(execute("DELETE FROM jobs WHERE end_time < ?", (end_time,)).rowcount)
 
     # -- tables published ------------------------------------------------------------------------
@@ -288,7 +291,7 @@ class Store:
 
     def latest_generation(self) -> TableGeneration | None:
         """Give the last table begun, ``None`` if there was none."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT generation, written_at, valid_until, mode, table_rows, published "
             "FROM table_generations ORDER BY generation DESC LIMIT 1"
         )
@@ -302,7 +305,7 @@ class Store:
     def time_min_given(self) -> bool:
         """Say whether any table let the hook give jobs a time_min that was not cleared since."""
         query = "SELECT EXISTS (SELECT 1 FROM table_generations WHERE time_min_given)"
-        return bool(self._rows(query)[0][0])
+        return bool(self.rows(query)[0][0])
 
     def time_min_cleared(self) -> None:
         """Record that no job waits with a time_min of the hook's."""
@@ -345,7 +348,7 @@ class Store:
 
     def decision(self, job_id: str, submit_time: int) -> str | None:
         """Give what the hook recorded with a job, ``None`` if nothing."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT decision FROM decisions WHERE job_id = ? AND submit_time = ?",
             (job_id, submit_time),
         )
@@ -368,15 +371,23 @@ class Store:
 
     def forecasts(self) -> list[Forecast]:
         """Give every forecast recorded, in order."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT made_at, user, project, queue, processors, requested_time_s, "
             "scheduled_time_s, start_time FROM forecasts ORDER BY seq"
         )
         return [Forecast(*row) for row in rows]
 
-    def _rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+    # -- what other modules keep in it -----------------------------------------------------------
+
+    def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """Give the rows that a query finds."""
         with self._clear_errors("read"):
             return self._database.conn.execute(query, parameters).fetchall()
+
+    def write(self, doing: str, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Run a statement for each row, all or none; ``doing`` is what an error says failed."""
+        with self._clear_errors(doing), self._database.atomic():
+            self._database.conn.executemany(statement, rows)
 
 
 def _finished_job(row: tuple[Any, ...]) -> FinishedJob:

@@ -32,6 +32,11 @@ COMMANDS = {
         "machine",
         "Show the nodes and slurm_partitions that a file for --machine describes.",
     ),
+    "bgp": CommandModule(
+        "foretime_sidecar.cli.bgp",
+        "app",
+        "Look at a Blue Gene's bgp_partitions.",
+    ),
     "serve": CommandModule(
         "foretime_sidecar.cli.serve",
         "serve",
@@ -51,6 +56,11 @@ COMMANDS = {
         "foretime_sidecar.cli.workload",
         "app",
         "Look at job logs, convert them to SWF, or generate one.",
+    ),
+    "traces": CommandModule(
+        "foretime_sidecar.cli.traces",
+        "app",
+        "Fetch job logs from the Parallel Workloads Archive.",
     ),
     "config": CommandModule(
         "foretime_sidecar.cli.config",
