@@ -106,12 +106,13 @@ def tang2010(
     if as_json:
         typer.echo(json.dumps(written.to_json(), indent=2))
         return
-    shown = [_shown(table) for table in written.tables if table.key in SHOWN]
-    needed = max(Console(width=1_000).measure(table).minimum for table in shown)
+    shown = {table.key: _shown(table) for table in written.tables if table.key in SHOWN}
+    numbers = [table for key, table in shown.items() if key != "claims"]
+    needed = max(Console(width=1_000).measure(table).maximum for table in numbers)
     console = Console(width=max(Console().width, needed))  # a long line, not a number cut short
     for note in written.notes:
         console.print(note, highlight=False, markup=False)
-    for table in shown:
+    for table in shown.values():
         console.print()
         console.print(table)
     console.print(
@@ -177,9 +178,7 @@ def _shown(table: StudyTable) -> Table:
     made = Table(title=table.title, title_justify="left", box=None, pad_edge=False)
     for place, column in enumerate(table.columns):
         number = not any(isinstance(row[place], str) for row in table.rows)
-        made.add_column(
-            column.title, justify="right" if number else "left", no_wrap=len(column.title) < 14
-        )
+        made.add_column(column.title.replace(" ", "\n"), justify="right" if number else "left")
     for row in table.rows:
         cells = zip(table.columns, row, strict=True)
         made.add_row(*(column.write(cell) for column, cell in cells))
