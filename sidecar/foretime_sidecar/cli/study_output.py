@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Collection
 from pathlib import Path
 
@@ -12,6 +11,9 @@ from foretime_sim.studies.study_report import StudyReport
 from foretime_sim.studies.study_tables import StudyTable
 from rich.console import Console
 from rich.table import Table
+
+_LONGEST_NAME = 40
+"""Longer texts are sentences."""
 
 
 def print_report(
@@ -26,8 +28,10 @@ def print_report(
     if as_json:
         typer.echo(json.dumps(written.to_json(), indent=2))
         return
-    shown = [_shown(table) for table in written.tables if table.key in keys]
-    needed = max(Console(width=1_000).measure(table).minimum for table in shown)
+    tables = [table for table in written.tables if table.key in keys]
+    shown = [_shown(table) for table in tables]
+    numbers = [laid for table, laid in zip(tables, shown, strict=True) if not _has_prose(table)]
+    needed = max((Console(width=1_000).measure(laid).maximum for laid in numbers), default=0)
     console = Console(width=max(Console().width, needed))  # a long line, not a number cut short
     for note in written.notes:
         console.print(note, highlight=False, markup=False)
@@ -42,22 +46,24 @@ def print_report(
     )
 
 
+def _has_prose(table: StudyTable) -> bool:
+    """Whether it has sentences, which are broken into lines where they don't fit."""
+    return any(
+        isinstance(cell, str) and len(cell) > _LONGEST_NAME for row in table.rows for cell in row
+    )
+
+
 def _shown(table: StudyTable) -> Table:
-    """Lay a study's table out for a terminal; headings of several words take several lines."""
+    """Lay a study's table out for a terminal; a word of a heading is a line."""
     made = Table(title=table.title, title_justify="left", box=None, pad_edge=False)
-    texts = [
-        [column.write(cell) for column, cell in zip(table.columns, row, strict=True)]
-        for row in table.rows
-    ]
     for place, column in enumerate(table.columns):
         number = not any(isinstance(row[place], str) for row in table.rows)
-        width = max(len(word) for word in (*column.title.split(), *(row[place] for row in texts)))
         made.add_column(
-            "\n".join(textwrap.wrap(column.title, width)),
+            column.title.replace(" ", "\n"),
             justify="right" if number else "left",
             vertical="bottom",
-            no_wrap=True,
         )
-    for row in texts:
-        made.add_row(*row)
+    for row in table.rows:
+        cells = zip(table.columns, row, strict=True)
+        made.add_row(*(column.write(cell) for column, cell in cells))
     return made
