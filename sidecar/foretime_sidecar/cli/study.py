@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 from foretime_estimators.errors import InputError
 from foretime_sim.bgp_jobs import with_bgp_machine
-from foretime_sim.bgp_machine import BgpMachine, intrepid
-from foretime_sim.bgp_machine_file import read_bgp_machine
+from foretime_sim.bgp_machine import BgpMachine
+from foretime_sim.bgp_machine_source import find_bgp_machine
 from foretime_sim.filters import Filters, workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.studies import tang2010 as tang
@@ -111,7 +111,7 @@ def _machine(text: str | None, log: Path | None) -> BgpMachine | None:
         text = "intrepid" if own else FLAT
     if text == FLAT:
         return None
-    return intrepid() if text == "intrepid" else read_bgp_machine(Path(text))
+    return find_bgp_machine(text)
 
 
 def _read(
