@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from foretime_estimators.errors import InputError
 
@@ -28,6 +29,8 @@ DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Rows and racks are numbered with one digit each: rack ``R2F`` is number 15 of row 2."""
 MAX_LINE = 36
 """No line may have more midplanes than this."""
+MAX_EXTRA = 8
+"""No line may have more cables beyond its ring than this: each doubles the routes to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Line:
         """Give the cables of a torus over these positions."""
         if len(group) == 1:
             return ()
-        return self._between(self._closed_route(group))
+        return self._between(_closed_route(self, group))
 
     def mesh_cables(self, group: frozenset[int]) -> tuple[tuple[int, int], ...]:
         """Give the cables of a mesh over these positions.
@@ -73,7 +76,7 @@ class Line:
             If they can't be joined without passing other midplanes.
         """
         if len(group) > 1 and not any(
-            self._paths(first, group, len(group)) for first in sorted(group)
+            _paths(self, first, group, len(group)) for first in sorted(group)
         ):
             raise InputError(
                 f"a mesh over positions {sorted(group)} would pass other midplanes: "
@@ -84,31 +87,34 @@ class Line:
     def _between(self, touched: frozenset[int]) -> tuple[tuple[int, int], ...]:
         return tuple((a, b) for a, b in self.cables if a in touched and b in touched)
 
-    def _closed_route(self, group: frozenset[int]) -> frozenset[int]:
-        """Find the shortest closed route through a group; of several, the first by positions."""
-        start = min(group)
-        every = frozenset(range(self.length))
-        for length in range(len(group), self.length):
-            closed = [
-                frozenset(path)
-                for path in self._paths(start, every, length)
-                if group <= set(path) and (path[-1], start) in self.cables
-            ]
-            if closed:
-                return min(closed, key=sorted)
-        return every  # the ring itself
 
-    def _paths(self, start: int, within: frozenset[int], length: int) -> list[tuple[int, ...]]:
-        """List the paths along cables that meet so many positions, each once."""
-        paths: list[tuple[int, ...]] = [(start,)]
-        for _ in range(length - 1):
-            paths = [
-                (*path, b)
-                for path in paths
-                for a, b in self.cables
-                if a == path[-1] and b in within and b not in path
-            ]
-        return paths
+@cache
+def _closed_route(line: Line, group: frozenset[int]) -> frozenset[int]:
+    """Find the shortest closed route through a group; of several, the first by positions."""
+    start = min(group)
+    every = frozenset(range(line.length))
+    for length in range(len(group), line.length):
+        closed = [
+            frozenset(path)
+            for path in _paths(line, start, every, length)
+            if group <= set(path) and (path[-1], start) in line.cables
+        ]
+        if closed:
+            return min(closed, key=sorted)
+    return every  # the ring itself
+
+
+def _paths(line: Line, start: int, within: frozenset[int], length: int) -> list[tuple[int, ...]]:
+    """List the paths along cables that meet so many positions, each once."""
+    paths: list[tuple[int, ...]] = [(start,)]
+    for _ in range(length - 1):
+        paths = [
+            (*path, b)
+            for path in paths
+            for a, b in line.cables
+            if a == path[-1] and b in within and b not in path
+        ]
+    return paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +154,7 @@ class Floor:
     @property
     def midplane_names(self) -> tuple[str, ...]:
         """All midplanes, by row, rack and place in the rack."""
-        return tuple(
-            f"R{DIGITS[row]}{DIGITS[rack]}-M{DIGITS[place]}"
-            for row in range(self.rows)
-            for rack in range(self.racks_per_row)
-            for place in range(self.midplanes_per_rack)
-        )
+        return _midplane_names(self.rows, self.racks_per_row, self.midplanes_per_rack)
 
     def midplane_at(self, position: Sequence[int]) -> int:
         """Give the index of the midplane at a position of the box: x, y and z."""
@@ -163,6 +164,16 @@ class Floor:
         place = step if upwards else self.midplanes_per_rack - 1 - step
         rack = y * self.racks_per_z_line + rack_of_line
         return (x * self.racks_per_row + rack) * self.midplanes_per_rack + place
+
+
+@cache
+def _midplane_names(rows: int, racks: int, places: int) -> tuple[str, ...]:
+    return tuple(
+        f"R{DIGITS[row]}{DIGITS[rack]}-M{DIGITS[place]}"
+        for row in range(rows)
+        for rack in range(racks)
+        for place in range(places)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim.bgp_machine import BgpMachine
+from foretime_sim.job_log import JobLog
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
 
@@ -63,6 +64,27 @@ def with_bgp_machine(
     return replace(placed.take(held), notes=(*workload.notes, note))
 
 
+def processors_per_node(log: JobLog, machine: BgpMachine) -> int:
+    """Tell how many of a log's processors are a node: by its header, else by its machine's size.
+
+    Raises
+    ------
+    InputError
+        If neither says.
+    """
+    processors, nodes = log.machine_processors, log.machine_nodes
+    if processors is not None and nodes is not None and processors % nodes == 0:
+        return processors // nodes
+    for per_node in (1, machine.cores_per_node):
+        if processors == machine.nodes * per_node:
+            return per_node
+    raise InputError(
+        f"{log.source}: does not say how many of its processors are a node (MaxProcs, MaxNodes):"
+        f" give --processors-per-node, 1 if it counts nodes, {machine.cores_per_node} if it counts"
+        " cores"
+    )
+
+
 def too_large(workload: Workload, machine: BgpMachine) -> str | None:
     """Say of the first job that no bgp_partition holds why it could never run."""
     larger = workload.processors > machine.sizes[-1]
@@ -74,6 +96,37 @@ def too_large(workload: Workload, machine: BgpMachine) -> str | None:
         f" largest bgp_partition of {machine.name} has {machine.sizes[-1]}: drop such jobs with a"
         " filter, or say how many of the log's processors are a node"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class BgpUse:
+    """How much each bgp_partition was used; arrays of shape (bgp_partitions,), in their order.
+
+    Attributes
+    ----------
+    jobs
+        How many jobs ran on it.
+    busy_s
+        For how many seconds.
+    """
+
+    jobs: Int64Array
+    busy_s: Int64Array
+
+    @classmethod
+    def of(
+        cls,
+        machine: BgpMachine,
+        bgp_partition: Int32Array,
+        start_time: Int64Array,
+        end_time: Int64Array,
+    ) -> BgpUse:
+        """Add up what jobs had, by the indices of their bgp_partitions and their times, seconds."""
+        count = len(machine.bgp_partitions)
+        jobs = np.bincount(bgp_partition, minlength=count)
+        busy_s = np.zeros(count, dtype=np.int64)
+        np.add.at(busy_s, bgp_partition, end_time - start_time)
+        return cls(jobs.astype(np.int64), busy_s)
 
 
 def sizes_for(machine: BgpMachine, nodes: Int64Array) -> Int64Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 
 import numpy as np
@@ -163,6 +163,7 @@ class BgpMachine:
         raise InputError(f"{self.name} has no bgp_partition {name!r}{nearest(name, names)}")
 
 
+@cache
 def intrepid() -> BgpMachine:
     """Give Intrepid, the 40-rack Blue Gene/P of Tang 2010, from its description in this package."""
     from foretime_sim.bgp_machine_file import parse_bgp_machine  # needs this module

@@ -10,10 +10,11 @@ from typing import Annotated, Literal
 import pydantic
 import pydantic_core
 from foretime_estimators.errors import InputError
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from foretime_sim.bgp_geometry import (
     DIGITS,
+    MAX_EXTRA,
     MAX_LINE,
     Cuboid,
     Floor,
@@ -32,7 +33,22 @@ _Count = Annotated[int, Field(ge=1, strict=True)]
 _Digit = Annotated[int, Field(ge=1, le=len(DIGITS), strict=True)]
 _Position = Annotated[int, Field(ge=0, strict=True)]
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
-_Groups = Literal["each", "all"] | list[Annotated[list[_Position], Field(min_length=1)]]
+
+
+def _check_groups(value: object) -> object:
+    groups = value if isinstance(value, list) else []
+    whole = all(
+        isinstance(group, list)
+        and group
+        and all(isinstance(at, int) and not isinstance(at, bool) and at >= 0 for at in group)
+        for group in groups
+    )
+    if value not in ("each", "all") and not (groups and whole):
+        raise ValueError('give "each", "all", or groups of positions, like [[0, 1], [2, 3]]')
+    return value
+
+
+_Groups = Annotated[Literal["each", "all"] | list[list[int]], BeforeValidator(_check_groups)]
 
 
 class _Table(BaseModel):
@@ -163,7 +179,7 @@ def _explain(problem: pydantic_core.ErrorDetails) -> str:
         return f"{table}{key!r} is unknown{nearest(str(key), _known(path[:-1]))}"
     if problem["type"] == "missing":
         return f"{table}{key} is missing ({_model(path[:-1]).model_fields[str(key)].description})"
-    message = problem["msg"]
+    message = problem["msg"].removeprefix("Value error, ")
     return f"{table}{key} is {problem['input']!r}: {message[0].lower() + message[1:]}"
 
 
@@ -228,6 +244,8 @@ def _line(axis: str, wiring: Wiring, length: int) -> Line:
         raise InputError(
             f"{where}: ring is {list(ring)}: give each position 0 to {length - 1} once"
         )
+    if len(wiring.extra) > MAX_EXTRA:
+        raise InputError(f"{where}: extra has {len(wiring.extra)} cables: {MAX_EXTRA} is the most")
     line = Line(ring, tuple(wiring.extra))
     for a, b in line.extra:
         if a >= length or b >= length or a == b:

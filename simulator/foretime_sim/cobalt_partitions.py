@@ -56,9 +56,13 @@ def read_cobalt_partitions(
     kind = (root.findtext("BGType") or "bgp").strip()
     if kind not in CORES_PER_NODE:
         raise InputError(f"{path}: BGType is {kind!r}: use one of {', '.join(CORES_PER_NODE)}")
-    elements = {element.get("name", ""): element for element in root.iter("Partition")}
-    if not elements or "" in elements:
-        raise InputError(f"{path}: has no Partition with a name; name a Cobalt configuration")
+    elements: dict[str, ElementTree.Element] = {}
+    for element in root.iter("Partition"):
+        if element.get("name", "") in ("", *elements):
+            raise InputError(f"{path}: Partition {element.get('name')!r}: give each its own name")
+        elements[element.attrib["name"]] = element
+    if not elements:
+        raise InputError(f"{path}: has no Partition; name a Cobalt configuration")
     cards = {name: _cards(path, name, element) for name, element in elements.items()}
     midplanes = sorted({card[:6] for owned in cards.values() for card in owned})
     number = {name: index for index, name in enumerate(midplanes)}

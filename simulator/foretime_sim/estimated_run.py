@@ -80,6 +80,11 @@ class EstimatedSchedule:
         return self.schedule.first_planned_start
 
     @property
+    def bgp_partition(self) -> Int32Array | None:
+        """On which bgp_partition of a Blue Gene each job ran; see `Schedule`."""
+        return self.schedule.bgp_partition
+
+    @property
     def counters(self) -> Counters:
         """What the run did."""
         return self.schedule.counters

@@ -32,6 +32,11 @@ COMMANDS = {
         "machine",
         "Show the nodes and slurm_partitions that a file for --machine describes.",
     ),
+    "bgp": CommandModule(
+        "foretime_sidecar.cli.bgp",
+        "app",
+        "Look at a Blue Gene's bgp_partitions.",
+    ),
     "serve": CommandModule(
         "foretime_sidecar.cli.serve",
         "serve",
