@@ -50,7 +50,8 @@ def test_a_log_runs_on_a_blue_gene(run: Run, small: Path, tmp_path: Path) -> Non
     [
         (("--log", "no.swf"), "there is no such file"),
         (("--processors", "5"), "--processors is for --log"),
-        (("--machine", "no.toml"), "there is no such file"),
+        (("--machine", "no.toml"), "no.toml"),
+        (("--log", "SMALL", "--processors", "5", "--machine", "intrepid"), "says how large"),
         (("--repeat", "-1"), "--repeat"),
         (("--workers", "0"), "--workers"),
         (("-o", "FILE"), "is a file"),

@@ -6,12 +6,13 @@ import shlex
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from foretime_estimators.errors import InputError
-from foretime_sim.bgp_jobs import with_bgp_machine
+from foretime_sim.bgp_jobs import processors_per_node, with_bgp_machine
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.bgp_machine_source import find_bgp_machine
 from foretime_sim.filters import Filters, workload_of_log
@@ -109,9 +110,7 @@ def _machine(text: str | None, log: Path | None) -> BgpMachine | None:
     if text is None:
         own = log is None or log.name.startswith(tang.INTREPID_LOG)
         text = "intrepid" if own else FLAT
-    if text == FLAT:
-        return None
-    return find_bgp_machine(text)
+    return None if text == FLAT else find_bgp_machine(text)
 
 
 def _read(
@@ -120,13 +119,18 @@ def _read(
     """Read a log with the requests and runtimes that it has, and put it on its machine."""
     job_log = read_log(log)
     # R above 1 is part of what is studied; jobs are killed at their request all the same.
-    workload, report = workload_of_log(
-        job_log, processors=processors, filters=Filters(overruns="keep")
-    )
+    filters = Filters(overruns="keep")
     if machine is None:
+        workload, report = workload_of_log(job_log, processors=processors, filters=filters)
         return workload, (report.text,)
-    cores = workload.machine_processors == machine.nodes * machine.cores_per_node
-    per_node = machine.cores_per_node if cores else 1
+    if processors is not None:
+        raise InputError(f"--processors {processors}: {machine.name} says how large it is")
+    per_node = processors_per_node(job_log, machine)
+    workload, report = workload_of_log(
+        job_log,
+        processors=machine.nodes * per_node,
+        filters=replace(filters, occupied="allocated"),
+    )
     placed = with_bgp_machine(workload, machine, processors_per_node=per_node, leave_out=True)
     return placed, (report.text, *placed.notes[len(workload.notes) :])
 
