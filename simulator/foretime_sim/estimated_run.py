@@ -25,6 +25,7 @@ from foretime_estimators.requested import Requested
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
 from foretime_sim.finished_history import finished_before
+from foretime_sim.machine import Machine
 from foretime_sim.policy import Policy, Roles
 from foretime_sim.resource_requests import job_resources
 from foretime_sim.role_times import JobTimesUpdate, RoleTimes
@@ -205,7 +206,7 @@ def _learning_run(
         times = predict(request, now)
         predicted.append(times)
         resources = None
-        if workload.machine is not None:
+        if isinstance(workload.machine, Machine):
             resources = job_resources(workload, len(predicted) - 1)
         engine.submit(
             now,

@@ -52,6 +52,16 @@ COMMANDS = {
         "app",
         "Look at job logs, convert them to SWF, or generate one.",
     ),
+    "traces": CommandModule(
+        "foretime_sidecar.cli.traces",
+        "app",
+        "Fetch job logs from the Parallel Workloads Archive.",
+    ),
+    "study": CommandModule(
+        "foretime_sidecar.cli.study",
+        "app",
+        "Run published studies again, and compare.",
+    ),
     "config": CommandModule(
         "foretime_sidecar.cli.config",
         "config_app",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from foretime_estimators.errors import InputError
 from foretime_sim.filters import Filters, MissingRequest, workload_of_log
 from foretime_sim.log_files import LogFormat, read_log
 from foretime_sim.workload import Workload
+from foretime_sim.workload_models import WorkloadModel, generate
 
 from foretime_sidecar.durations import parse_duration
 
@@ -22,14 +23,18 @@ OptionalLogArgument = Annotated[
     typer.Argument(metavar="[LOG]", help="SWF, sacct, CSV or PBS accounting log (folder)."),
 ]
 GenerateOption = Annotated[
-    Literal["lublin2003"] | None,
+    WorkloadModel | None,
     typer.Option(help="Generate a workload by this model in place of LOG."),
 ]
 JobsOption = Annotated[
-    int | None, typer.Option(help="How many jobs to generate; 5,000 if not given.")
+    int | None,
+    typer.Option(help="How many jobs to generate; 5,000 (intrepid-like: 58,535) if not given."),
 ]
 LoadOption = Annotated[
-    float | None, typer.Option(help="Offered load of what is generated; 0.7 if not given.")
+    float | None,
+    typer.Option(
+        help="Offered load of what is generated; 0.7 (intrepid-like: its own) if not given."
+    ),
 ]
 LenientOption = Annotated[
     bool, typer.Option("--lenient", help="Leave malformed lines out and count them.")
@@ -95,7 +100,7 @@ class WorkloadSource:
     """
 
     log: Path | None
-    generate: Literal["lublin2003"] | None
+    generate: WorkloadModel | None
     jobs: int | None
     load: float | None
     seed: int
@@ -140,13 +145,13 @@ class WorkloadSource:
                 raise InputError("--load is for --generate; a log has the load that it has")
             workload, text = self.read_log(self.log)
             return workload, (text,)
-        from foretime_sim import lublin2003  # a log needs no model
-
-        workload = lublin2003.generate(
-            5_000 if self.jobs is None else self.jobs,
-            processors=256 if self.processors is None else self.processors,
+        workload = generate(
+            self.generate or "lublin2003",
+            jobs=self.jobs,
+            processors=self.processors,
             seed=self.seed,
-            load=0.7 if self.load is None else self.load,
+            load=self.load,
+            overruns="keep" if self.keep_overruns else "cut",
         )
         return workload, workload.notes
 
