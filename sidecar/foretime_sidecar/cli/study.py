@@ -24,6 +24,7 @@ from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.study_mira2018 import mira2018
 from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_tang2010_beyond import tang2010_beyond
 
 app = typer.Typer(help="Run published studies again, and compare.", no_args_is_help=True)
 
@@ -159,3 +160,4 @@ def _command(
 
 
 app.command("mira2018")(mira2018)
+app.command("tang2010-beyond")(tang2010_beyond)

@@ -23,6 +23,7 @@ def print_report(
     seconds: float,
     *,
     as_json: bool,
+    figures: bool = True,
 ) -> None:
     """Print the notes, the tables of these keys, and where everything was written."""
     if as_json:
@@ -38,9 +39,9 @@ def print_report(
     for table in shown:
         console.print()
         console.print(table)
+    files = "report.md, results.json, tables as CSV" + figures * ", figures as SVG and PNG"
     console.print(
-        f"\n{folder}: report.md, results.json, tables as CSV, figures as SVG and PNG "
-        f"({seconds:.0f} s)",
+        f"\n{folder}: {files} ({seconds:.0f} s)",
         highlight=False,
         markup=False,
     )
