@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState, Reservation
+from foretime_sidecar.job_note import JobNote, read_note
 from foretime_sidecar.learner import Learner
-from foretime_sidecar.limit_repairs import noted_limits
 from foretime_sidecar.settings import HookSettings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import check, encode_name
@@ -109,11 +109,14 @@ def judge(
         Those to come.
     """
     limit = job.request.requested_time
-    noted = noted_limits(job.admin_comment)
-    if noted is not None:
-        return Action.PLANNED, noted[1], "-"
-    if job.time_min is not None and job.time_min < limit:
+    note = read_note(job.admin_comment)
+    short = job.time_min is not None and job.time_min < limit
+    if note is not None:
+        return _noted(job, note, short=short)
+    if short and hook.mechanism == "pbs-soft-walltime":
         return Action.PLANNED, job.time_min, "-"
+    if short:
+        return Action.LEFT, job.time_min, "own-time-min"
     reason = _left_alone(job, hook, table, would_be_s, reservations)
     if reason:
         return Action.LEFT, None, reason
@@ -125,6 +128,17 @@ def judge(
     if outside:
         return Action.OBSERVED, would_be_s, outside
     return Action.UNPLANNED, would_be_s, "hook"
+
+
+def _noted(job: QueuedJob, note: JobNote, *, short: bool) -> tuple[Action, int | None, str]:
+    """Say what became of a job that the hook in Slurm has noted."""
+    if note.lowered_limit is not None:
+        return Action.PLANNED, note.lowered_limit, "-"
+    if short:
+        return Action.PLANNED, job.time_min, "-"
+    if job.state is QueueState.PENDING:
+        return Action.PLANNED, note.time_min, "-"  # at this look
+    return Action.LEFT, None, "started"  # before the sidecar gave it its time_min
 
 
 def _left_alone(
@@ -288,7 +302,7 @@ class DecisionLog:
         known = learner.adjustment(request) is not None
         would_be_s = learner.scheduled_time(request) if known else None
         action, scheduled_time, reason = judge(job, self._hook, table, would_be_s, reservations)
-        noted = noted_limits(job.admin_comment)
+        note = read_note(job.admin_comment)
         return Decision(
             made_at=now,
             job_id=key[0],
@@ -298,17 +312,19 @@ class DecisionLog:
             queue=request.queue,
             processors=request.processors,
             action=action,
-            requested_time_s=request.requested_time if noted is None else noted[0],
+            requested_time_s=request.requested_time if note is None else note.requested_time,
             scheduled_time_s=scheduled_time,
             reason=reason,
-            generation=table.generation,
+            generation=table.generation if note is None else note.generation,
         )
 
     @staticmethod
     def _changed(before: Decision, job: QueuedJob, now: int) -> Decision | None:
         """Give what was done since to a job that was planned, ``None`` if nothing."""
         planned = before.action in (Action.PLANNED, Action.CHANGED)
-        if job.state is not QueueState.PENDING or not planned or noted_limits(job.admin_comment):
+        note = read_note(job.admin_comment)
+        lowered = note is not None and note.lowered_limit is not None
+        if job.state is not QueueState.PENDING or not planned or lowered:
             return None
         limit, time_min = job.request.requested_time, job.time_min
         action, scheduled_time = Action.CHANGED, time_min

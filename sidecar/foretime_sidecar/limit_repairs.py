@@ -6,7 +6,8 @@ Pure: from the queue to the changes; `foretime_sidecar.sidecar` makes them at ea
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from foretime_sidecar.clients.client import (
     JobChange,
@@ -14,6 +15,7 @@ from foretime_sidecar.clients.client import (
     QueueState,
     Reservation,
 )
+from foretime_sidecar.job_note import read_note
 
 MINUTE = 60
 
@@ -84,3 +86,34 @@ def _planned_short(jobs: Sequence[QueuedJob]) -> list[QueuedJob]:
         and job.time_min is not None
         and job.time_min < job.request.requested_time
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A change, and why, in words that follow "jobs"."""
+
+    change: JobChange
+    why: str
+
+
+def undone(jobs: Iterable[QueuedJob], why: str) -> list[Repair]:
+    """Give pending jobs back what their users asked for, as their notes say."""
+    repairs = []
+    for job in jobs:
+        note = read_note(job.admin_comment)
+        if note is None or job.state is not QueueState.PENDING:
+            continue
+        limit, time_min = job.request.requested_time, job.time_min
+        own = note.own_time_min or 0
+        if note.time_min is not None and time_min is not None and own != time_min < limit:
+            repairs.append(Repair(JobChange(job.request.job_id, time_min=own), why))
+        if limit == note.lowered_limit != note.requested_time:
+            repairs.append(
+                Repair(JobChange(job.request.job_id, time_limit=note.requested_time), why)
+            )
+    return repairs
+
+
+def changes_of(repairs: Sequence[Repair]) -> list[JobChange]:
+    """Give the changes alone."""
+    return [repair.change for repair in repairs]

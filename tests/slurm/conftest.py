@@ -1,7 +1,7 @@
 """Live Slurm clusters for tests: one fresh for a test, or one for all tests of a module.
 
-All of these tests carry the marker ``real_slurm``. ``make test-slurm`` runs them; ``make test`` and a
-plain pytest leave them out.
+All of these tests carry the marker ``real_slurm``: ``make test-slurm`` runs them, ``make test``
+leaves them out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.slurm.experiments import Experiment, RunningExperiment
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import RELEASES, SlurmRelease, why_no_cluster
 
@@ -22,6 +23,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.real_slurm)
+    items.sort(key=lambda item: _experiment_of(item) is not None)
+
+
+def _experiment_of(item: pytest.Item) -> Experiment | None:
+    experiment: Experiment | None = getattr(getattr(item, "module", None), "EXPERIMENT", None)
+    return experiment
+
+
+@pytest.fixture(scope="session", autouse=True)
+def experiments(request: pytest.FixtureRequest) -> dict[tuple[str, str], RunningExperiment]:
+    """Begin every experiment of the selected tests, on every release."""
+    chosen = {
+        item.module.__name__: found
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and (found := _experiment_of(item))
+    }
+    usable = [release for release in RELEASES if not (why_no_cluster() or release.missing)]
+    return {
+        (module, release.name): RunningExperiment(run, release)
+        for module, run in chosen.items()
+        for release in usable
+    }
+
+
+@pytest.fixture
+def experiment(
+    request: pytest.FixtureRequest,
+    release: SlurmRelease,
+    experiments: dict[tuple[str, str], RunningExperiment],
+) -> Any:
+    """Give what this module's experiment found on a release."""
+    return experiments[request.module.__name__, release.name].result()
 
 
 def _demand(release: SlurmRelease) -> SlurmRelease:

@@ -12,11 +12,7 @@ from tests.slurm.slurm_namespace import SlurmNamespace
 
 READY_S = 60
 
-# The data are gone with the test, so nothing is synced to the disk.
 _DATABASE_OPTIONS = (
-    "--innodb-flush-log-at-trx-commit=0",
-    "--innodb-flush-method=nosync",
-    "--innodb-doublewrite=0",
     "--innodb-log-file-size=8M",
     "--innodb-buffer-pool-size=64M",
     "--innodb-lock-wait-timeout=900",
@@ -43,46 +39,55 @@ def start_accounting(
     """
     database, log = folder / "database", folder / "log"
     database.mkdir()
-    os.chown(database, SLURM_UID, SLURM_UID)
+    # In memory: setting up is all syncing.
+    namespace.run(["mount", "-t", "tmpfs", "-o", f"uid={SLURM_UID}", "database", str(database)])
     made = namespace.run(
-        ["mariadb-install-db", "--no-defaults", f"--datadir={database}/data", "--user=slurm"]
-        + ["--skip-test-db", "--auth-root-authentication-method=normal", *_DATABASE_OPTIONS]
+        [
+            *("mariadb-install-db", "--no-defaults", f"--datadir={database}/data", "--user=slurm"),
+            *("--skip-test-db", "--auth-root-authentication-method=normal", *_DATABASE_OPTIONS),
+        ]
     )
     if made.returncode:
         raise RuntimeError(f"mariadb-install-db: {made.stdout}{made.stderr}")
-    port = free_ports(2)
+    port = free_ports(1)
     namespace.start(
-        ["mariadbd", "--no-defaults", f"--datadir={database}/data", "--user=slurm"]
-        + [f"--socket={database}/socket", f"--pid-file={database}/pid", f"--port={port}"]
-        + ["--bind-address=127.0.0.1", "--skip-grant-tables", "--skip-name-resolve"]
-        + [f"--log-error={log}/mariadb.log", *_DATABASE_OPTIONS],
+        [
+            *("mariadbd", "--no-defaults", f"--datadir={database}/data", "--user=slurm"),
+            *(f"--socket={database}/socket", f"--pid-file={database}/pid", "--skip-networking"),
+            *("--skip-grant-tables", f"--log-error={log}/mariadb.log", *_DATABASE_OPTIONS),
+        ],
         log=log / "mariadb.out",
         in_root=False,
     )
-    wait_for((database / "socket").exists, "MariaDB", READY_S)
+    in_place = ["test", "-S", f"{database}/socket"]
+    wait_for(lambda: namespace.run(in_place).returncode == 0, "MariaDB", READY_S)
     conf = folder / "etc" / "slurmdbd.conf"
     values = {
         "AuthType": "auth/munge",
         "AuthInfo": f"socket={folder}/munge/socket",
         "DbdHost": "localhost",
         "DbdAddr": "127.0.0.1",
-        "DbdPort": port + 1,
+        "DbdPort": port,
         "SlurmUser": "slurm",
         "LogFile": log / "slurmdbd.log",
         "PidFile": folder / "run/slurmdbd.pid",
         "StorageType": "accounting_storage/mysql",
-        "StorageHost": "127.0.0.1",
-        "StoragePort": port,
+        "StorageHost": "localhost",
         "StorageUser": "slurm",
         "StorageLoc": "slurm_acct_db",
     }
     conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
     conf.chmod(0o600)
     os.chown(conf, SLURM_UID, SLURM_UID)
-    namespace.start(["slurmdbd", "-D"], log=log / "slurmdbd.out")
+    namespace.start(
+        ["slurmdbd", "-D"],
+        log=log / "slurmdbd.out",
+        environment={"MYSQL_UNIX_PORT": f"{database}/socket"},
+    )
     return {
         "AccountingStorageType": "accounting_storage/slurmdbd",
-        "AccountingStorageHost": "localhost",
-        "AccountingStoragePort": str(port + 1),
+        "AccountingStoragePass": f"{folder}/munge/socket",
+        "AccountingStorageHost": "127.0.0.1",
+        "AccountingStoragePort": str(port),
         "AccountingStoreFlags": "job_comment",
     }

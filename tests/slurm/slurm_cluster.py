@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import pytest
 from foretime_sidecar.table import Mechanism, Mode, Table, TableRow, TableSettings, write_table
@@ -117,9 +118,11 @@ class SlurmCluster:
         key.chmod(0o400)
         os.chown(key, MUNGE_UID, MUNGE_UID)
         self.namespace.start(
-            ["munged", "--foreground", "--num-threads=2", f"--key-file={key}"]
-            + [f"--socket={munge}/socket", f"--pid-file={munge}/pid", f"--log-file={munge}/log"]
-            + [f"--seed-file={munge}/seed"],
+            [
+                *("munged", "--foreground", "--num-threads=2", f"--key-file={key}"),
+                *(f"--socket={munge}/socket", f"--pid-file={munge}/pid"),
+                *(f"--log-file={munge}/log", f"--seed-file={munge}/seed"),
+            ],
             "munge",
             log=self.folder / "log/munged.out",
         )
@@ -170,6 +173,12 @@ class SlurmCluster:
     def stop(self) -> None:
         """End every process of the cluster and remove its folder."""
         self.namespace.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     # Using it -------------------------------------------------------------------------------------
 
@@ -246,8 +255,10 @@ class SlurmCluster:
         """Give accounting's records of all jobs, or of one (needs `add_accounting`)."""
         names = fields or ("JobID", "State", "Timelimit", "ElapsedRaw")
         text = self.checked(
-            ["sacct", "--noheader", "--parsable2", "--allocations", "--starttime=2020-01-01"]
-            + [f"--format={','.join(names)}", *([f"--jobs={job_id}"] if job_id else ["--allusers"])]
+            [
+                *("sacct", "--noheader", "--parsable2", "--allocations", "--starttime=2020-01-01"),
+                *(f"--format={','.join(names)}", f"--jobs={job_id}" if job_id else "--allusers"),
+            ]
         )
         return [dict(zip(names, line.split("|"), strict=True)) for line in text.splitlines()]
 
@@ -266,9 +277,9 @@ class SlurmCluster:
             time.sleep(_POLL_S)
 
     def wait_for_state(self, job_id: str, *states: str, timeout_s: float = 60) -> dict[str, str]:
-        """Wait until a job is in one of these states; gives it."""
+        """Wait until a job, with all of its tasks, is in one of these states; gives it."""
         self.wait_for(
-            lambda: self.job(job_id)["JobState"] in states,
+            lambda: all(job["JobState"] in states for job in self.jobs(job_id)),
             f"job {job_id} to be {' or '.join(states)}",
             timeout_s,
         )
@@ -291,7 +302,7 @@ class SlurmCluster:
         self,
         values: Mapping[str, str | None] | None = None,
         *,
-        scheduler_parameters: Mapping[str, str | None | bool] | None = None,
+        scheduler_parameters: Mapping[str, str | bool | None] | None = None,
         slurm_partitions: Sequence[str] | None = None,
         restart: bool = False,
     ) -> None:
@@ -332,9 +343,8 @@ class SlurmCluster:
         """Add MariaDB and slurmdbd, and the cluster to it; skips the test if they are missing."""
         _skip_if(slurm_accounting.why_no_accounting())
         values = slurm_accounting.start_accounting(self.folder, self.namespace, self.wait_for)
-        slurm_conf.write_configuration(
-            self.folder, replace(self.conf, values={**self.conf.values, **values}), self.release
-        )
+        self.conf.values |= values
+        slurm_conf.write_configuration(self.folder, self.conf, self.release)
         self.wait_for(
             lambda: self.run(["sacctmgr", "-n", "show", "cluster"]).returncode == 0,
             "slurmdbd to answer",
@@ -342,7 +352,11 @@ class SlurmCluster:
         )
         if not self.checked(["sacctmgr", "-n", "show", "cluster"]).strip():
             self.checked(["sacctmgr", "-i", "add", "cluster", "lab"])
-        self.set_conf(values, restart=True)
+        self.stop_slurmctld()
+        # Newer ones note an id of their own there, which isn't the one that slurmdbd gives.
+        (self.folder / "state/clustername").unlink(missing_ok=True)
+        self.start_slurmctld()
+        self._wait_for_nodes()
 
     def sacctmgr(self, *words: str) -> str:
         """Change accounting's associations and QOS; it must succeed. Gives what is answered."""
@@ -383,7 +397,7 @@ class SlurmCluster:
         (etc / "job_submit.lua").write_text(script.replace(shipped, str(self.table)))
         self.publish(rows, chosen)
         values = {"JobSubmitPlugins": "lua"}
-        parameters: dict[str, str | None | bool] = {}
+        parameters: dict[str, str | bool | None] = {}
         if rewriting:
             shutil.copy(PLUGIN / "prolog_slurmctld", etc)
             values["PrologSlurmctld"] = "/etc/slurm/prolog_slurmctld"

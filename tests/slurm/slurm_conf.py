@@ -184,7 +184,8 @@ def write_commands(folder: Path, release: SlurmRelease) -> Path:
         script.write_text(
             "#!/bin/sh\n"
             f'[ "$(stat -c %i /etc/passwd)" = {(folder / "passwd").stat().st_ino} ] ||\n'
-            f'  exec nsenter --target="$(cat {folder}/run/namespace.pid)" --mount --pid -- "$0" "$@"\n'
+            f'  exec nsenter --target="$(cat {folder}/run/namespace.pid)" --mount --pid \\\n'
+            '    -- "$0" "$@"\n'
             f'SLURM_CONF={folder}/client.conf exec {" ".join([*load, str(program)])} "$@"\n',
             encoding="utf-8",
         )

@@ -1,8 +1,8 @@
 """A mount and a process namespace of a test cluster's own, so that nothing of it can be left.
 
 Its first process is a shell that waits for the end of a pipe from this process. When the pipe
-closes, be it at a test's end, at Ctrl-C or because pytest was killed, that shell ends, and the kernel
-ends every other process of the namespace and undoes its mounts.
+closes, be it at a test's end, at Ctrl-C or because pytest was killed, that shell ends, and the
+kernel ends every other process of the namespace and undoes its mounts.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ class SlurmNamespace:
         self.folder, self.root = folder, root
         self._daemons: list[subprocess.Popen[bytes]] = []
         self._first = subprocess.Popen(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-            + ["bash", str(_SCRIPT), str(folder), str(root)],
+            [
+                *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
+                *("bash", str(_SCRIPT), str(folder), str(root)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

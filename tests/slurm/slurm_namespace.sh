@@ -5,6 +5,8 @@
 folder=$1 root=$2
 set -e
 mount --make-rprivate /
+mount --bind "$folder" "$folder"
+mount --make-shared "$folder"  # what is mounted in it later is seen in the release's root, too
 mount --bind "$folder/passwd" /etc/passwd
 mount --bind "$folder/group" /etc/group
 if [ -d /etc/slurm ]; then mount --bind "$folder/etc" /etc/slurm; fi
@@ -24,6 +26,6 @@ echo ready
 read -r _
 kill -KILL -1
 while read -r _ mounted _; do
-  case $mounted in "$folder"/*) umount -l "$mounted" ;; esac
+  case $mounted in "$folder" | "$folder"/*) umount -l "$mounted" ;; esac
 done </proc/self/mounts
 rm -rf "$folder"

@@ -44,8 +44,10 @@ def start_rest(folder: Path, namespace: SlurmNamespace) -> SlurmRest:
     os.chown(rest, REST_UID, REST_UID)
     port = free_ports(1)
     namespace.start(
-        ["slurmrestd", "-a", "rest_auth/jwt,rest_auth/local", f"127.0.0.1:{port}"]
-        + [f"unix:{rest}/socket"],
+        [
+            *("slurmrestd", "-a", "rest_auth/jwt,rest_auth/local"),
+            *(f"127.0.0.1:{port}", f"unix:{rest}/socket"),
+        ],
         "slurmrest",
         log=folder / "log/slurmrestd.out",
         environment={"SLURM_JWT": "daemon"},

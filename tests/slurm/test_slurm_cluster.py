@@ -78,12 +78,8 @@ def test_accounting_and_rest(slurm: SlurmCluster) -> None:
     slurm.sacctmgr("add", "user", "alice", "account=physics", "adminlevel=Operator")
     job = slurm.sbatch("-t", "7", "-A", "physics", script="true")
     slurm.wait_for_end(job)
-    slurm.wait_for(
-        lambda: [row["State"] for row in slurm.sacct(job_id=job)] == ["COMPLETED"], "sacct"
-    )
-    assert slurm.sacct("Account", "TimelimitRaw", job_id=job) == [
-        {"Account": "physics", "TimelimitRaw": "7"}
-    ]
+    record = {"Account": "physics", "State": "COMPLETED", "Timelimit": "00:07:00"}
+    slurm.wait_for(lambda: slurm.sacct(*record, job_id=job) == [record], "sacct")
     rest = slurm.add_rest()
     identity = {"X-SLURM-USER-NAME": "alice", "X-SLURM-USER-TOKEN": slurm.token("alice")}
     versions = [f"v0.0.{number}" for number in range(50, 35, -1)]
