@@ -35,3 +35,18 @@ def trace() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def bluegene() -> Callable[[str], Path]:
+    """Path of a real Blue Gene's configuration or log; skips the test where they are not."""
+    traces = Path(os.environ.get("FORETIME_TRACES", REPOSITORY.parent / "shared" / "traces"))
+    folder = Path(os.environ.get("FORETIME_BLUEGENE", traces.parent / "bluegene"))
+
+    def find(name: str) -> Path:
+        path = folder / name
+        if not path.exists():
+            pytest.skip(f"no {name} in {folder}; set FORETIME_BLUEGENE to the Blue Gene data")
+        return path
+
+    return find

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.estimator_hook import EstimatorHook
+from foretime_sim.machine import Machine
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_pbs import MockPbs, PbsSetup, PbsSubmission
 from foretime_sim.mock_scheduler import MockScheduler
@@ -83,7 +86,7 @@ def mocked_slurm(
         setup or SlurmSetup(workload.machine_processors),
         processors=workload.machine_processors,
         mechanism=mechanism,
-        machine=workload.machine,
+        machine=_nodes_of(workload),
         reservations=reservations,
     )
     mock = MockSlurm(setup, policy, hook, begin)
@@ -152,7 +155,7 @@ def mocked_pbs(
         server_logs_dir=folder / "server_logs" if keep_decisions else None,
         postqueuejob=keep_decisions,
         reservations=reservations,
-        machine=workload.machine,
+        machine=_nodes_of(workload),
     )
     return _pbs_with(workload, MockPbs(setup, policy, PbsHook(config=config), begin), setup)
 
@@ -180,7 +183,7 @@ def pbs_by_estimator(
         As in `mocked_slurm`.
     """
     setup = PbsSetup(
-        workload.machine_processors, reservations=reservations, machine=workload.machine
+        workload.machine_processors, reservations=reservations, machine=_nodes_of(workload)
     )
     mock = MockPbs(setup, policy, hook, begin, hook.learn if learn else None)
     return _pbs_with(workload, mock, setup)
@@ -214,8 +217,17 @@ def _pbs_with(workload: Workload, mock: MockPbs, setup: PbsSetup) -> MockedSched
     return MockedScheduler(mock, client, submit, _progress_step(workload))
 
 
+def _nodes_of(workload: Workload) -> Machine | None:
+    if isinstance(workload.machine, BgpMachine):
+        raise InputError(
+            f"{workload.machine.name} is a Blue Gene, which neither Slurm nor PBS runs: use"
+            " foretime simulate, which needs no hook"
+        )
+    return workload.machine
+
+
 def _of_nodes(workload: Workload, job: int) -> JobResources | None:
-    return None if workload.machine is None else job_resources(workload, job)
+    return job_resources(workload, job) if isinstance(workload.machine, Machine) else None
 
 
 def _progress_step(workload: Workload) -> int:

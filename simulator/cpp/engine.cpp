@@ -26,6 +26,7 @@ JobIndex Engine::submit(const Job& submitted) {
   const auto index = static_cast<JobIndex>(jobs_.size());
   jobs_.push_back(submitted);
   if (submitted.awaited) ++awaited_;
+  if (bgp_) bgp_->add(index, submitted.processors);
   const auto later = [this](Seconds time, JobIndex other) { return time < job(other).submit; };
   const auto place =
       std::upper_bound(submissions_.begin() + static_cast<std::ptrdiff_t>(next_submission_),
@@ -43,6 +44,7 @@ JobIndex Engine::add_running(const Job& started) {
   added.started_by = StartedBy::kHead;
   availability_.resume(index, now_);
   if (nodes_) resume_on_nodes(index);
+  if (bgp_) resume_on_bgp(index);
   if (planner_) planner_->changed_running(index, now_);
   set_end(index);
   if (outside_) news_.started.push_back(index);
@@ -96,6 +98,7 @@ void Engine::cancel(JobIndex index) {
     std::erase(arrived_, index);
     if (planner_) planner_->cancelled(index);
     if (nodes_) drop_reservation(index);
+    if (bgp_) bgp_->left_queue(index);
     changed();
   }
   cancelled.state = State::kCancelled;
@@ -116,7 +119,7 @@ bool Engine::finish_awaited() {
 void Engine::resume_queue(const PlanNotes& notes, bool pass_due) {
   while (arrives(now_)) arrive_one();
   full_pass_ = true;
-  pass_pending_ = pass_due;
+  pass_pending_ = pass_due && passes_at(now_);
   if (planner_) planner_->resume(notes, pass_due ? now_ - 1 : now_);
 }
 
@@ -207,7 +210,7 @@ void Engine::run_timesteps(Seconds until, bool hold) {
     while (completes(now_)) complete_one();
     correct_expired();
     while (arrives(now_)) arrive_one();
-    pass_pending_ = true;
+    pass_pending_ = passes_at(now_);
   }
 }
 
@@ -275,8 +278,17 @@ void Engine::correct_expired() {
 // A moment for which something is planned only counts while somebody waits.
 Seconds Engine::next_moment() const {
   if (queue_.empty()) return kNever;
+  if (policy_.interval) {
+    const Seconds since = now_ % *policy_.interval;
+    return now_ - since + (since < 0 ? 0 : *policy_.interval);
+  }
   if (nodes_) return next_moment_on_nodes();
   return planner_ ? planner_->next_moment() : kNever;
+}
+
+// With an interval, passes come at its multiples.
+bool Engine::passes_at(Seconds time) const {
+  return !policy_.interval || time % *policy_.interval == 0;
 }
 
 Seconds Engine::planned_start(JobIndex index) const {
@@ -288,6 +300,7 @@ Seconds Engine::planned_start(JobIndex index) const {
   const JobIndex head =
       is_time_dependent(policy_.order) ? queue().front() : queue_.front().job;
   if (index != head) return kNever;
+  if (bgp_) return bgp_->fits(head) ? now_ : drain_for(head, active_guards_ > 0).free_at;
   const Processors needed = job(head).processors;
   const Plan plan = active_guards_ > 0 ? availability_.plan_on_requested(needed, now_)
                                        : availability_.plan(needed, now_);
@@ -336,6 +349,7 @@ void Engine::complete_one() {
     nodes_->pool.finish(index, now_);
     nodes_->changed = true;
   }
+  if (bgp_) bgp_->finish(index);
   if (planner_) planner_->finished(index, now_);
   finished_.push_back(index);
   if (outside_) news_.finished.push_back(index);
@@ -353,6 +367,7 @@ void Engine::arrive_one() {
   queue_.insert(index, arriving);
   arrived_.push_back(index);
   if (planner_) planner_->arrived(index);
+  if (bgp_) bgp_->arrived(index);
   if (queue_.front().job == index) full_pass_ = true;
   ++counters_.submissions;
   counters_.deepest_queue =
@@ -362,6 +377,7 @@ void Engine::arrive_one() {
 void Engine::start(JobIndex index, StartedBy how) {
   Job& starting = job(index);
   queue_.erase(index, starting);
+  if (bgp_) bgp_->left_queue(index);
   if (starting.guarded) {
     --active_guards_;
     full_pass_ = true;
@@ -390,7 +406,7 @@ void Engine::set_end(JobIndex index) {
 void Engine::changed() {
   if (nodes_) nodes_->changed = nodes_->anew = nodes_->ends_changed = true;
   full_pass_ = true;
-  pass_pending_ = true;
+  pass_pending_ = passes_at(now_);
 }
 
 }  // namespace foretime

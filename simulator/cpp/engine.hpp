@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "availability.hpp"
+#include "bgp_pool.hpp"
 #include "node_scheduling.hpp"
 #include "outside_policy.hpp"
 #include "planner.hpp"
@@ -48,6 +49,10 @@ class Engine {
   // Whether a job with the request could run now.
   bool has_room(std::int32_t request);
   const NodePool& node_pool() const { return nodes_->pool; }
+  // In place of the flat pool, before any job is submitted; its jobs ask for nodes.
+  void use_bgp(BgpMachine machine);
+  bool has_room_on_bgp(Processors nodes) const;
+  const BgpPool& bgp_pool() const { return *bgp_; }
   // Who is asked where the order or the backfilling is kOutside.
   void ask(std::unique_ptr<OutsidePolicy> outside) { outside_ = std::move(outside); }
   OutsidePolicy* asked() const { return outside_.get(); }
@@ -137,6 +142,7 @@ class Engine {
   void check_interrupted();
   Seconds next_change();
   Seconds next_moment() const;
+  bool passes_at(Seconds time) const;
   bool completes(Seconds now);
   bool arrives(Seconds now) const;
   void complete_one();
@@ -152,6 +158,7 @@ class Engine {
   void pass();
   void pass_in_order(bool full);
   void pass_by_score();
+  void score_queue();
   void pass_by_plan();
   bool guard(JobIndex head);
 
@@ -174,6 +181,16 @@ class Engine {
   void add_candidate(JobIndex head, const Pending& entry, double score, bool on_requested);
   void start_before_head(const Pending& entry, StartedBy how, bool on_requested);
   Seconds backfill_time(const Pending& entry, bool on_requested) const;
+
+  // bgp_pass.cpp: the same on a Blue Gene
+  void pass_on_bgp();
+  void backfill_on_bgp(const Drain& drain, bool on_requested);
+  std::optional<std::pair<std::size_t, StartedBy>> place_beside(const Drain& drain,
+                                                                const Pending& entry,
+                                                                bool on_requested) const;
+  Drain drain_for(JobIndex head, bool on_requested) const;
+  void start_on_bgp(JobIndex index, StartedBy how, std::size_t partition);
+  void resume_on_bgp(JobIndex index);
 
   // node_pass.cpp: the same on a machine of nodes
   void pass_on_nodes();
@@ -239,7 +256,9 @@ class Engine {
   bool plan_valid_ = false;
   Plan plan_;
   std::int64_t active_guards_ = 0;
-  std::unique_ptr<NodeScheduling> nodes_;  // none: a flat pool
+  // At most one of the two; none: a flat pool.
+  std::unique_ptr<NodeScheduling> nodes_;
+  std::unique_ptr<BgpPool> bgp_;
   std::int64_t awaited_ = 0;  // jobs that are to start yet
   bool until_awaited_ = false;
 

@@ -27,6 +27,20 @@ void use_nodes(Engine& engine, std::vector<NodeGroup> groups,
   if (record) engine.record_nodes();
 }
 
+using Rows = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void use_bgp(Engine& engine, In nodes, Rows conflicts) {
+  BgpMachine machine;
+  for (std::size_t i = 0; i < nodes.shape(0); ++i) {
+    machine.nodes.push_back(nodes(i));
+    machine.conflicts.emplace_back(nodes.shape(0));
+    for (std::size_t j = 0; j < nodes.shape(0); ++j) {
+      if (conflicts(i, j)) machine.conflicts.back().insert(j);
+    }
+  }
+  engine.use_bgp(std::move(machine));
+}
+
 using Moves = std::pair<Out<JobIndex>, Out<JobIndex>>;
 
 Moves take_moves(Engine& engine) {
@@ -136,12 +150,13 @@ void register_engine(nb::module_& m) {
           "__init__",
           [](Policy* self, Order order, Backfill backfill, Correction correction,
              std::optional<Seconds> guard_s, EventOrder event_order, std::int64_t depth,
-             Compression compression) {
-            new (self)
-                Policy{order, backfill, correction, guard_s, event_order, depth, compression};
+             Compression compression, std::optional<Seconds> scheduling_interval_s) {
+            new (self) Policy{order,       backfill, correction,  guard_s,
+                              event_order, depth,    compression, scheduling_interval_s};
           },
           nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
-          nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"));
+          nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"),
+          nb::arg("scheduling_interval_s").none());
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)
@@ -207,6 +222,16 @@ void register_engine(nb::module_& m) {
       .def("allocated",
            [](const Engine& engine) {
              return to_numpy(std::vector<std::int64_t>(engine.node_pool().records()));
+           })
+      .def("use_bgp", &use_bgp, nb::arg("nodes"), nb::arg("conflicts"))
+      .def("has_room_on_bgp", &Engine::has_room_on_bgp, nb::arg("nodes"))
+      .def("bgp_partitions",
+           [](const Engine& engine) {
+             std::vector<std::int32_t> partitions;
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               partitions.push_back(engine.bgp_pool().partition_of(static_cast<JobIndex>(i)));
+             }
+             return to_numpy(std::move(partitions));
            })
       .def(
           "submit",

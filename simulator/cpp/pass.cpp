@@ -13,6 +13,8 @@ void Engine::pass() {
   availability_.reestimate(now_);
   if (nodes_) {
     if (!queue_.empty()) pass_on_nodes();
+  } else if (bgp_) {
+    if (!queue_.empty()) pass_on_bgp();
   } else if (planner_) {
     if (!queue_.empty()) pass_by_plan();
   } else if (!queue_.empty()) {
@@ -93,15 +95,20 @@ void Engine::pass_by_plan() {
   for (const auto& [index, how] : starts_planned_) start(index, how);
 }
 
-void Engine::pass_by_score() {
-  // The guard must know the head job even if nothing can start.
-  if (!policy_.guard && queue_.least_processors() > availability_.free()) return;
+// Its order by score, which only holds now.
+void Engine::score_queue() {
   scored_.clear();
   for (const auto& block : queue_.blocks()) {
     for (const Pending& entry : block) {
       scored_.push_back({queue_score(policy_.order, job(entry.job), now_), 0, entry});
     }
   }
+}
+
+void Engine::pass_by_score() {
+  // The guard must know the head job even if nothing can start.
+  if (!policy_.guard && queue_.least_processors() > availability_.free()) return;
+  score_queue();
   if (policy_.order == Order::kOutside) score_queue_outside();
   std::make_heap(scored_.begin(), scored_.end());
   while (!scored_.empty() && scored_.front().entry.processors <= availability_.free()) {
@@ -140,7 +147,9 @@ bool Engine::guard(JobIndex head) {
   if (!policy_.guard) return false;
   Job& blocked = job(head);
   if (blocked.planned_start == kNever) {
-    blocked.planned_start = availability_.plan_on_requested(blocked.processors, now_).shadow_time;
+    blocked.planned_start =
+        bgp_ ? drain_for(head, true).free_at
+             : availability_.plan_on_requested(blocked.processors, now_).shadow_time;
   }
   if (!blocked.guarded && now_ - blocked.planned_start > *policy_.guard) {
     blocked.guarded = true;

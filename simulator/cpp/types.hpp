@@ -45,6 +45,7 @@ struct Policy {
   EventOrder event_order = EventOrder::kPerTimestep;
   std::int64_t depth = 1;
   Compression compression = Compression::kReservationOrder;
+  std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
 };
 
 // Processors claimed from outside.

@@ -11,6 +11,7 @@ from pathlib import Path
 from foretime_estimators.errors import InputError
 
 from foretime_sim.compressed_files import read_text
+from foretime_sim.policy import Policy
 from foretime_sim.role_times import LONGEST_S
 
 COLUMNS = ("start", "duration", "processors")
@@ -113,3 +114,18 @@ def check_reservations(reservations: Sequence[AdvanceReservation], machine_proce
                 f"advance reservation {number}: {claimed} processors are claimed at {time} s, the"
                 f" machine has {machine_processors}"
             )
+
+
+def check_interval(policy: Policy, reservations: Sequence[AdvanceReservation]) -> None:
+    """Check that a scheduling interval lets no job start after the second it is planned for.
+
+    Raises
+    ------
+    InputError
+        If there are reservations, around which every start is planned, and an interval.
+    """
+    if reservations and policy.scheduling_interval_s is not None:
+        raise InputError(
+            f"scheduling_interval_s is {policy.scheduling_interval_s}: around advance reservations"
+            " jobs start at the very second they are planned for: leave one of the two out"
+        )

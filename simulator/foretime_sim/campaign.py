@@ -33,6 +33,7 @@ from foretime_sim.policy import (
     parse_order,
 )
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.workload_models import WorkloadModel
 
 _T = TypeVar("_T")
 
@@ -155,20 +156,24 @@ class LogSource(_Table):
         description="SWF, sacct or CSV file, plain, gz or xz; from the campaign file's folder on. "
         "`${NAME}` stands for an environment variable.",
     )
-    generate: Literal["lublin2003"] | None = Field(
+    generate: WorkloadModel | None = Field(
         default=None, description="Model that generates the workload, in place of `path`."
     )
     name: Name | None = Field(
         default=None, description="What tables and rules call it; the log's own name if not given."
     )
     processors: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="Size of the machine; the log's own, or 256 if generated."
+        default=None,
+        description="Size of the machine; the log's own if not given, or 256 "
+        "(intrepid-like: 40,960) if generated.",
     )
-    jobs: Annotated[int, Field(ge=1)] = Field(
-        default=5_000, description="How many jobs to generate."
+    jobs: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="How many jobs to generate; 5,000 (intrepid-like: 58,535) if not given.",
     )
-    load: Annotated[Number, Field(gt=0, le=10)] = Field(
-        default=0.7, description="Offered load of what is generated."
+    load: Annotated[Number, Field(gt=0, le=10)] | None = Field(
+        default=None,
+        description="Offered load of what is generated; 0.7 (intrepid-like: its own) if not given.",
     )
     seed: Annotated[int, Field(ge=0)] = Field(
         default=1, description="Seed of what is generated (`grid.seeds` vary it as they vary logs)."

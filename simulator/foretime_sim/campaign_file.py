@@ -34,6 +34,7 @@ from foretime_sim.campaign_accuracy import (
     BUILT_IN_ACCURACY,
     accuracy_settings,
 )
+from foretime_sim.workload_models import DEFAULTS
 
 _TABLES: dict[str, type[BaseModel]] = {
     "logs": LogSource,
@@ -167,9 +168,7 @@ class _Reader:
                 source = source.model_copy(update={"path": str(path)})
                 name = source.name or re.sub(r"\.(gz|xz|swf|csv|txt)(?=\.|$)", "", path.name)
             else:
-                name = source.name or (
-                    f"{source.generate}-{source.jobs}-jobs-load-{source.load:g}-seed-{source.seed}"
-                )
+                name = source.name or _generated_name(source)
             if name in logs:
                 raise self._refuse(where, f"a log is called {name!r} already; give it a name")
             logs[name] = source
@@ -339,3 +338,11 @@ def _nearest(name: object, valid: Iterable[str]) -> str:
 
 def _told(values: Iterable[object]) -> str:
     return ", ".join(repr(value) for value in dict.fromkeys(values))
+
+
+def _generated_name(source: LogSource) -> str:
+    """Say what is generated, where the campaign gives it no name."""
+    model = source.generate or "lublin2003"
+    jobs, load = source.jobs or DEFAULTS[model].jobs, source.load or DEFAULTS[model].load
+    of_load = "" if load is None else f"-load-{load:g}"
+    return f"{model}-{jobs}-jobs{of_load}-seed-{source.seed}"

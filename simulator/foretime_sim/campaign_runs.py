@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from foretime_estimators.errors import ForetimeError, StateError
 
-from foretime_sim import lublin2003
 from foretime_sim.campaign import OFF, LogSource, Scoring, backfill_named, order_named
 from foretime_sim.campaign_cells import FORMAT, Cell, foretime_version
 from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
@@ -24,6 +23,7 @@ from foretime_sim.metrics import ScoredSpan, score, scored_span
 from foretime_sim.policy import Compression, Correction, EventOrder, Policy, Roles
 from foretime_sim.repeats import Repeats
 from foretime_sim.workload import Workload
+from foretime_sim.workload_models import generate
 
 Record = dict[str, Any]
 """What is kept of a cell; JSON can hold it.
@@ -51,8 +51,12 @@ class _Read:
 @lru_cache(maxsize=2)
 def _read(source: LogSource, scoring: Scoring) -> _Read:
     if source.path is None:
-        workload = lublin2003.generate(
-            source.jobs, processors=source.processors or 256, seed=source.seed, load=source.load
+        workload = generate(
+            source.generate or "lublin2003",
+            jobs=source.jobs,
+            processors=source.processors,
+            seed=source.seed,
+            load=source.load,
         )
     else:
         log = read_log(

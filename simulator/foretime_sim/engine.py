@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from foretime_estimators.errors import InputError
 
 from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.bgp_core import use_bgp_machine
+from foretime_sim.bgp_jobs import too_large
+from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.engine_core import core_engine, core_schedule
 from foretime_sim.node_core import add_requests, use_machine
 from foretime_sim.policy import Policy
@@ -40,7 +44,8 @@ def simulate(
     ----------
     workload
         Jobs in submission order, on a flat pool of processors or, if it has a machine
-        (`foretime_sim.resource_requests.with_machine`), on its nodes.
+        (`foretime_sim.resource_requests.with_machine`, `foretime_sim.bgp_jobs.with_bgp_machine`),
+        on its nodes or bgp_partitions.
     policy
         What the scheduler does; ``None`` for FCFS with EASY.
     scheduled_time
@@ -72,7 +77,11 @@ def simulate(
     begin = int(workload.submit_time[0]) if len(workload) else 0
     calls = PolicyCalls.of_workload(policy, workload, reservations) if has_python(policy) else None
     core = core_engine(workload.machine_processors, policy, begin, reservations, calls)
-    if workload.machine is not None:
+    if isinstance(workload.machine, BgpMachine):
+        if refusal := too_large(workload, workload.machine):
+            raise InputError(refusal)
+        use_bgp_machine(core, workload.machine, policy, reserved=bool(reservations))
+    elif workload.machine is not None:
         use_machine(
             core,
             workload.machine,
@@ -93,7 +102,7 @@ def simulate(
         times.priority,
     )
     core.finish()
-    schedule = core_schedule(core, policy, of_nodes=workload.machine is not None)
+    schedule = core_schedule(core, policy, workload.machine)
     if check:
         check_schedule(workload, schedule, times.time_limit, reservations)
     return schedule

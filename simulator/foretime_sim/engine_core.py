@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foretime_sim import _core
-from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
+from foretime_sim.advance_reservations import (
+    AdvanceReservation,
+    check_interval,
+    check_reservations,
+)
+from foretime_sim.bgp_core import bgp_partitions
+from foretime_sim.bgp_machine import BgpMachine
+from foretime_sim.machine import Machine
 from foretime_sim.node_core import recorded_allocation
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_calls import PolicyCalls
@@ -27,6 +34,7 @@ def core_engine(
         If more than the machine is reserved.
     """
     check_reservations(reservations, machine_processors)
+    check_interval(policy, reservations)
     claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
     core = _core.Engine(machine_processors, core_policy(policy), now, claims)
     if calls is not None:
@@ -46,6 +54,7 @@ def core_policy(policy: Policy) -> _core.Policy:
         _core.EventOrder[policy.event_order.name],
         policy.depth,
         _core.Compression[policy.compression.name],
+        policy.scheduling_interval_s,
     )
 
 
@@ -62,8 +71,11 @@ def core_counters(core: _core.Engine) -> Counters:
     )
 
 
-def core_schedule(core: _core.Engine, policy: Policy, *, of_nodes: bool) -> Schedule:
-    """Give the schedule of a core whose jobs have all ended."""
+def core_schedule(
+    core: _core.Engine, policy: Policy, machine: Machine | BgpMachine | None
+) -> Schedule:
+    """Give the schedule of a core whose jobs have all ended; ``None`` for a flat pool."""
+    of_nodes = isinstance(machine, Machine)
     start, end = core.start_times(), core.end_times()
     return Schedule(
         start_time=start,
@@ -73,6 +85,7 @@ def core_schedule(core: _core.Engine, policy: Policy, *, of_nodes: bool) -> Sche
         killed=end - start < core.actual_runtimes(),
         counters=core_counters(core),
         slurm_partition=core.slurm_partitions() if of_nodes else None,
+        bgp_partition=bgp_partitions(core, machine) if isinstance(machine, BgpMachine) else None,
         allocation=recorded_allocation(core) if of_nodes else None,
         first_planned_start=core.first_planned_starts() if policy.plans_every_job else None,
     )

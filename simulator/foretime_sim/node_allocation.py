@@ -71,8 +71,8 @@ def broken_law(
         Shape (jobs,), seconds.
     """
     machine = workload.machine
-    if machine is None:
-        return "the workload has no machine"
+    if not isinstance(machine, Machine):
+        return "the workload has no machine of nodes"
     groups = np.repeat(
         np.arange(len(machine.node_groups)), [group.nodes for group in machine.node_groups]
     )

@@ -25,12 +25,7 @@ def use_machine(
         If there are advance reservations, which are of processors of a flat pool, or a policy in
         Python, which sees a flat pool.
     """
-    if reserved:
-        raise InputError(
-            "advance reservations are of a flat pool's processors: leave them out, or the machine"
-        )
-    if has_python(policy):
-        raise InputError("policies in Python see a flat pool: take another, or no machine")
+    refuse_of_flat_pool(policy, reserved=reserved)
     groups = []
     for index, group in enumerate(machine.node_groups):
         counted = counts_memory(machine, index)
@@ -46,6 +41,16 @@ def use_machine(
             )
         )
     core.use_nodes(groups, [part.max_nodes_in_use for part in machine.slurm_partitions], record)
+
+
+def refuse_of_flat_pool(policy: Policy, *, reserved: bool) -> None:
+    """Refuse what only a flat pool of processors has; `use_machine` says what."""
+    if reserved:
+        raise InputError(
+            "advance reservations are of a flat pool's processors: leave them out, or the machine"
+        )
+    if has_python(policy):
+        raise InputError("policies in Python see a flat pool: take another, or no machine")
 
 
 def core_request(request: Request) -> _core.ResourceRequest:

@@ -196,6 +196,11 @@ class Policy:
         none of them.
     compression
         Of conservative backfilling, see `Compression`.
+    scheduling_interval_s
+        ``None``: a scheduling pass follows every event. Otherwise, as in schedulers that look at
+        the queue every so many seconds (10 in Cobalt), passes come at the multiples of this on the
+        clock, at each as long as somebody waits. Not where more than the head job is planned, nor
+        under the event order ``per-event``.
     """
 
     order: Order | PythonOrder = Order.FCFS
@@ -206,6 +211,7 @@ class Policy:
     event_order: EventOrder = EventOrder.PER_TIMESTEP
     depth: int = 1
     compression: Compression = Compression.RESERVATION_ORDER
+    scheduling_interval_s: int | None = None
 
     @property
     def may_guard(self) -> bool:
@@ -244,6 +250,21 @@ class Policy:
             raise InputError(
                 f"guard_s is {self.guard_s}: the starvation guard is for easy and easy-sjbf with a"
                 f" depth of 1, not for {self.backfill}{depth}: leave it out"
+            )
+        if self.scheduling_interval_s is not None:
+            self._check_interval(self.scheduling_interval_s)
+
+    def _check_interval(self, interval_s: int) -> None:
+        given = f"scheduling_interval_s is {interval_s}:"
+        if interval_s < 1:
+            raise InputError(f"{given} give 1 s or more")
+        if self.event_order is EventOrder.PER_EVENT:
+            raise InputError(f"{given} under the event order per-event every event has its pass")
+        if not self.may_guard and self.backfill is not Backfill.FIRST_FIT:
+            depth = f" with a depth of {self.depth}" if self.depth > 1 else ""
+            raise InputError(
+                f"{given} {self.backfill}{depth} plans more than the head job, and starts jobs at"
+                " the very second they are planned for: leave it out"
             )
 
 

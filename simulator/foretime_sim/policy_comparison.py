@@ -27,7 +27,7 @@ from foretime_sim.metrics import (
 from foretime_sim.policy import Policy
 from foretime_sim.repeats import Repeats
 from foretime_sim.wait_curve import wait_curve
-from foretime_sim.workload import Int64Array, Workload
+from foretime_sim.workload import Int32Array, Int64Array, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ class CaseScores:
         Seconds that simulating took.
     wait
         Shape (jobs,), seconds, in the order of the repeat's workload.
+    bgp_partition
+        On which bgp_partition of a Blue Gene each job ran, shape (jobs,), in the same order.
     """
 
     scores: Scores
@@ -88,6 +90,7 @@ class CaseScores:
     guard_activations: int
     wall_clock_s: float
     wait: Int64Array
+    bgp_partition: Int32Array | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +291,7 @@ class _Task:
                     guard_activations=schedule.guard_activations,
                     wall_clock_s=wall_clock_s,
                     wait=wait,
+                    bgp_partition=schedule.bgp_partition,
                 )
             )
         return tuple(found)

@@ -13,7 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
+from foretime_sim.advance_reservations import (
+    AdvanceReservation,
+    check_interval,
+    check_reservations,
+)
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
 from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
@@ -96,7 +100,7 @@ class Simulation:
         if self.to_submit:
             self.now = self.to_submit[0].submit
         while self.to_submit or self.running or self.pending:
-            planned = self.moments() if self.pending else []
+            planned = self.due() if self.pending else []
             self.now = min(
                 [job.submit for job in self.to_submit[:1]]
                 + [job.end for job in self.running]
@@ -110,6 +114,9 @@ class Simulation:
                     self.correct(job)
                 while self.to_submit and self.to_submit[0].submit == self.now:
                     self.arrive(self.to_submit.pop(0))
+                if self.now % (self.policy.scheduling_interval_s or 1) > 0:
+                    self.reestimate()
+                    continue
             else:
                 expected = [job for job in self.running if job.end == job.expected_end == self.now]
                 for job in expected:
@@ -124,6 +131,13 @@ class Simulation:
                     self.reestimate()
                     continue
             self.schedule()
+
+    def due(self) -> list[int]:
+        """Give the times to come at which a pass is due while somebody waits."""
+        interval = self.policy.scheduling_interval_s
+        if interval is None:
+            return self.moments()
+        return [self.now - self.now % interval + interval]
 
     def moments(self) -> list[int]:
         """Give the times to come at which a pass is due because of a plan."""
@@ -328,6 +342,7 @@ def simulate(
     """
     policy = policy or Policy()
     check_reservations(reservations, workload.machine_processors)
+    check_interval(policy, reservations)
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     jobs = reference_jobs(workload, times)
     calls = PolicyCalls.of_workload(policy, workload, reservations)

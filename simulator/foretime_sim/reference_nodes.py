@@ -27,6 +27,7 @@ from dataclasses import replace
 import numpy as np
 from foretime_estimators.errors import InputError
 
+from foretime_sim.machine import Machine
 from foretime_sim.node_allocation import NodeAllocation
 from foretime_sim.policy import Backfill, Compression, Policy
 from foretime_sim.reference import ReferenceJob, reference_jobs, reference_schedule
@@ -286,8 +287,8 @@ def simulate(
     policy = policy or Policy()
     fitted = fit_requests(workload)
     check_all_fit(workload, fitted)
-    if workload.machine is None:
-        raise InputError(f"{workload.name}: the workload has no machine")
+    if not isinstance(workload.machine, Machine):
+        raise InputError(f"{workload.name}: the workload has no machine of nodes")
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     jobs = reference_jobs(workload, times)
     simulation = NodeSimulation(list(jobs), workload.machine, policy, fitted, new_planner)

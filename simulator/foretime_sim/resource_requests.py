@@ -259,8 +259,8 @@ def fit_requests(workload: Workload) -> FittedRequests:
     Jobs that ask for the same share one `Request`.
     """
     machine = workload.machine
-    if machine is None:
-        raise InputError(f"{workload.name}: the workload has no machine")
+    if not isinstance(machine, Machine):
+        raise InputError(f"{workload.name}: the workload has no machine of nodes")
     asked = workload.requests or ResourceRequests()
     columns = [
         workload.processors,

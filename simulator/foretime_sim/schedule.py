@@ -11,6 +11,8 @@ import numpy.typing as npt
 from foretime_estimators.errors import ForetimeError
 
 from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.bgp_jobs import broken_bgp_law
+from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.node_allocation import NodeAllocation, broken_law
 from foretime_sim.resource_requests import fit_requests
 from foretime_sim.workload import Int32Array, Int64Array, Workload
@@ -21,7 +23,10 @@ class ScheduleError(ForetimeError):
 
 
 class StartedBy(enum.IntEnum):
-    """How a job came to start (the three kinds of Tang 2010, figure 4c, on a flat pool).
+    """How a job came to start: the three kinds of Tang 2010, figure 4c.
+
+    On a Blue Gene they are as in the paper (`foretime_sim.reference_bgp`); below, what they are on
+    other machines.
 
     The usual number of "backfilled jobs" of the EASY literature is the last two together.
     """
@@ -71,6 +76,8 @@ class Schedule:
         What the run did.
     slurm_partition
         int32: on a machine of nodes, the index of the slurm_partition in which each job ran.
+    bgp_partition
+        int32: on a Blue Gene, the index in `BgpMachine.bgp_partitions` of what each job ran on.
     allocation
         On a machine of nodes and if asked for, what each job had of which nodes.
     first_planned_start
@@ -85,6 +92,7 @@ class Schedule:
     killed: npt.NDArray[np.bool_]
     counters: Counters
     slurm_partition: Int32Array | None = None
+    bgp_partition: Int32Array | None = None
     allocation: NodeAllocation | None = None
     first_planned_start: Int64Array | None = None
 
@@ -108,7 +116,8 @@ def check(
     No job starts before its submission; each runs for its actual runtime or is killed exactly at
     its time limit; at no moment are more processors in use than there are, those of advance
     reservations included, and in the end none.
-    Where the schedule has an allocation, the laws of `foretime_sim.node_allocation` hold, too.
+    Where the schedule has an allocation, the laws of `foretime_sim.node_allocation` hold, too; on a
+    Blue Gene that of `foretime_sim.bgp_jobs.broken_bgp_law`.
 
     Parameters
     ----------
@@ -160,6 +169,16 @@ def check(
             f"{workload.name}: {used.max()} processors in use{reserved} at {moment} s,"
             f" the machine has {workload.machine_processors}"
         )
+    if schedule.bgp_partition is not None and isinstance(workload.machine, BgpMachine):
+        broken = broken_bgp_law(
+            workload,
+            workload.machine,
+            schedule.bgp_partition,
+            schedule.start_time,
+            schedule.end_time,
+        )
+        if broken:
+            raise ScheduleError(f"{workload.name}: {broken}")
     if schedule.allocation is not None and schedule.slurm_partition is not None:
         broken = broken_law(
             workload,

@@ -10,6 +10,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
+from foretime_sim.machine import Machine
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Int64Array, MaskedInt64Array
@@ -239,7 +240,8 @@ class Snapshot:
             Driven step by step; it is not changed.
         """
         if engine.machine is not None:
-            raise InputError("a snapshot is of a flat pool: this engine has a machine of nodes")
+            kind = "a machine of nodes" if isinstance(engine.machine, Machine) else "a Blue Gene"
+            raise InputError(f"a snapshot is of a flat pool: this engine has {kind}")
         core = engine._core
         running = core.running()
         running = running[np.argsort(_rows(core, running).tie, kind="stable")]

@@ -10,6 +10,8 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.bgp_core import use_bgp_machine
+from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.engine_core import core_counters, core_engine, core_schedule
 from foretime_sim.job_view import JobView, Moves
 from foretime_sim.machine import Machine
@@ -41,7 +43,8 @@ class Engine:
     Parameters
     ----------
     machine_processors
-        Size of the flat pool; on a machine of nodes, all its CPUs (``machine.cpus``).
+        Size of the flat pool; on a machine of nodes, all its CPUs (``machine.cpus``); on a Blue
+        Gene, all its nodes (``machine.nodes``).
     policy
         What the scheduler does; ``None`` for FCFS with EASY.
     now
@@ -49,7 +52,7 @@ class Engine:
     machine
         Nodes in place of a flat pool. Each job then has ``resources`` (by default its processors
         as tasks of one CPU in the default slurm_partition), and running jobs that are added are
-        placed by the rule for starting ones.
+        placed by the rule for starting ones. Or a Blue Gene, whose jobs ask for nodes.
     allocation
         Record what each job has of which nodes, for `schedule`.
     reservations
@@ -66,12 +69,18 @@ class Engine:
         reservations: Sequence[AdvanceReservation] = (),
         *,
         epoch_of_zero: int = 0,
-        machine: Machine | None = None,
+        machine: Machine | BgpMachine | None = None,
         allocation: bool = False,
     ) -> None:
-        if machine is not None and machine_processors != machine.cpus:
+        if isinstance(machine, BgpMachine):
+            has, unit = machine.nodes, "nodes"
+        elif machine is not None:
+            has, unit = machine.cpus, "CPUs"
+        else:
+            has, unit = machine_processors, "processors"
+        if machine_processors != has:
             raise InputError(
-                f"machine_processors is {machine_processors}: the machine has {machine.cpus} CPUs"
+                f"machine_processors is {machine_processors}: the machine has {has} {unit}"
             )
         if machine_processors < 1:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
@@ -91,7 +100,9 @@ class Engine:
         self._core = core_engine(machine_processors, self.policy, now, reservations, self._calls)
         self.machine = machine
         self._requests: dict[Request, int] = {}
-        if machine is not None:
+        if isinstance(machine, BgpMachine):
+            use_bgp_machine(self._core, machine, self.policy, reserved=bool(reservations))
+        elif machine is not None:
             use_machine(
                 self._core, machine, self.policy, reserved=bool(reservations), record=allocation
             )
@@ -248,6 +259,10 @@ class Engine:
             if not self._core.has_room(request):
                 raise InputError("a running job does not fit on what is free of the nodes")
             self._core.set_request(len(self._core), request)
+        if isinstance(self.machine, BgpMachine) and not self._core.has_room_on_bgp(processors):
+            raise InputError(
+                f"a running job has {processors} nodes, but no bgp_partition that holds it is free"
+            )
         _, _, drain = self._roles(requested_time, scheduled_time)
         if self._calls is not None:
             self._calls.add_job(user, project)
@@ -443,7 +458,7 @@ class Engine:
         if len(unfinished):
             state = State(int(states[unfinished[0]])).name.lower()
             raise InputError(f"job {unfinished[0]} is {state}: run the engine to its end first")
-        return core_schedule(self._core, self.policy, of_nodes=self.machine is not None)
+        return core_schedule(self._core, self.policy, self.machine)
 
     def __len__(self) -> int:
         return len(self._core)
@@ -457,11 +472,9 @@ class Engine:
         self, resources: JobResources | None, processors: int, requested_time: int
     ) -> tuple[int, int | None]:
         """Give a job's processors, and on nodes the number that the core has for its request."""
-        if self.machine is None:
+        if not isinstance(self.machine, Machine):
             if resources is not None:
-                raise InputError(
-                    "resources are for a machine of nodes: this engine has a flat pool"
-                )
+                raise InputError("resources are for a machine of nodes: this engine has none")
             return processors, None
         request = fit_request(self.machine, resources or JobResources(), processors, requested_time)
         if request not in self._requests:
@@ -493,6 +506,11 @@ class Engine:
         if not 1 <= processors <= self.machine_processors:
             raise InputError(
                 f"a job needs {processors} processors, the machine has {self.machine_processors}"
+            )
+        if isinstance(self.machine, BgpMachine) and processors > self.machine.sizes[-1]:
+            raise InputError(
+                f"a job needs {processors} nodes, the largest bgp_partition of"
+                f" {self.machine.name} has {self.machine.sizes[-1]}"
             )
         if not 0 <= actual_runtime <= LONGEST_S:
             raise InputError(f"actual_runtime is {actual_runtime} s: give 0 or more")

@@ -12,6 +12,7 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending, JobRequest
 
 if TYPE_CHECKING:
+    from foretime_sim.bgp_machine import BgpMachine
     from foretime_sim.machine import Machine
     from foretime_sim.resource_requests import ResourceRequests
 
@@ -96,7 +97,8 @@ class Workload:
     requests
         What jobs ask of a machine of nodes; ``None`` where the log says nothing of it.
     machine
-        The nodes that it runs on (`foretime_sim.resource_requests.with_machine`); ``None`` for the
+        The nodes that it runs on (`foretime_sim.resource_requests.with_machine`), or the Blue Gene
+        (`foretime_sim.bgp_jobs.with_bgp_machine`), where processors are nodes; ``None`` for the
         flat pool of ``machine_processors``.
     """
 
@@ -117,7 +119,7 @@ class Workload:
     executables: Labels | None = None
     array_ids: Labels | None = None
     requests: ResourceRequests | None = None
-    machine: Machine | None = None
+    machine: Machine | BgpMachine | None = None
     notes: tuple[str, ...] = field(default=())
 
     def __len__(self) -> int:
@@ -173,6 +175,7 @@ class Workload:
             submit_time=int(self.submit_time[job]),
             queue=name(self.queues),
             array_id=name(self.array_ids),
+            executable=name(self.executables),
         )
 
     def head(self, jobs: int) -> Workload:

@@ -47,15 +47,21 @@ def _policies(draw: st.DrawFn) -> Policy:
         compression = draw(st.sampled_from(list(Compression)))
     if backfill in (Backfill.NONE, Backfill.EASY, Backfill.EASY_SJBF) and depth == 1:
         guard_s = draw(st.none() | st.integers(0, 60))
+    event_order = draw(st.sampled_from(list(EventOrder)))
+    plans_more = depth > 1 or backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
+    interval_s = None
+    if event_order is EventOrder.PER_TIMESTEP and not plans_more:
+        interval_s = draw(st.sampled_from([None, None, 1, 10, 45]))
     return Policy(
         draw(st.sampled_from(list(Order))),
         backfill,
         draw(st.sampled_from(list(Correction))),
         guard_s,
         draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
-        draw(st.sampled_from(list(EventOrder))),
+        event_order,
         depth,
         compression,
+        interval_s,
     )
 
 

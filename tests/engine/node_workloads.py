@@ -103,15 +103,21 @@ def policies(draw: st.DrawFn) -> Policy:
     backfill = draw(st.sampled_from(Backfill))
     depth = draw(st.sampled_from([1, 1, 2, 3])) if backfill in EASY else 1
     guard = draw(st.none() | st.integers(0, 200)) if backfill in EASY and depth == 1 else None
+    event_order = draw(st.sampled_from(EventOrder))
+    plans_more = depth > 1 or backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
+    interval_s = None
+    if event_order is EventOrder.PER_TIMESTEP and not plans_more:
+        interval_s = draw(st.sampled_from([None, None, 1, 10, 45]))
     return Policy(
         order=draw(st.sampled_from(Order)),
         backfill=backfill,
         correction=draw(st.sampled_from(Correction)),
         guard_s=guard,
         roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
-        event_order=draw(st.sampled_from(EventOrder)),
+        event_order=event_order,
         depth=depth,
         compression=draw(st.sampled_from(Compression))
         if backfill is Backfill.CONSERVATIVE
         else Compression.RESERVATION_ORDER,
+        scheduling_interval_s=interval_s,
     )

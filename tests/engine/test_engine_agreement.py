@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim import reference
+from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
 from foretime_sim.schedule import Schedule
@@ -52,10 +56,18 @@ def assert_same(one: Schedule, other: Schedule) -> None:
     assert one.counters == other.counters
 
 
-@given(rows=st.lists(job_rows, min_size=1, max_size=40), policy=policies)
-@settings(max_examples=400)
-def test_native_stepwise_and_reference_agree(rows: list[tuple[int, ...]], policy: Policy) -> None:
+@given(
+    rows=st.lists(job_rows, min_size=1, max_size=40),
+    policy=policies,
+    interval_s=st.sampled_from([None, None, 1, 10, 45]),
+)
+@settings(max_examples=600)
+def test_native_stepwise_and_reference_agree(
+    rows: list[tuple[int, ...]], policy: Policy, interval_s: int | None
+) -> None:
     jobs, columns = workload_of(rows)
+    if policy.event_order is EventOrder.PER_TIMESTEP:
+        policy = replace(policy, scheduling_interval_s=interval_s)
     whole = simulate(jobs, policy, columns[4], columns[5], columns[6], check=True)
     assert_same(whole, reference.simulate(jobs, policy, columns[4], columns[5], columns[6]))
     engine = Engine(8, policy, now=int(jobs.submit_time[0]))
@@ -72,6 +84,34 @@ def test_figure_2_of_gaussier_2015() -> None:
     assert simulate(jobs).start_time.tolist() == [0, 10, 0]
     shorter = np.array([4, 5, 8])  # "if the estimated running time of job 1 was much shorter"
     assert simulate(jobs, Policy(), shorter).start_time.tolist() == [0, 10, 15]
+
+
+def test_passes_come_at_the_multiples_of_an_interval() -> None:
+    jobs, _ = workload_of([(3, 8, 12, 12), (1, 8, 5, 5), (0, 1, 2, 2)])
+    every_10_s = simulate(jobs, Policy(scheduling_interval_s=10))
+    assert every_10_s.start_time.tolist() == [10, 30, 40]  # ends at 22 and 35
+    assert every_10_s.counters.passes == 4  # at 10, 20, 30, 40
+
+
+@pytest.mark.parametrize(
+    ("chosen", "why"),
+    [
+        ({"scheduling_interval_s": 0}, "give 1 s or more"),
+        ({"event_order": EventOrder.PER_EVENT}, "every event has its pass"),
+        ({"backfill": Backfill.PLANNING}, "planning plans more than the head job"),
+        ({"depth": 2}, "easy with a depth of 2 plans more than the head job"),
+    ],
+)
+def test_intervals_that_make_no_sense_are_refused(chosen: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        Policy(**{"scheduling_interval_s": 10} | chosen)
+
+
+@pytest.mark.parametrize("run", [simulate, reference.simulate])
+def test_an_interval_beside_reservations_is_refused(run: Any) -> None:
+    jobs, _ = workload_of([(0, 1, 1, 1)])
+    with pytest.raises(InputError, match="around advance reservations"):
+        run(jobs, Policy(scheduling_interval_s=10), reservations=[AdvanceReservation(0, 5, 1)])
 
 
 def test_job_wider_than_the_machine_is_named() -> None:

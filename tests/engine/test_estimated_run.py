@@ -102,7 +102,7 @@ def assert_same(one: EstimatedSchedule, other: EstimatedSchedule) -> None:
 def test_every_estimator_gives_the_schedule_of_its_predictions(name: str, policy: Policy) -> None:
     """What an estimator predicts on the way, given beforehand, gives the same schedule."""
     estimated = run(name, policy)
-    again = simulate(JOBS, policy, estimated.scheduled_time)
+    again = simulate(JOBS, policy, estimated.role_times)
     assert_same(estimated, EstimatedSchedule(again, estimated.scheduled_time))
 
 

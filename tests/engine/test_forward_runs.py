@@ -146,6 +146,8 @@ def test_each_sample_is_what_the_stepwise_engine_does(
     samples: int,
 ) -> None:
     policy = data.draw(any_policy)
+    if snapshot.reservations:
+        policy = replace(policy, scheduling_interval_s=None)
     rng = np.random.default_rng(seed)
     runtimes = rng.integers(0, 160, size=(samples, len(snapshot)))
     arrivals = None

@@ -76,6 +76,8 @@ def test_it_goes_on_as_the_engine_does(
 ) -> None:
     """And with one more job as if it were submitted."""
     policy = data.draw(any_policy)
+    if claims:
+        policy = replace(policy, scheduling_interval_s=None)
     engine = Engine(8, policy, reservations=claims)
     clock = 0
     for gap, *row in jobs:

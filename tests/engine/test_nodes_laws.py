@@ -140,7 +140,7 @@ def test_conservative_keeps_its_promises(
 def test_stepwise_is_the_same(workload: Workload, policy: Policy) -> None:
     if not len(workload):
         return
-    assert workload.machine is not None
+    assert isinstance(workload.machine, Machine)
     assert workload.requests is not None
     asked = workload.requests
     begin = int(workload.submit_time[0])

@@ -230,6 +230,7 @@ def test_a_core_without_its_policy_says_so() -> None:
         _core.EventOrder.PER_TIMESTEP,
         1,
         _core.Compression.RESERVATION_ORDER,
+        None,
     )
     core = _core.Engine(4, policy, 0, [])
     core.submit(0, 1, 1, 1, 1, 1, 1, 1, 0)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import engine, reference
+from foretime_sim import engine, reference, reference_bgp
+from foretime_sim.bgp_machine import BgpMachine, BgpPartition
 from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
-from foretime_sim.schedule import StartedBy
+from foretime_sim.schedule import Schedule, StartedBy
 from foretime_sim.workload import Workload
 
 FILES = sorted(Path(__file__).parent.glob("*.toml"))
@@ -42,11 +43,28 @@ def runs() -> list[Any]:
     return found
 
 
+def blue_gene_of(golden: dict[str, Any]) -> BgpMachine | None:
+    if "bgp_partitions" not in golden:
+        return None
+    midplanes, nodes = golden["midplanes"], golden["nodes_per_midplane"]
+    parts = [
+        BgpPartition(name, nodes * len(of), tuple(midplanes.index(midplane) for midplane in of))
+        for name, of in golden["bgp_partitions"].items()
+    ]
+    return BgpMachine("golden", nodes, tuple(midplanes), tuple(parts))
+
+
+def plain(workload: Workload, *how: Any) -> Schedule:
+    if workload.machine is None:
+        return reference.simulate(workload, *how)
+    return reference_bgp.simulate(workload, *how)
+
+
 def column(values: Any) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-@pytest.mark.parametrize("simulate", [engine.simulate, reference.simulate], ids=["core", "plain"])
+@pytest.mark.parametrize("simulate", [engine.simulate, plain], ids=["core", "plain"])
 @pytest.mark.parametrize(("golden", "run"), runs())
 def test_schedule_is_as_worked_out_by_hand(
     simulate: Any, golden: dict[str, Any], run: dict[str, Any]
@@ -54,8 +72,9 @@ def test_schedule_is_as_worked_out_by_hand(
     submit, processors, actual, requested, scheduled = column(golden["jobs"]).T
     names = column(list(range(len(submit))))
     jobs = Workload(
-        "golden", golden["machine_processors"], None, names, submit, processors, actual, requested
-    )
+        "golden", golden["machine_processors"], None, names, submit, processors, actual, requested,
+        machine=blue_gene_of(golden),
+    )  # fmt: skip
     priority = column(run["priority"]) if "priority" in run else None
     schedule = simulate(jobs, policy_of(run["policy"]), scheduled, None, priority)
     assert schedule.start_time.tolist() == run["start"]
@@ -64,6 +83,9 @@ def test_schedule_is_as_worked_out_by_hand(
         assert schedule.first_planned_start.tolist() == run["first_planned_start"]
     if "started_by" in run:
         assert [StartedBy(how).name.lower() for how in schedule.started_by] == run["started_by"]
+    if "bgp_partition" in run:
+        offered = list(golden["bgp_partitions"])
+        assert [offered[index] for index in schedule.bgp_partition] == run["bgp_partition"]
     if "corrections" in run:
         assert schedule.corrections.tolist() == run["corrections"]
     if "guard_activations" in run:

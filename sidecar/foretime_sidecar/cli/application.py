@@ -32,10 +32,20 @@ COMMANDS = {
         "machine",
         "Show the nodes and slurm_partitions that a file for --machine describes.",
     ),
+    "bgp": CommandModule(
+        "foretime_sidecar.cli.bgp",
+        "app",
+        "Look at a Blue Gene's bgp_partitions.",
+    ),
     "serve": CommandModule(
         "foretime_sidecar.cli.serve",
         "serve",
         "Run the daemon: learn from finished jobs, publish the table, answer questions.",
+    ),
+    "watchdog": CommandModule(
+        "foretime_sidecar.cli.watchdog",
+        "watchdog",
+        "Give Slurm's jobs back what their users asked for, if the daemon has fallen silent.",
     ),
     "wait": CommandModule(
         "foretime_sidecar.cli.wait",
@@ -75,12 +85,17 @@ COMMANDS = {
     "doctor": CommandModule(
         "foretime_sidecar.cli.doctor",
         "doctor",
-        "Look whether the table and the hook in PBS are sound, and say what to do where not.",
+        "Look whether table, scheduler and hook are sound, and say what to do where not.",
     ),
     "workload": CommandModule(
         "foretime_sidecar.cli.workload",
         "app",
         "Look at job logs, convert them to SWF, or generate one.",
+    ),
+    "traces": CommandModule(
+        "foretime_sidecar.cli.traces",
+        "app",
+        "Fetch job logs from the Parallel Workloads Archive.",
     ),
     "config": CommandModule(
         "foretime_sidecar.cli.config",

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
+class Show(Protocol):
+    """Called with how much is done, and of how much where that has only become known."""
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        """Show it."""
+        ...
+
+
 @contextmanager
-def progress_bar(doing: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+def progress_bar(doing: str, total: int | None, unit: str) -> Iterator[Show]:
     """Show a bar while the block runs; what it gives is called with how much is done."""
     console = Console(stderr=True)
     columns = (
@@ -24,4 +33,8 @@ def progress_bar(doing: str, total: int, unit: str) -> Iterator[Callable[[int], 
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
         task = progress.add_task(doing, total=total)
-        yield lambda done: progress.update(task, completed=done)
+
+        def show(done: int, total: int | None = None) -> None:
+            progress.update(task, completed=done, total=total)  # None leaves the total as it is
+
+        yield show

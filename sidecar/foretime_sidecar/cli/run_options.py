@@ -37,6 +37,13 @@ ReservationsOption = Annotated[
         "(seconds) and processors.",
     ),
 ]
+SchedulingIntervalOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Let scheduling passes come so far apart (0:10 for 10 s), not after every event.",
+    ),
+]
 EventOrderOption = Annotated[
     EventOrder, typer.Option(help="Event order; per-event is what other simulators do.")
 ]

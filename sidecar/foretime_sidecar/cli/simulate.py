@@ -17,6 +17,7 @@ from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.errors import InputError
 from foretime_estimators.registry import ESTIMATORS
 from foretime_sim.advance_reservations import check_reservations, read_reservations
+from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.metrics import ScoreSettings, scored_span
 from foretime_sim.policy import (
@@ -32,7 +33,7 @@ from foretime_sim.policy import (
 from foretime_sim.policy_comparison import PolicyCase, compare_policies
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.repeats import Repeats
-from foretime_sim.workload import Workload
+from foretime_sim.workload import Labels, Workload
 from rich.console import Console
 
 from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
@@ -53,6 +54,7 @@ from foretime_sidecar.cli.run_options import (
     RepeatOption,
     ReservationsOption,
     RolesOption,
+    SchedulingIntervalOption,
     SeedOption,
     TauOption,
     WarmUpOption,
@@ -75,6 +77,7 @@ from foretime_sidecar.cli.workload_source import (
     MissingRequestOption,
     OptionalLogArgument,
     ProcessorsOption,
+    ProcessorsPerNodeOption,
     TimeZoneOption,
     WorkloadSource,
 )
@@ -93,6 +96,7 @@ def simulate(
     load: LoadOption = None,
     processors: ProcessorsOption = None,
     machine: MachineOption = None,
+    processors_per_node: ProcessorsPerNodeOption = None,
     log_format: FormatOption = None,
     columns: ColumnsOption = None,
     time_zone: TimeZoneOption = None,
@@ -149,6 +153,7 @@ def simulate(
     roles: RolesOption = None,
     guard: GuardOption = "off",
     event_order: EventOrderOption = EventOrder.PER_TIMESTEP,
+    scheduling_interval: SchedulingIntervalOption = None,
     warm_up: WarmUpOption = "0",
     repeat: RepeatOption = 1,
     workers: WorkersOption = 1,
@@ -177,6 +182,11 @@ def simulate(
         correction=correction,
         roles=Roles() if roles is None else Roles.parse(roles),
         event_order=event_order,
+        scheduling_interval_s=(
+            None
+            if scheduling_interval is None
+            else parse_duration(scheduling_interval, "--scheduling-interval")
+        ),
     )
     cases = _cases(
         shared,
@@ -213,6 +223,7 @@ def simulate(
         missing_request=missing_request,
         keep_overruns=keep_overruns,
         machine=machine,
+        processors_per_node=processors_per_node,
     )
     workload, notes = source.read()
     if head is not None:
@@ -247,6 +258,7 @@ def simulate(
             "roles": str(shared.roles),
             "guard": guard,
             "event order": str(event_order),
+            **({} if scheduling_interval is None else {"scheduling interval": scheduling_interval}),
             **({} if reservations is None else {"reservations": str(reservations)}),
             "rule": rule,
             "warm-up": warm_up,
@@ -363,5 +375,9 @@ def _write_schedule(workload: Workload, result: SimulateResult, path: Path) -> N
         )
     )
     comments = [f"Note: schedule simulated by foretime simulate: {chosen}"]
-    wait = result.comparison.runs[0][0].wait
-    write_swf(log_of_workload(workload, wait=wait, comments=comments), path)
+    run = result.comparison.runs[0][0]
+    log = log_of_workload(workload, wait=run.wait, comments=comments)
+    if run.bgp_partition is not None and isinstance(workload.machine, BgpMachine):
+        names = tuple(part.name for part in workload.machine.bgp_partitions)
+        log = replace(log, slurm_partitions=Labels(run.bgp_partition, names))
+    write_swf(log, path)

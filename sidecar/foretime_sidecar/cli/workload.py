@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 import typer
 from foretime_estimators.errors import InputError
-from foretime_sim import lublin2003
 from foretime_sim.description import QUANTILES, Description, describe
 from foretime_sim.filters import FilterReport, Filters, workload_of_log
 from foretime_sim.job_log import count_jobs, log_of_workload
 from foretime_sim.log_files import read_log
 from foretime_sim.swf import write_swf
+from foretime_sim.workload_models import WorkloadModel, generate
 from rich.console import Console
 from rich.table import Table
 
@@ -22,7 +22,9 @@ from foretime_sidecar.cli.output_files import check_swf_name
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
     FormatOption,
+    JobsOption,
     LenientOption,
+    LoadOption,
     LogArgument,
     ProcessorsOption,
     TimeZoneOption,
@@ -117,20 +119,23 @@ def convert_command(
 
 @app.command("generate")
 def generate_command(
-    model: Annotated[Literal["lublin2003"], typer.Argument(help="The workload model.")],
+    model: Annotated[WorkloadModel, typer.Argument(help="The workload model.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="SWF file to write.")],
-    jobs: Annotated[int, typer.Option(help="How many jobs.")] = 5_000,
+    jobs: JobsOption = None,
     seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same workload.")] = 1,
-    processors: Annotated[int, typer.Option(help="Size of the machine.")] = 256,
-    load: Annotated[float, typer.Option(help="Offered load to scale the arrivals to.")] = 0.7,
+    processors: Annotated[
+        int | None, typer.Option(help="Size of the machine; 256 (intrepid-like: 40,960 nodes).")
+    ] = None,
+    load: LoadOption = None,
 ) -> None:
-    """Generate a workload by a published model, with requested times and users added.
+    """Generate a workload by a model, with requested times and users.
 
     Example: [bold]foretime workload generate lublin2003 --jobs 10000 -o made.swf.gz[/bold]
     """
     check_swf_name(out)
-    del model  # there is one so far; the argument says which
-    workload = lublin2003.generate(jobs, processors=processors, seed=seed, load=load)
+    workload = generate(
+        model, jobs=jobs, processors=processors, seed=seed, load=load, overruns="keep"
+    )
     comments = [f"Note: {note}" for note in workload.notes]
     write_swf(log_of_workload(workload, comments=comments), out)
     typer.echo(f"{count_jobs(len(workload))} written to {out} ({workload.notes[0]})")

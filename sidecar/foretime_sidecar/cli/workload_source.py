@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from foretime_estimators.errors import InputError
-from foretime_sim.filters import Filters, MissingRequest, workload_of_log
+from foretime_sim.bgp_machine import BgpMachine
+from foretime_sim.filters import Filters, MissingRequest, Occupied, workload_of_log
+from foretime_sim.job_log import JobLog
 from foretime_sim.log_files import LogFormat, read_log
+from foretime_sim.machine import Machine
 from foretime_sim.workload import Workload
+from foretime_sim.workload_models import WorkloadModel, generate
 
 from foretime_sidecar.durations import parse_duration
 
@@ -22,14 +26,18 @@ OptionalLogArgument = Annotated[
     typer.Argument(metavar="[LOG]", help="SWF, sacct, CSV or PBS accounting log (folder)."),
 ]
 GenerateOption = Annotated[
-    Literal["lublin2003"] | None,
+    WorkloadModel | None,
     typer.Option(help="Generate a workload by this model in place of LOG."),
 ]
 JobsOption = Annotated[
-    int | None, typer.Option(help="How many jobs to generate; 5,000 if not given.")
+    int | None,
+    typer.Option(help="How many jobs to generate; 5,000 (intrepid-like: 58,535) if not given."),
 ]
 LoadOption = Annotated[
-    float | None, typer.Option(help="Offered load of what is generated; 0.7 if not given.")
+    float | None,
+    typer.Option(
+        help="Offered load of what is generated; 0.7 (intrepid-like: its own) if not given."
+    ),
 ]
 LenientOption = Annotated[
     bool, typer.Option("--lenient", help="Leave malformed lines out and count them.")
@@ -57,9 +65,16 @@ ProcessorsOption = Annotated[
 MachineOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE",
-        help="Run on the nodes and slurm_partitions that this TOML file describes, not on a flat "
-        "pool; jobs that could never run there are left out.",
+        metavar="intrepid|FILE",
+        help="Run on what this file describes, not on a flat pool: nodes and slurm_partitions, or "
+        "(foretime simulate) a Blue Gene. Jobs that could never run there are left out.",
+    ),
+]
+ProcessorsPerNodeOption = Annotated[
+    int | None,
+    typer.Option(
+        help="On a Blue Gene, how many of the log's processors are a node; told by the log's "
+        "header if not given."
     ),
 ]
 MissingRequestOption = Annotated[
@@ -91,11 +106,13 @@ class WorkloadSource:
     missing_request, keep_overruns
         How it is filtered.
     machine
-        A description of nodes in place of a flat pool.
+        A description of nodes or of a Blue Gene, or the name of one, in place of a flat pool.
+    processors_per_node
+        On a Blue Gene, how many of the log's processors are a node.
     """
 
     log: Path | None
-    generate: Literal["lublin2003"] | None
+    generate: WorkloadModel | None
     jobs: int | None
     load: float | None
     seed: int
@@ -107,6 +124,7 @@ class WorkloadSource:
     missing_request: str
     keep_overruns: bool
     machine: Path | None = None
+    processors_per_node: int | None = None
 
     def read(self) -> tuple[Workload, tuple[str, ...]]:
         """Give the workload, and notes on what was done to it.
@@ -116,17 +134,46 @@ class WorkloadSource:
         InputError
             If the options don't go together, or the log can't be read or used.
         """
-        if self.machine is None:
+        described = None
+        if self.machine is not None:
+            from foretime_sim.any_machine import read_any_machine  # most runs are on a flat pool
+
+            if self.processors is not None:
+                raise InputError("--machine says how large the machine is: leave --processors out")
+            described = read_any_machine(self.machine)
+        if not isinstance(described, Machine | None):
+            return self._read_for_blue_gene(described)
+        if self.processors_per_node is not None:
+            raise InputError("--processors-per-node is for a Blue Gene: give its --machine, too")
+        if described is None:
             return self._read()
-        from foretime_sim.machine_file import read_machine  # most runs are on a flat pool
         from foretime_sim.resource_requests import with_machine
 
-        if self.processors is not None:
-            raise InputError("--machine says how large the machine is: leave --processors out")
-        described = read_machine(self.machine)
         workload, notes = replace(self, processors=described.cpus)._read()
         placed = with_machine(workload, described, leave_out=True)
         return placed, (*notes, *placed.notes[len(workload.notes) :])
+
+    def _read_for_blue_gene(self, machine: BgpMachine) -> tuple[Workload, tuple[str, ...]]:
+        """Jobs have the nodes that they were given; models count in nodes."""
+        from foretime_sim.bgp_jobs import processors_per_node, with_bgp_machine
+
+        given = self.processors_per_node
+        if given is not None and given < 1:
+            raise InputError(f"--processors-per-node {given}: give at least 1")
+        if self.log is None:
+            per_node = 1 if given is None else given
+            source = replace(self, processors=machine.nodes * per_node)
+            workload, notes = source._read()
+        else:
+            job_log = self._job_log(self.log)
+            per_node = processors_per_node(job_log, machine) if given is None else given
+            source = replace(self, processors=machine.nodes * per_node)
+            workload, text = source._workload_of(job_log, occupied="allocated")
+            notes = (text,)
+        placed = with_bgp_machine(workload, machine, processors_per_node=per_node, leave_out=True)
+        counted = f"{per_node} of the log's processors are a node of {machine.name}."
+        added = placed.notes[len(workload.notes) :]
+        return placed, (*notes, *([counted] if per_node > 1 else []), *added)
 
     def _read(self) -> tuple[Workload, tuple[str, ...]]:
         if (self.log is None) == (self.generate is None):
@@ -140,28 +187,36 @@ class WorkloadSource:
                 raise InputError("--load is for --generate; a log has the load that it has")
             workload, text = self.read_log(self.log)
             return workload, (text,)
-        from foretime_sim import lublin2003  # a log needs no model
-
-        workload = lublin2003.generate(
-            5_000 if self.jobs is None else self.jobs,
-            processors=256 if self.processors is None else self.processors,
+        workload = generate(
+            self.generate or "lublin2003",
+            jobs=self.jobs,
+            processors=self.processors,
             seed=self.seed,
-            load=0.7 if self.load is None else self.load,
+            load=self.load,
+            overruns="keep" if self.keep_overruns else "cut",
         )
         return workload, workload.notes
 
     def read_log(self, path: Path) -> tuple[Workload, str]:
         """Read a log as the options say: its workload, and a sentence on what was done to it."""
-        filters = Filters(
-            overruns="keep" if self.keep_overruns else "cut",
-            missing_request=parse_missing_request(self.missing_request),
-        )
-        job_log = read_log(
+        return self._workload_of(self._job_log(path))
+
+    def _job_log(self, path: Path) -> JobLog:
+        return read_log(
             path,
             lenient=self.lenient,
             format=self.log_format,
             columns=self.columns,
             time_zone=self.time_zone,
+        )
+
+    def _workload_of(
+        self, job_log: JobLog, occupied: Occupied = "requested"
+    ) -> tuple[Workload, str]:
+        filters = Filters(
+            overruns="keep" if self.keep_overruns else "cut",
+            missing_request=parse_missing_request(self.missing_request),
+            occupied=occupied,
         )
         workload, report = workload_of_log(job_log, processors=self.processors, filters=filters)
         return workload, report.text
