@@ -1,7 +1,7 @@
 """Native mechanism: a job that Slurm would judge on time_min goes through as its user wrote it.
 
-Each kind of job is submitted with the hook off and with it on, on the same cluster, and must fare the
-same. That it would not without the exclusion is shown by giving it a time_min by hand.
+Each kind of job is submitted with the hook off and with it on, on the same cluster, and must fare
+the same. That it would not without the exclusion is shown by giving it a time_min by hand.
 """
 
 from __future__ import annotations
