@@ -37,7 +37,7 @@ def reserve(cluster: SlurmCluster, node: int, *words: str, after_min: int = 4) -
         "create", "reservation", f"nodes=n{node}", f"starttime={starts}", "duration=10", *words
     )
     assert reply.returncode == 0, reply.stderr
-    return re.findall(r"created: (\S+)", reply.stdout)[0]
+    return str(re.findall(r"created: (\S+)", reply.stdout)[0])
 
 
 def fill(cluster: SlurmCluster, node: int) -> str:

@@ -1,4 +1,4 @@
-"""Native mechanism: what happens when the soft limit is taken from slurm.conf, or the daemon dies."""
+"""Native mechanism: the soft limit is taken from slurm.conf, or the daemon dies."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def test_the_watchdog_of_a_dead_daemon(cluster: SlurmCluster) -> None:
     settings.write_text(to_toml(site.settings))
     alive = heartbeat_path(site.settings.table)
     beat(alive)
-    command = [Path(sys.executable).with_name("foretime"), "watchdog", "--settings", settings]
+    program = Path(sys.executable).with_name("foretime")
+    command = [str(program), "watchdog", "--settings", str(settings)]
 
     def watchdog() -> dict[str, object]:
         done = subprocess.run([*command, "--json"], capture_output=True, check=True, text=True)
