@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState
-from foretime_sidecar.job_note import read_note
+from foretime_sidecar.job_note import JobNote, read_note
 from foretime_sidecar.learner import Learner
 from foretime_sidecar.settings import HookSettings
 from foretime_sidecar.store import Store
@@ -110,10 +110,13 @@ def judge(
     """
     limit = job.request.requested_time
     note = read_note(job.admin_comment)
-    if note is not None and note.lowered_limit is not None:
-        return Action.PLANNED, note.lowered_limit, "-"
-    if job.time_min is not None and job.time_min < limit:
+    short = job.time_min is not None and job.time_min < limit
+    if note is not None:
+        return _noted(job, note, short=short)
+    if short and hook.mechanism == "pbs-soft-walltime":
         return Action.PLANNED, job.time_min, "-"
+    if short:
+        return Action.LEFT, job.time_min, "own-time-min"
     reason = _left_alone(job, hook, table, would_be_s, reservations)
     if reason:
         return Action.LEFT, None, reason
@@ -125,6 +128,17 @@ def judge(
     if outside:
         return Action.OBSERVED, would_be_s, outside
     return Action.UNPLANNED, would_be_s, "hook"
+
+
+def _noted(job: QueuedJob, note: JobNote, *, short: bool) -> tuple[Action, int | None, str]:
+    """Say what became of a job that the hook in Slurm has noted."""
+    if note.lowered_limit is not None:
+        return Action.PLANNED, note.lowered_limit, "-"
+    if short:
+        return Action.PLANNED, job.time_min, "-"
+    if job.state is QueueState.PENDING:
+        return Action.PLANNED, note.time_min, "-"  # at this look
+    return Action.LEFT, None, "started"  # before the sidecar gave it its time_min
 
 
 def _left_alone(
@@ -289,7 +303,6 @@ class DecisionLog:
         would_be_s = learner.scheduled_time(request) if known else None
         action, scheduled_time, reason = judge(job, self._hook, table, would_be_s, reservations)
         note = read_note(job.admin_comment)
-        lowered = note is not None and note.lowered_limit is not None
         return Decision(
             made_at=now,
             job_id=key[0],
@@ -299,10 +312,10 @@ class DecisionLog:
             queue=request.queue,
             processors=request.processors,
             action=action,
-            requested_time_s=note.requested_time if note and lowered else request.requested_time,
+            requested_time_s=request.requested_time if note is None else note.requested_time,
             scheduled_time_s=scheduled_time,
             reason=reason,
-            generation=table.generation,
+            generation=table.generation if note is None else note.generation,
         )
 
     @staticmethod

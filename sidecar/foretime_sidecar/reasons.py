@@ -1,0 +1,32 @@
+"""The words that the audit gives as reasons, in sentences for people."""
+
+from __future__ import annotations
+
+REASONS = {
+    "-": "it is planned with its scheduled time",
+    "observe": "Foretime only observes: no job is changed",
+    "advise": "Foretime only advises: no job is changed",
+    "share": "planning is for a share of the users, and this one is not in it",
+    "only-accounts": "planning is for jobs of some accounts alone",
+    "only-slurm_partitions": "planning is for jobs in some slurm_partitions alone",
+    "only-queues": "planning is for jobs in some queues alone",
+    "user": "this user's jobs are left alone (hook.leave_users)",
+    "account": "this account's jobs are left alone (hook.leave_accounts)",
+    "slurm_partition": "jobs in this slurm_partition are left alone (hook.leave_slurm_partitions)",
+    "queue": "jobs in this queue are left alone (hook.leave_queues)",
+    "qos": "jobs of this QOS are left alone (hook.leave_qos)",
+    "no-row": "too few such jobs of this user and account have ended",
+    "as-requested": "such jobs of this user and account need what they ask for",
+    "no-limit": "it has no time limit",
+    "heterogeneous": "parts of heterogeneous jobs are left alone",
+    "deadline": "jobs with a deadline are left alone",
+    "reservation-job": "jobs in a reservation are left alone",
+    "reservation": "with all of its time limit it could reach a reservation",
+    "own-time-min": "its user gave a --time-min, and it is left alone",
+    "table": "there was no valid table when it was submitted: the daemon did not run",
+    "off": "the table said off",
+    "hook": "the table says to plan it, but the hook did not: it opted out, its slurm_partition's "
+    "limit is below its own, planning was switched off, or the hook is not reached",
+    "started": "it started before the daemon had set its time_min",
+    "modified": "it was changed after its submission, by its user, an administrator or the daemon",
+}
