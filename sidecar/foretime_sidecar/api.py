@@ -194,7 +194,7 @@ def _class(history: ClassHistory) -> dict[str, Any]:
 def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
     progress, scheduler = sidecar.progress, sidecar.settings.scheduler
     seen_at = health.started_at if progress.polled_at is None else progress.polled_at
-    bound = 3 * scheduler.poll_interval_s + scheduler.attempts * scheduler.command_timeout_s
+    bound = 3 * sidecar.pause_s + scheduler.attempts * scheduler.command_timeout_s
     age = max(int(now) - seen_at, 0)
     if age > bound:
         raise ApiError(

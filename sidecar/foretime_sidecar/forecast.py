@@ -207,7 +207,7 @@ def _left_out(job: QueuedJob, processors: int) -> str | None:
     return None
 
 
-def _as_submitted(job: QueuedJob) -> JobRequest:
+def as_submitted(job: QueuedJob) -> JobRequest:
     """Give the job with the t_req of its user, where the hook has lowered the limit."""
     note = read_note(job.admin_comment)
     if note is None or note.lowered_limit is None:
@@ -232,7 +232,7 @@ def _running_jobs(
     soft_limit = correction is not Correction.REQUESTED
     rows = []
     for job in jobs:
-        request = _as_submitted(job)
+        request = as_submitted(job)
         start_time = now if job.start_time is None else job.start_time + job.suspended_time
         start_time = min(start_time, now)
         elapsed, limit = now - start_time, request.requested_time
@@ -261,7 +261,7 @@ def _pending_jobs(
     soft_limit = correction is not Correction.REQUESTED
     rows = []
     for job in jobs:
-        request = _as_submitted(job)
+        request = as_submitted(job)
         submit_time = min(request.submit_time, now)
         if job.eligible_time is not None and job.eligible_time > now:
             submit_time = job.eligible_time  # it joins the queue when it was told to begin

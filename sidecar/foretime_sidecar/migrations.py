@@ -153,3 +153,17 @@ def oversight(database: Database) -> None:
         )
         """
     )
+
+
+@migrations(name="0009-site-factors")
+def site_factors(database: Database) -> None:
+    """Keep which site factors are ours; a job has two while it is not known which one it has."""
+    database.execute(
+        """
+        CREATE TABLE site_factors (
+            job_id TEXT NOT NULL,
+            site_factor INTEGER NOT NULL,
+            PRIMARY KEY (job_id, site_factor)
+        ) WITHOUT ROWID
+        """
+    )

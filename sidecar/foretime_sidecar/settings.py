@@ -37,6 +37,38 @@ class SchedulerSettings(_Section):
         default="slurm",
         description="Which scheduler: Slurm, or OpenPBS and PBS Professional.",
     )
+    client: Literal["commands", "slurmrestd", "pyslurm"] = Field(
+        default="commands",
+        description=(
+            "How Slurm is asked: by its commands; through slurmrestd; or with pyslurm, whose "
+            "release must be Slurm's. The last two can't order the queue "
+            "(docs/slurm_clients.md)."
+        ),
+    )
+    cluster: str = Field(
+        default="",
+        description=(
+            "The Slurm cluster to ask, of those that slurmdbd knows (-M of Slurm's commands); "
+            "empty: the one of slurm.conf."
+        ),
+    )
+    slurmrestd: str = Field(
+        default="unix:/run/slurmrestd/slurmrestd.socket",
+        min_length=1,
+        description=(
+            "Where slurmrestd answers: unix:PATH, or http://HOST:PORT, which needs a token."
+        ),
+    )
+    slurmrestd_token_file: str = Field(
+        default="",
+        description=(
+            "File with the JSON Web Token for slurmrestd, read anew for each question; empty: "
+            "none, the unix socket's peer is known."
+        ),
+    )
+    slurmrestd_user: str = Field(
+        default="foretime", min_length=1, description="The Slurm user that the token is for."
+    )
     commands_dir: str = Field(
         default="",
         description=(
@@ -57,6 +89,24 @@ class SchedulerSettings(_Section):
     )
     poll_interval_s: int = Field(
         default=60, ge=1, description="Pause between two looks at the scheduler."
+    )
+    longest_poll_interval_s: int = Field(
+        default=300,
+        ge=1,
+        description=(
+            "The pause doubles up to this while the scheduler is busy, and halves again after; it "
+            "is never shorter than 20 times what the last look took."
+        ),
+    )
+    busy_server_threads: int = Field(
+        default=64,
+        ge=1,
+        description="Slurm is busy while it serves so many requests at once (sdiag).",
+    )
+    busy_cycle_s: float = Field(
+        default=5.0,
+        gt=0,
+        description="Slurm is busy while its main scheduling cycle takes this long (sdiag).",
     )
     command_timeout_s: int = Field(
         default=60, ge=1, description="Bound of one attempt of one command."
@@ -355,6 +405,29 @@ class HookSettings(_Section):
     leave_queues: Names = Field(default=[], description="PBS queues whose jobs are left alone.")
 
 
+class QueueOrderSettings(_Section):
+    """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
+
+    order: Literal["none", "sjf", "ljf", "xf", "wfp"] = Field(
+        default="none",
+        description=(
+            "none: jobs keep Slurm's order, and what was changed is given back; else the smallest "
+            "or largest scheduled time first, the largest expansion factor, or WFP. Needs "
+            "priority/multifactor; let forecast.order be the same."
+        ),
+    )
+    highest_site_factor: int = Field(
+        default=1_000_000,
+        ge=100,
+        le=1_000_000_000,
+        description=(
+            "SiteFactor of the first job, in units of priority; less where the smallest step "
+            "between two QOS is worth less (PriorityWeightQOS), so that no job passes one of a "
+            "better QOS."
+        ),
+    )
+
+
 class BreakerSettings(_Section):
     """When enforce is given up for observe, until an administrator says foretime enable."""
 
@@ -432,6 +505,7 @@ class Settings(_Section):
     table: TableSettings = TableSettings()
     hook: HookSettings = HookSettings()
     breaker: BreakerSettings = BreakerSettings()
+    queue_order: QueueOrderSettings = QueueOrderSettings()
     forecast: ForecastSettings = ForecastSettings()
     api: ApiSettings = ApiSettings()
 
@@ -499,14 +573,29 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             else 'it is PBS\'s: set scheduler.kind = "pbs", or another mechanism'
         )
         raise InputError(f"{where}:{line}: hook.mechanism = {mechanism!r}: {right}")
+    if scheduler.longest_poll_interval_s < scheduler.poll_interval_s:
+        line = _line_of(text, ("scheduler", "longest_poll_interval_s"))
+        raise InputError(
+            f"{where}:{line}: scheduler.longest_poll_interval_s = "
+            f"{scheduler.longest_poll_interval_s}: it must not be less than "
+            f"scheduler.poll_interval_s = {scheduler.poll_interval_s}"
+        )
+    by_commands = scheduler.kind == "slurm" and scheduler.client == "commands"
+    if settings.queue_order.order != "none" and not by_commands:
+        line = _line_of(text, ("queue_order", "order"))
+        raise InputError(
+            f"{where}:{line}: queue_order.order = {settings.queue_order.order!r}: site factors are "
+            'read and set by Slurm\'s commands alone: set scheduler.kind = "slurm" and '
+            'scheduler.client = "commands"'
+        )
     _check_hook(settings, text, where)
-    lapses = 2 * (table.publish_interval_s + scheduler.poll_interval_s)
+    lapses = 2 * (table.publish_interval_s + scheduler.longest_poll_interval_s)
     if table.valid_for_s < lapses:
         line = _line_of(text, ("table", "valid_for_s"))
         raise InputError(
             f"{where}:{line}: table.valid_for_s = {table.valid_for_s}: the table would run out "
             f"before the next; it must be at least {lapses}, twice table.publish_interval_s and "
-            "scheduler.poll_interval_s together"
+            "scheduler.longest_poll_interval_s together"
         )
     if table.watchdog_after_s < 3 * scheduler.poll_interval_s:
         line = _line_of(text, ("table", "watchdog_after_s"))

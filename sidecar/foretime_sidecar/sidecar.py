@@ -16,13 +16,15 @@ from foretime_sim.policy import Correction
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
+    QueuedJob,
     SchedulerClient,
     SchedulerConfiguration,
     SiteLimits,
 )
 from foretime_sidecar.exclusions import Exclusions, exclusions_of
-from foretime_sidecar.forecast import Snapshot
+from foretime_sidecar.forecast import Snapshot, as_submitted
 from foretime_sidecar.learner import Learner, effective_mode
+from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_limits import SlurmLimits
@@ -103,6 +105,8 @@ class Sidecar:
         What the daemon tells of itself.
     snapshot
         The queue as `look` last saw it, ``None`` before.
+    pause_s
+        Seconds until the next look; the daemon sets it, as it adapts to the scheduler's load.
     oversight
         The audit of the hook, and what takes enforce from it.
     """
@@ -115,6 +119,7 @@ class Sidecar:
         self.lock = threading.RLock()
         self.progress = Progress()
         self.snapshot: Snapshot | None = None
+        self.pause_s = settings.scheduler.poll_interval_s
         self.oversight = Oversight(settings, store, self.lock)
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
@@ -126,6 +131,9 @@ class Sidecar:
         self._site_limits: SiteLimits | None = None
         self._site_limits_read_at = 0
         self._allowed: tuple[Mode, Exclusions] | None = None  # at the last look
+        self._ordering: QueueOrdering | None = None
+        if settings.scheduler.kind == "slurm" and settings.scheduler.client == "commands":
+            self._ordering = QueueOrdering(settings.queue_order, client, store, self.lock)
         self._cursor: Cursor | None = None
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
@@ -188,7 +196,8 @@ class Sidecar:
         """Look at the queue, for forecasts, and at what the scheduler lets the hook do.
 
         If that has changed, the next poll publishes at once. On Slurm, time_min of pending jobs is
-        set, and limits that jobs would be killed at too early are changed.
+        set, limits that jobs would be killed at too early are changed, and the queue is put in
+        order if the settings say so.
 
         Raises
         ------
@@ -208,16 +217,20 @@ class Sidecar:
             exclusions = self._exclusions(configuration, now)
         except SchedulerError as error:
             failure = error  # what can be mended without them is
+        # Before anything that may fail: the hook must hear of it at once.
+        if exclusions is not None and self._allowed != (mode, exclusions):
+            self._allowed = mode, exclusions
+            self._next_publication = now
         if self._limits is not None:
-            self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now)
+            self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now, self.pause_s)
         if failure is not None:
             raise failure
         assert exclusions is not None  # noqa: S101 - else there was a failure
-        if self._allowed != (mode, exclusions):
-            self._allowed = mode, exclusions
-            self._next_publication = now
         if self.oversight.note(self.snapshot, self.learner, exclusions, now):
             self._next_publication = now
+        if self._ordering is not None:
+            jobs = self.snapshot.queue.jobs
+            self._ordering.arrange(jobs, configuration, self._scheduled_time, now)
         return self.snapshot
 
     def _mode(self, configuration: SchedulerConfiguration) -> tuple[Mode, str]:
@@ -240,6 +253,21 @@ class Sidecar:
             limits = self._site_limits = self.client.limits(configuration)
             self._site_limits_read_at = now
         return exclusions_of(self.settings, limits, self.client.reservations(), now)
+
+    def end(self) -> None:
+        """Give back what is only good while the sidecar runs: the queue's order.
+
+        Raises
+        ------
+        SchedulerError
+            If the scheduler did not answer, or refused a change; the next start tries it again.
+        """
+        if self._ordering is not None:
+            self._ordering.give_back()
+
+    def _scheduled_time(self, job: QueuedJob) -> int:
+        with self.lock:
+            return self.learner.scheduled_time(as_submitted(job))
 
     def _learn(self, now: int) -> int:
         learned = 0

@@ -34,7 +34,6 @@ class SlurmLimits:
 
     def __init__(self, settings: Settings, client: SchedulerClient) -> None:
         self._mechanism = settings.hook.mechanism
-        self._start_within_s = 2 * settings.scheduler.poll_interval_s
         self._client = client
         self._waited_with: dict[str, int] = {}
 
@@ -45,6 +44,7 @@ class SlurmLimits:
         mode: Mode,
         soft_limit: bool,
         now: int,
+        pause_s: int,
     ) -> None:
         """Make the changes that the queue needs, in one request.
 
@@ -60,6 +60,8 @@ class SlurmLimits:
             Whether Slurm takes time_min as a soft limit.
         now
             Epoch seconds.
+        pause_s
+            Seconds until the next look.
 
         Raises
         ------
@@ -69,8 +71,8 @@ class SlurmLimits:
         enforcing = mode is Mode.ENFORCE
         repairs = lowered_limits(jobs, soft_limit, self._waited_with)
         if enforcing and self._mechanism == "slurm-soft-limit" and exclusions is not None:
-            # Two polls: one for a job that starts just before the next look, one to spare.
-            repairs += time_min_changes(jobs, exclusions, now, self._start_within_s)
+            # Two pauses: one for a job that starts just before the next look, one to spare.
+            repairs += time_min_changes(jobs, exclusions, now, 2 * pause_s)
             repairs += undone(jobs, "planned by the other mechanism", time_min=False)
         else:
             rewriting = enforcing and self._mechanism == "rewrite-limit"

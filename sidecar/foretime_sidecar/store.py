@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -295,6 +296,36 @@ class Store:
         return TableGeneration(
             generation, written_at, valid_until, mode, table_rows, bool(published)
         )
+
+    # -- site factors ----------------------------------------------------------------------------
+
+    def site_factors(self) -> dict[str, frozenset[int]]:
+        """Give the site factors that are ours by job: the one that it has is among them."""
+        found: dict[str, set[int]] = defaultdict(set)
+        for job_id, factor in self.rows("SELECT job_id, site_factor FROM site_factors"):
+            found[job_id].add(factor)
+        return {job_id: frozenset(factors) for job_id, factors in found.items()}
+
+    def note_site_factors(self, factors: Mapping[str, int]) -> None:
+        """Write down site factors that are about to be set."""
+        with self._clear_errors("write down site factors"), self._database.atomic():
+            self._database.conn.executemany(
+                "INSERT INTO site_factors VALUES (?, ?) ON CONFLICT DO NOTHING", factors.items()
+            )
+
+    def settle_site_factors(self, factors: Mapping[str, int]) -> None:
+        """Write down that these are set, so that jobs have none of ours from before."""
+        with self._clear_errors("write down site factors"), self._database.atomic():
+            self._database.conn.executemany(
+                "DELETE FROM site_factors WHERE job_id = ? AND site_factor != ?", factors.items()
+            )
+
+    def forget_site_factors(self, job_ids: Iterable[str]) -> None:
+        """Write down that these jobs have no site factor of ours any more."""
+        with self._clear_errors("forget site factors"), self._database.atomic():
+            self._database.conn.executemany(
+                "DELETE FROM site_factors WHERE job_id = ?", [(job_id,) for job_id in job_ids]
+            )
 
     # -- decisions and forecasts -----------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from foretime_sim.advance_reservations import AdvanceReservation
@@ -35,6 +35,9 @@ def configuration(setup: SlurmSetup) -> str:
         "ClusterName             = replay\n"
         "EnforcePartLimits       = ALL\n"
         f"PrologSlurmctld         = {prolog}\n"
+        "PrioritySiteFactorPlugin = (null)\n"
+        "PriorityType            = priority/multifactor\n"
+        f"PriorityWeightQOS       = {setup.qos_weight}\n"
         f"SchedulerParameters     = {','.join(parameters)}\n"
         "SchedulerType           = sched/backfill\n"
         "SLURM_VERSION           = 23.11.10\n"
@@ -94,6 +97,27 @@ def queued(job_id: int, job: SlurmJob) -> dict[str, Any]:
         "time_minimum": job.time_min_min,
         "user_name": job.submission.user or "",
     }
+
+
+# A controller that has next to nothing to do, in the words of sdiag.
+STATISTICS = """\
+Server thread count:  1
+Agent queue size:     0
+DBD Agent queue size: 0
+
+Main schedule statistics (microseconds):
+	Last cycle:   14
+"""
+
+
+def site_factors(jobs: Iterable[tuple[int, SlurmJob]]) -> str:
+    """Give what ``sprio --noheader --format=%i|%S`` says; an array has one line."""
+    lines = {
+        job.submission.array_id or job_id: job.site_factor
+        for job_id, job in jobs
+        if job.phase is Phase.WAITING
+    }
+    return "".join(f"{name}|{factor}\n" for name, factor in lines.items())
 
 
 def span(options: Sequence[str], now: int) -> tuple[int, int]:

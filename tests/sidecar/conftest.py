@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
@@ -50,6 +51,7 @@ class FakeScheduler:
     overlap_s: int = 3600
     asked: list[tuple[Cursor, int | None]] = field(default_factory=list)
     fault: Exception | None = None
+    busy: ControllerLoad | None = None
 
     def configuration(self) -> SchedulerConfiguration:
         if self.fault is not None:
@@ -85,6 +87,15 @@ class FakeScheduler:
 
     def update(self, changes: Sequence[JobChange]) -> None:
         assert not changes
+
+    def load(self) -> ControllerLoad | None:
+        return self.busy
+
+    def site_factors(self) -> dict[str, int]:
+        return {}
+
+    def qos_priorities(self) -> dict[str, int]:
+        return {}
 
 
 @pytest.fixture(scope="session")

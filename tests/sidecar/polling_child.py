@@ -9,6 +9,7 @@ from pathlib import Path
 
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
@@ -57,6 +58,15 @@ class Accounting:
 
     def update(self, changes: Sequence[JobChange]) -> None:
         raise NotImplementedError(changes)
+
+    def load(self) -> ControllerLoad | None:
+        return None
+
+    def site_factors(self) -> dict[str, int]:
+        return {}
+
+    def qos_priorities(self) -> dict[str, int]:
+        return {}
 
 
 def _record(number: int) -> FinishedRecord:

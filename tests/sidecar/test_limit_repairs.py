@@ -13,6 +13,7 @@ import pytest
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import JobRequest
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
@@ -169,6 +170,15 @@ class Soft:
         self.jobs = [
             replace(job, time_min=given.get(job.request.job_id, job.time_min)) for job in self.jobs
         ]
+
+    def load(self) -> ControllerLoad | None:
+        return None
+
+    def site_factors(self) -> dict[str, int]:
+        return {}
+
+    def qos_priorities(self) -> dict[str, int]:
+        return {}
 
 
 NOTE = "foretime:treq=60,tmin=10,generation=1"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs import FinishedJob
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
@@ -205,6 +206,15 @@ class Recorded:
 
     def update(self, changes: Sequence[JobChange]) -> None:
         del changes
+
+    def load(self) -> ControllerLoad | None:
+        return None
+
+    def site_factors(self) -> dict[str, int]:
+        return {}
+
+    def qos_priorities(self) -> dict[str, int]:
+        return {}
 
 
 def sidecar_settings(folder: Path) -> Settings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
@@ -46,7 +45,15 @@ class ForetimeSite:
                     "history_days": 1,
                 },
                 "table": {"path": str(cluster.table), "publish_interval_s": 1},
-                "accuracy": {"minimum_adjustment": 0.0, "minimum_scheduled_time_s": 60},
+                "accuracy": {
+                    "scheme": "user",
+                    "minimum_adjustment": 0.0,
+                    "minimum_scheduled_time_s": 60,
+                    "threshold": 10,
+                    "class_bounds_s": [],
+                    "imagined_job": False,
+                    "within_largest_job": False,
+                },
                 "hook": {"mode": "enforce", "disable_file": str(off)} | hook,
             }
         )
@@ -81,7 +88,7 @@ class ForetimeSite:
     def publish(self) -> None:
         """Publish a table from the history without asking the accounting."""
         self.sidecar.start(int(time.time()))
-        self.sidecar._publish(int(time.time()))  # noqa: SLF001 - poll() would ask sacct
+        self.sidecar._publish(int(time.time()))
         os.chown(self.cluster.table, SLURM_UID, SLURM_UID)
 
     def table(self) -> Table:

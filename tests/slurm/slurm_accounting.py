@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.slurm.slurm_conf import SLURM_UID, free_ports
 from tests.slurm.slurm_namespace import SlurmNamespace
+from tests.slurm.slurm_rest import why_no_rest, write_jwt_key
 
 READY_S = 60
 
@@ -76,6 +77,8 @@ def start_accounting(
         "StorageUser": "slurm",
         "StorageLoc": "slurm_acct_db",
     }
+    if not why_no_rest(namespace.root):
+        values |= write_jwt_key(folder)  # slurmrestd hands its callers' tokens on to slurmdbd
     conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
     conf.chmod(0o600)
     os.chown(conf, SLURM_UID, SLURM_UID)

@@ -29,9 +29,10 @@ class SlurmRest:
 
 
 def write_jwt_key(folder: Path) -> dict[str, str]:
-    """Make the key of the tokens; gives what slurm.conf must say of it."""
+    """Make the key of the tokens if there is none; gives what slurm.conf must say of it."""
     key = folder / "etc" / "jwt.key"
-    key.write_bytes(secrets.token_bytes(32))
+    if not key.exists():
+        key.write_bytes(secrets.token_bytes(32))
     key.chmod(0o600)
     os.chown(key, SLURM_UID, SLURM_UID)
     return {"AuthAltTypes": "auth/jwt", "AuthAltParameters": f"jwt_key={key}"}

@@ -97,6 +97,11 @@ COMMANDS = {
         "app",
         "Fetch job logs from the Parallel Workloads Archive.",
     ),
+    "study": CommandModule(
+        "foretime_sidecar.cli.study",
+        "app",
+        "Run published studies again, and compare.",
+    ),
     "config": CommandModule(
         "foretime_sidecar.cli.config",
         "config_app",

@@ -40,6 +40,14 @@ class SchedulerConfiguration:
         ``PrologSlurmctld``, "" if none is set.
     accounting_enforce
         ``AccountingStorageEnforce``, lower case, such as "limits" and "safe"; empty if none.
+    priority_type
+        ``PriorityType``, such as "priority/multifactor"; "" on PBS.
+    site_factor_plugin
+        ``PrioritySiteFactorPlugin``, "" if none is set.
+    qos_weight
+        ``PriorityWeightQOS``.
+    federation
+        The federation that the cluster is a member of, "" if none.
     """
 
     scheduler: str
@@ -50,6 +58,10 @@ class SchedulerConfiguration:
     enforce_part_limits: str = "NO"
     prolog_slurmctld: str = ""
     accounting_enforce: frozenset[str] = frozenset()
+    priority_type: str = ""
+    site_factor_plugin: str = ""
+    qos_weight: int = 0
+    federation: str = ""
 
     @property
     def soft_limit(self) -> bool:
@@ -280,6 +292,26 @@ class JobChange:
     site_factor: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ControllerLoad:
+    """How busy the scheduler says that it is.
+
+    Attributes
+    ----------
+    server_threads
+        Requests that it serves at this moment.
+    agent_queue, accounting_queue
+        Messages that wait to be sent: to nodes, to slurmdbd.
+    scheduling_cycle_s
+        Seconds that its last main scheduling cycle took.
+    """
+
+    server_threads: int
+    agent_queue: int = 0
+    accounting_queue: int = 0
+    scheduling_cycle_s: float = 0.0
+
+
 class SchedulerClient(Protocol):
     """The contract of every scheduler client; a failure raises `SchedulerError`."""
 
@@ -310,3 +342,16 @@ class SchedulerClient(Protocol):
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes; those that the scheduler refuses are named in one `SchedulerError`."""
+
+    def load(self) -> ControllerLoad | None:
+        """Read how busy the scheduler is; ``None`` if it does not tell."""
+
+    def site_factors(self) -> Mapping[str, int]:
+        """Read the site factor of every pending job that Slurm weighs: of those eligible to start.
+
+        A job array has one, under the array's own number. A client that can't read them raises
+        `SchedulerError`, and neither does it set any.
+        """
+
+    def qos_priorities(self) -> Mapping[str, int]:
+        """Read the priority of each QOS; empty where there are none."""

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -198,3 +198,14 @@ class PbsCommands:
                     refused.append(str(error))
         if refused:
             raise SchedulerError("; ".join(refused))
+
+    def load(self) -> None:
+        """PBS does not tell how busy it is."""
+
+    def site_factors(self) -> Mapping[str, int]:
+        """PBS has none."""
+        raise SchedulerError("PBS has no site factor")
+
+    def qos_priorities(self) -> Mapping[str, int]:
+        """PBS has no QOS."""
+        return {}

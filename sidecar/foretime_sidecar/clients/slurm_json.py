@@ -17,6 +17,7 @@ from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 
 from foretime_sidecar.clients.client import (
     UNLIMITED_S,
+    ControllerLoad,
     FinishedRecord,
     QueuedJob,
     QueueState,
@@ -86,6 +87,13 @@ def _state(value: object) -> str:
     if isinstance(value, list):
         return str(value[0]) if value else ""
     return str(value)
+
+
+def _end_state(value: object) -> str:
+    """Give how a job ended; 26.05 says of a requeued one's earlier run PENDING, REQUEUED."""
+    if isinstance(value, list):
+        return next((str(state) for state in value if state in ENDINGS), _state(value))
+    return _state(value)
 
 
 # ESLURM_REST_EMPTY_RESULT: sacct found no job, which is an answer.
@@ -163,7 +171,7 @@ def _end_time(record: FinishedRecord) -> int:
 
 
 def _finished(job: Json) -> FinishedRecord | None:
-    state = _state(job["state"]["current"])
+    state = _end_state(job["state"]["current"])
     ending = ENDINGS.get(state)
     if ending is None:
         return None
@@ -308,8 +316,10 @@ _PAIR = re.compile(r"(\S+?)\s*=\s*(.*)")
 _PROLOG = re.compile(r"PrologSlurmctld(\[\d+\])?", re.ASCII)  # newer ones number several
 
 
-def parse_configuration(text: str) -> SchedulerConfiguration:
+def parse_configuration(text: str, federation: str = "") -> SchedulerConfiguration:
     """Read the text of ``scontrol show config`` (Slurm 22.05 has no JSON of it).
+
+    ``federation`` is what `parse_federation` gave.
 
     Raises
     ------
@@ -347,7 +357,69 @@ def parse_configuration(text: str) -> SchedulerConfiguration:
             values.get("AccountingStorageEnforce", "none").lower().split(",")
         )
         - {"none", "(null)", ""},
+        priority_type=values.get("PriorityType", ""),
+        site_factor_plugin=_unless_null(values.get("PrioritySiteFactorPlugin", "")),
+        qos_weight=int(weight) if (weight := values.get("PriorityWeightQOS", "")).isdigit() else 0,
+        federation=federation,
     )
+
+
+def _unless_null(value: str) -> str:
+    return "" if value == "(null)" else value
+
+
+def parse_federation(text: str) -> str:
+    """Read ``scontrol show federation``: the federation's name, "" if the cluster is in none."""
+    match = re.search(r"^\s*Federation:\s*(\S+)", text, re.MULTILINE)
+    return match[1] if match else ""
+
+
+_LOAD = {
+    "Server thread count": "server_threads",
+    "Agent queue size": "agent_queue",
+    "DBD Agent queue size": "accounting_queue",
+    "Last cycle": "last_cycle",  # the main scheduler's comes first
+}
+
+
+def parse_load(text: str) -> ControllerLoad:
+    """Read the text of ``sdiag``, which is the same from 22.05 to 26.05.
+
+    Raises
+    ------
+    SchedulerError
+        If it does not say how many requests are served.
+    """
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, value = line.strip().partition(":")
+        if name in _LOAD and value.strip().isdigit():
+            found.setdefault(_LOAD[name], int(value))
+    if "server_threads" not in found:
+        raise SchedulerError("sdiag did not tell the server thread count; check slurmctld")
+    return ControllerLoad(
+        found["server_threads"],
+        found.get("agent_queue", 0),
+        found.get("accounting_queue", 0),
+        found.get("last_cycle", 0) / 1e6,
+    )
+
+
+def parse_numbers(text: str, command: str) -> dict[str, int]:
+    """Read lines of NAME|NUMBER, as ``sprio --format=%i|%S`` and ``sacctmgr -P`` print them.
+
+    Raises
+    ------
+    SchedulerError
+        If a line is not of that form.
+    """
+    numbers = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        match = re.fullmatch(r"([^|]+)\|(-?\d+)", line, re.ASCII)
+        if match is None:
+            raise SchedulerError(f"{command} answered {line[:120]!r}; expected NAME|NUMBER")
+        numbers[match[1].strip()] = int(match[2])
+    return numbers
 
 
 def parse_reservations(text: str) -> list[Reservation]:
