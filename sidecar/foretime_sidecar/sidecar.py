@@ -217,15 +217,16 @@ class Sidecar:
             exclusions = self._exclusions(configuration, now)
         except SchedulerError as error:
             failure = error  # what can be mended without them is
+        # Before anything that may fail: the hook must hear of it at once.
+        if exclusions is not None and self._allowed != (mode, exclusions):
+            self._allowed = mode, exclusions
+            self._next_publication = now
         if self._limits is not None:
             self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now, self.pause_s)
         if failure is not None:
             raise failure
         assert exclusions is not None  # noqa: S101 - else there was a failure
-        if self._allowed != (mode, exclusions):
-            self._allowed = mode, exclusions
-            self._next_publication = now
-        if self.oversight.note(self.snapshot, self.learner, exclusions.reservations, now):
+        if self.oversight.note(self.snapshot, self.learner, exclusions, now):
             self._next_publication = now
         if self._ordering is not None:
             jobs = self.snapshot.queue.jobs

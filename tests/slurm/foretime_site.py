@@ -45,7 +45,15 @@ class ForetimeSite:
                     "history_days": 1,
                 },
                 "table": {"path": str(cluster.table), "publish_interval_s": 1},
-                "accuracy": {"minimum_adjustment": 0.0, "minimum_scheduled_time_s": 60},
+                "accuracy": {
+                    "scheme": "user",
+                    "minimum_adjustment": 0.0,
+                    "minimum_scheduled_time_s": 60,
+                    "threshold": 10,
+                    "class_bounds_s": [],
+                    "imagined_job": False,
+                    "within_largest_job": False,
+                },
                 "hook": {"mode": "enforce", "disable_file": str(off)} | hook,
             }
         )

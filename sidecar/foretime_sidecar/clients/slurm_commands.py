@@ -140,7 +140,8 @@ class SlurmCommands:
         )
         if not configuration.accounting_enforce & {"limits", "safe", "qos"}:
             return SiteLimits(partitions)
-        associations = ["show", "assoc", f"cluster={configuration.cluster}"]
+        # Without what is inherited: by an account's limit its users would be limited everywhere.
+        associations = ["show", "assoc", f"cluster={configuration.cluster}", "WOPLimits"]
         shown = ["sacctmgr", "--noheader", "--parsable2"]
         return parse_limits(
             partitions,
