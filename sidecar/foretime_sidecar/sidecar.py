@@ -130,7 +130,7 @@ class Sidecar:
                 self._guard = StarvationGuard(settings.hook.starvation_guard_s)
         self._site_limits: SiteLimits | None = None
         self._site_limits_read_at = 0
-        self._allowed: tuple[Mode, Exclusions] | None = None  # at the last look
+        self._allowed: tuple[Mode, Exclusions | None] | None = None  # at the last look
         self._ordering: QueueOrdering | None = None
         if settings.scheduler.kind == "slurm" and settings.scheduler.client == "commands":
             self._ordering = QueueOrdering(settings.queue_order, client, store, self.lock)
@@ -217,14 +217,15 @@ class Sidecar:
             exclusions = self._exclusions(configuration, now)
         except SchedulerError as error:
             failure = error  # what can be mended without them is
+        if self._allowed != (mode, exclusions):
+            # Before anything is changed, which may be refused.
+            self._allowed = mode, exclusions
+            self._next_publication = now
         if self._limits is not None:
             self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now, self.pause_s)
         if failure is not None:
             raise failure
         assert exclusions is not None  # noqa: S101 - else there was a failure
-        if self._allowed != (mode, exclusions):
-            self._allowed = mode, exclusions
-            self._next_publication = now
         if self.oversight.note(self.snapshot, self.learner, exclusions.reservations, now):
             self._next_publication = now
         if self._ordering is not None:
@@ -249,8 +250,14 @@ class Sidecar:
         limits = self._site_limits
         age_s = now - self._site_limits_read_at
         if limits is None or not 0 <= age_s < self.settings.table.publish_interval_s:
-            limits = self._site_limits = self.client.limits(configuration)
-            self._site_limits_read_at = now
+            try:
+                limits = self._site_limits = self.client.limits(configuration)
+                self._site_limits_read_at = now
+            except SchedulerError as error:
+                if limits is None:
+                    raise
+                # As slurmctld itself does while slurmdbd is down.
+                logger.warning("the limits read before count on: %s", error)
         return exclusions_of(self.settings, limits, self.client.reservations(), now)
 
     def end(self) -> None:
