@@ -11,12 +11,12 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState, Reservation
+from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState
+from foretime_sidecar.job_note import read_note
 from foretime_sidecar.learner import Learner
-from foretime_sidecar.limit_repairs import noted_limits
 from foretime_sidecar.settings import HookSettings
 from foretime_sidecar.store import Store
-from foretime_sidecar.table import check, encode_name
+from foretime_sidecar.table import Reservation, check, encode_name
 
 
 class Action(enum.StrEnum):
@@ -109,9 +109,9 @@ def judge(
         Those to come.
     """
     limit = job.request.requested_time
-    noted = noted_limits(job.admin_comment)
-    if noted is not None:
-        return Action.PLANNED, noted[1], "-"
+    note = read_note(job.admin_comment)
+    if note is not None and note.lowered_limit is not None:
+        return Action.PLANNED, note.lowered_limit, "-"
     if job.time_min is not None and job.time_min < limit:
         return Action.PLANNED, job.time_min, "-"
     reason = _left_alone(job, hook, table, would_be_s, reservations)
@@ -288,7 +288,8 @@ class DecisionLog:
         known = learner.adjustment(request) is not None
         would_be_s = learner.scheduled_time(request) if known else None
         action, scheduled_time, reason = judge(job, self._hook, table, would_be_s, reservations)
-        noted = noted_limits(job.admin_comment)
+        note = read_note(job.admin_comment)
+        lowered = note is not None and note.lowered_limit is not None
         return Decision(
             made_at=now,
             job_id=key[0],
@@ -298,7 +299,7 @@ class DecisionLog:
             queue=request.queue,
             processors=request.processors,
             action=action,
-            requested_time_s=request.requested_time if noted is None else noted[0],
+            requested_time_s=note.requested_time if note and lowered else request.requested_time,
             scheduled_time_s=scheduled_time,
             reason=reason,
             generation=table.generation,
@@ -308,7 +309,9 @@ class DecisionLog:
     def _changed(before: Decision, job: QueuedJob, now: int) -> Decision | None:
         """Give what was done since to a job that was planned, ``None`` if nothing."""
         planned = before.action in (Action.PLANNED, Action.CHANGED)
-        if job.state is not QueueState.PENDING or not planned or noted_limits(job.admin_comment):
+        note = read_note(job.admin_comment)
+        lowered = note is not None and note.lowered_limit is not None
+        if job.state is not QueueState.PENDING or not planned or lowered:
             return None
         limit, time_min = job.request.requested_time, job.time_min
         action, scheduled_time = Action.CHANGED, time_min

@@ -7,13 +7,13 @@ import os
 import threading
 
 from foretime_sidecar.circuit_breaker import CircuitBreaker, Trip
-from foretime_sidecar.clients.client import FinishedRecord, Reservation
+from foretime_sidecar.clients.client import FinishedRecord
 from foretime_sidecar.decision_log import DecisionLog
 from foretime_sidecar.forecast import Snapshot
 from foretime_sidecar.learner import Learner
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.store import Store
-from foretime_sidecar.table import NO_ADVICE, Advice, Mode
+from foretime_sidecar.table import NO_ADVICE, Advice, Mode, Reservation
 from foretime_sidecar.told_users import ToldUsers
 
 logger = logging.getLogger("foretime")

@@ -16,6 +16,7 @@ from foretime_sidecar.api import create_app
 from foretime_sidecar.clients.client import SchedulerClient
 from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.heartbeat import beat, heartbeat_path
 from foretime_sidecar.listener import Listener
 from foretime_sidecar.peer import PeerProtocol
 from foretime_sidecar.self_metrics import Health
@@ -125,7 +126,7 @@ class Daemon:
     def poll_once(self) -> None:
         """Look at the queue and poll once; what fails is logged and tried again at the next."""
         failures = []
-        for step in (self.sidecar.look, self.sidecar.poll):
+        for step in (self._look, self.sidecar.poll):
             try:
                 step(int(self._clock()))
             except SchedulerError as error:
@@ -138,6 +139,10 @@ class Daemon:
         for failure in dict.fromkeys(failures):
             logger.error("%s", failure)
         self.health.last_error = failures[-1] if failures else ""
+
+    def _look(self, now: int) -> None:
+        self.sidecar.look(now)
+        beat(heartbeat_path(self.settings.table))
 
 
 def _client(settings: Settings) -> SchedulerClient:

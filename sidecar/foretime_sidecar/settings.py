@@ -239,6 +239,14 @@ class TableSettings(_Section):
             "death returns the cluster to its own plans."
         ),
     )
+    watchdog_after_s: int = Field(
+        default=900,
+        ge=10,
+        description=(
+            "When the daemon has not looked at the queue for so long, foretime watchdog withdraws "
+            "the table and gives jobs back what their users asked for (Slurm)."
+        ),
+    )
 
 
 class HookSettings(_Section):
@@ -249,7 +257,8 @@ class HookSettings(_Section):
         description=(
             "observe: the hook changes no job and only logs; advise: nor does it then, but tells "
             "users at submission, at most once a day, what such jobs use (Slurm); enforce is a "
-            "deliberate act. Back at observe, waiting jobs lose their time_min once (Slurm)."
+            "deliberate act. Back at observe, waiting jobs lose the time_min that Foretime gave "
+            "them (Slurm)."
         ),
     )
     disable_file: str = Field(
@@ -296,6 +305,31 @@ class HookSettings(_Section):
             "pbs-soft-walltime is PBS's."
         ),
     )
+    time_min_at: Literal["poll", "submission"] = Field(
+        default="poll",
+        description=(
+            "When a job gets its time_min under slurm-soft-limit. poll: at the daemon's next look, "
+            "which sees the whole job. submission: from the hook, which can't see a --deadline "
+            "on the command line: Slurm then accepts a job that it would have rejected."
+        ),
+    )
+    reservation_lead_time_s: int = Field(
+        default=0,
+        ge=0,
+        description=(
+            "Reservations are made at least so long before they begin: jobs that ask for more are "
+            "left alone, and none that was started on its time_min can meet one. 0: no such "
+            "promise (Slurm)."
+        ),
+    )
+    starvation_guard_s: int = Field(
+        default=21_600,
+        ge=0,
+        description=(
+            "When the queue's head waits longer than this over its plan on requested times, all "
+            "jobs are planned with their own limits until it starts; 0: never (Slurm)."
+        ),
+    )
     user_time_min: Literal["raise", "keep", "clear"] = Field(
         default="raise",
         description=(
@@ -307,9 +341,8 @@ class HookSettings(_Section):
     leave_accounts: Names = Field(
         default=[],
         description=(
-            "Accounts whose jobs are left alone; name those limited by GrpTRESMins, "
-            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins, and with rewrite-limit by "
-            "MaxWall."
+            "Accounts whose jobs are left alone, besides those that Slurm limits by GrpTRESMins, "
+            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins, which the daemon finds."
         ),
     )
     leave_slurm_partitions: Names = Field(
@@ -317,7 +350,7 @@ class HookSettings(_Section):
     )
     leave_qos: Names = Field(
         default=[],
-        description="QOS whose jobs are left alone; name those with limits as for accounts.",
+        description="QOS whose jobs are left alone, besides those with such limits.",
     )
     leave_queues: Names = Field(default=[], description="PBS queues whose jobs are left alone.")
 
@@ -474,6 +507,13 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             f"{where}:{line}: table.valid_for_s = {table.valid_for_s}: the table would run out "
             f"before the next; it must be at least {lapses}, twice table.publish_interval_s and "
             "scheduler.poll_interval_s together"
+        )
+    if table.watchdog_after_s < 3 * scheduler.poll_interval_s:
+        line = _line_of(text, ("table", "watchdog_after_s"))
+        raise InputError(
+            f"{where}:{line}: table.watchdog_after_s = {table.watchdog_after_s}: a daemon that "
+            "only waits for its next look would be taken for dead; it must be at least "
+            f"{3 * scheduler.poll_interval_s}, three times scheduler.poll_interval_s"
         )
     if scheduler.overlap_s >= settings.store.retention_days * DAY_S:
         line = _line_of(text, ("scheduler", "overlap_s"))

@@ -143,15 +143,15 @@ class IntrepidLike:
         (0.80, 1.0),
         (1.0, 1.03),
     )
-    size_traits: TraitShares = TraitShares(0.2, 0.1, 0.3, 0.4)
+    size_traits: TraitShares = TraitShares(0.1, 0.1, 0.2, 0.6)
     request_traits: TraitShares = TraitShares(0.15, 0.15, 0.4, 0.3)
-    accuracy_traits: TraitShares = TraitShares(0.3, 0.15, 0.2, 0.2)
+    accuracy_traits: TraitShares = TraitShares(0.45, 0.08, 0.2, 0.12)
     session_memory: float = 0.5
-    jobs_per_session: float = 10.0
+    jobs_per_session: float = 6.0
     batch_share: float = 0.5
     batch_gap_s: float = 20.0
     return_gap_s: float = 5_400.0
-    test_load: float = 0.64
+    test_load: float = 0.605
     night_rate: float = 0.35
     weekend_rate: float = 0.5
 

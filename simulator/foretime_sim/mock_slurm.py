@@ -383,6 +383,8 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 return f"{allocated}/{idle}/0/{self._setup.processors}\n"
             case ["scontrol", "show", "config"]:
                 return replies.configuration(self._setup)
+            case ["scontrol", "show", "partition", *_]:
+                return replies.partitions(self._partitions)
             case ["scontrol", "show", "reservation", *_]:
                 return replies.reservations(self._setup.reservations, self.now)
             case ["scontrol"] if stdin is not None:

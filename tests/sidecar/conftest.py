@@ -14,6 +14,7 @@ from foretime_sidecar.clients.client import (
     Queue,
     Reservation,
     SchedulerConfiguration,
+    SiteLimits,
 )
 
 
@@ -78,6 +79,9 @@ class FakeScheduler:
 
     def reservations(self) -> list[Reservation]:
         return self.to_come
+
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        return SiteLimits()
 
     def update(self, changes: Sequence[JobChange]) -> None:
         assert not changes

@@ -15,6 +15,7 @@ from foretime_sidecar.clients.client import (
     Queue,
     Reservation,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.settings import AccuracySection, SchedulerSettings, Settings, TableSettings
 from foretime_sidecar.sidecar import Sidecar
@@ -50,6 +51,9 @@ class Accounting:
 
     def reservations(self) -> list[Reservation]:
         return []
+
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        return SiteLimits()
 
     def update(self, changes: Sequence[JobChange]) -> None:
         raise NotImplementedError(changes)

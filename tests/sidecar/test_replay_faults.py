@@ -19,7 +19,9 @@ from foretime_sidecar.clients.client import (
     Queue,
     Reservation,
     SchedulerConfiguration,
+    SiteLimits,
 )
+from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.settings import (
     AccuracySection,
     HookSettings,
@@ -198,6 +200,9 @@ class Recorded:
     def reservations(self) -> list[Reservation]:
         return []
 
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        return SiteLimits()
+
     def update(self, changes: Sequence[JobChange]) -> None:
         del changes
 
@@ -268,7 +273,7 @@ def test_killed_at_any_moment_it_loses_nothing(tmp_path: Path) -> None:
         assert list(store.finished_jobs()) == jobs
         whole.start(end)
         whole.learner.refresh(end)
-        expected = whole.learner.table(1, 0, 1, Mode.ENFORCE, ()).rows
+        expected = whole.learner.table(1, 0, 1, Mode.ENFORCE, Exclusions()).rows
         assert set(read_table(table).rows) == set(expected)
         store.close()
         here.close()

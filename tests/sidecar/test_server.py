@@ -102,6 +102,7 @@ echo '{{"meta": {{}}, "errors": [{{"description": "Unable to parse time format"}
 else cat {recorded}/sacct.json; fi""",
         "sinfo": f"cat {recorded}/sinfo.txt",
         "scontrol": f"cat {recorded}/scontrol-$2.txt",
+        "sacctmgr": "true",
     }
     for name, script in scripts.items():
         (commands / name).write_text(f"#!/bin/sh\n{script}\n")

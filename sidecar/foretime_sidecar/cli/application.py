@@ -42,6 +42,11 @@ COMMANDS = {
         "serve",
         "Run the daemon: learn from finished jobs, publish the table, answer questions.",
     ),
+    "watchdog": CommandModule(
+        "foretime_sidecar.cli.watchdog",
+        "watchdog",
+        "Give Slurm's jobs back what their users asked for, if the daemon has fallen silent.",
+    ),
     "wait": CommandModule(
         "foretime_sidecar.cli.wait",
         "wait",
@@ -61,6 +66,11 @@ COMMANDS = {
         "foretime_sidecar.cli.traces",
         "app",
         "Fetch job logs from the Parallel Workloads Archive.",
+    ),
+    "study": CommandModule(
+        "foretime_sidecar.cli.study",
+        "app",
+        "Run published studies again, and compare.",
     ),
     "config": CommandModule(
         "foretime_sidecar.cli.config",

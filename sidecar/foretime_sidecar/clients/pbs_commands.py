@@ -20,6 +20,7 @@ from foretime_sidecar.clients.client import (
     Queue,
     Reservation,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.clients.pbs_json import (
     finished_record,
@@ -152,6 +153,10 @@ class PbsCommands:
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""
         return parse_reservations(self._run(["pbs_rstat", "-f"]))
+
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        """Answer that there are none: PBS judges nothing on soft_walltime."""
+        return SiteLimits()
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes, those that are alike by one qalter.
