@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
@@ -81,7 +80,7 @@ class ForetimeSite:
     def publish(self) -> None:
         """Publish a table from the history without asking the accounting."""
         self.sidecar.start(int(time.time()))
-        self.sidecar._publish(int(time.time()))  # noqa: SLF001 - poll() would ask sacct
+        self.sidecar._publish(int(time.time()))
         os.chown(self.cluster.table, SLURM_UID, SLURM_UID)
 
     def table(self) -> Table:

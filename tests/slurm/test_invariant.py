@@ -1,8 +1,8 @@
 """Foretime never makes Slurm accept or start what it would have refused or kept waiting at t_req.
 
-Every kind of job meets every limit, on a plain cluster and on one with the hook and the daemon; what
-becomes of it must be the same on both. All ask for 20 minutes and are planned with 4; every limit
-lies between.
+Every kind of job meets every limit, on a plain cluster and on one with the hook and the daemon;
+what becomes of it must be the same on both. All ask for 20 minutes and are planned with 4; every
+limit lies between.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ LIMITS: Mapping[str, Limit] = {
     "qos-cpu-minutes-per-job": Limit(qos="MaxTRESMins=cpu=10"),
     "qos-cpu-run-minutes-per-user": Limit(qos="MaxTRESRunMinsPU=cpu=10"),
     "qos-cpu-run-minutes-per-account": Limit(qos="MaxTRESRunMinsPA=cpu=10"),
-    "partition-qos-cpu-run-minutes": Limit(qos="GrpTRESRunMins=cpu=10", slurm_partition="QOS={qos}"),
+    "partition-qos-cpu-run-minutes": Limit(
+        qos="GrpTRESRunMins=cpu=10", slurm_partition="QOS={qos}"
+    ),
     "deadline": Limit(options=("--deadline=now+10minutes",)),
     "maintenance-ahead": Limit(reservation=MAINTENANCE),
     "users-reservation-ahead": Limit(reservation="StartTime=now+8minutes Duration=60 Users=erin"),
@@ -146,11 +148,9 @@ class Site:
     def reserve(self, names: Sequence[str]) -> None:
         """Make the reservations of these limits."""
         for name in names:
-            node, words = node_of(name), LIMITS[name].reservation.split()
-            self.cluster.checked(
-                ["scontrol", "create", "reservation", f"ReservationName=r-{name}"]
-                + [f"Nodes={node}", *words]
-            )
+            words = [f"ReservationName=r-{name}", f"Nodes={node_of(name)}"]
+            words += LIMITS[name].reservation.split()
+            self.cluster.checked(["scontrol", "create", "reservation", *words])
 
     def submit(self, name: str, kind: str, key: str = "") -> None:
         """Submit one job."""
