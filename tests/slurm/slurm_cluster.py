@@ -150,7 +150,7 @@ class SlurmCluster:
     def _wait_for_nodes(self) -> None:
         def known() -> bool:
             states = self.run(["sinfo", "-h", "-N", "-o", "%T"]).stdout.split()
-            return bool(states) and not any("unk" in state for state in states)
+            return bool(states) and not any("unk" in state or "*" in state for state in states)
 
         self.wait_for(known, "the nodes to register", READY_S)
 

@@ -42,6 +42,9 @@ class Limit:
         More options of the job.
     stops
         Whether plain jobs don't start.
+    user
+        Whose jobs they are. What a user's association inherits has all jobs of that user left
+        alone, so such limits have a user of their own.
     """
 
     account: str = ""
@@ -52,6 +55,7 @@ class Limit:
     later: bool = False
     options: tuple[str, ...] = ()
     stops: bool = True
+    user: str = "alice"
 
 
 MAINTENANCE = "StartTime=now+8minutes Duration=60 Users=root Flags=MAINT,IGNORE_JOBS"
@@ -62,9 +66,9 @@ LIMITS: Mapping[str, Limit] = {
     "parent-cpu-run-minutes": Limit(parent="GrpTRESRunMins=cpu=10"),
     "account-cpu-minutes-safe": Limit(account="GrpTRESMins=cpu=10"),
     "parent-cpu-minutes-safe": Limit(parent="GrpTRESMins=cpu=10"),
-    "account-max-wall": Limit(account="MaxWall=10"),
+    "account-max-wall": Limit(account="MaxWall=10", user="bob"),
     "account-group-wall": Limit(account="GrpWall=10"),
-    "account-cpu-minutes-per-job": Limit(account="MaxTRESMins=cpu=10"),
+    "account-cpu-minutes-per-job": Limit(account="MaxTRESMins=cpu=10", user="bob"),
     "qos-cpu-run-minutes": Limit(qos="GrpTRESRunMins=cpu=10"),
     "qos-cpu-minutes-safe": Limit(qos="GrpTRESMins=cpu=10"),
     "qos-max-wall": Limit(qos="MaxWall=10"),
@@ -141,7 +145,7 @@ class Site:
             lines += [f"add qos q{number} {limit.qos}"]
             lines += [f"add account {parent} {limit.parent}"]
             lines += [f"add account a{number} parent={parent} {limit.account}"]
-            lines += [f"add user alice account=a{number} qos=normal,q{number}"]
+            lines += [f"add user {limit.user} account=a{number} qos=normal,q{number}"]
         lines.append("add user erin account=a0")
         self.cluster.checked(["sacctmgr", "-i"], stdin="\n".join([*lines, "quit", ""]))
 
@@ -166,7 +170,7 @@ class Site:
             options += rest if option == "{rest}" else [option]
         if "{rest}" not in KINDS[kind]:
             options += rest
-        reply = self.cluster.try_sbatch(*options)
+        reply = self.cluster.try_sbatch(*options, user=limit.user)
         accepted = reply.returncode == 0
         job_id = reply.stdout.strip()
         self.jobs[key or name, kind] = job_id if accepted and job_id else accepted
@@ -253,7 +257,7 @@ def EXPERIMENT(  # noqa: N802
         site = Site(hooked)
         hooked.install_hook()
         hooked.table.unlink()
-        with LiveSidecar(hooked):
+        with LiveSidecar(hooked, ("alice", "bob")):
             outcomes["hooked"] = run(site)
     return outcomes
 
