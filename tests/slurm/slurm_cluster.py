@@ -22,6 +22,7 @@ import pytest
 from foretime_sidecar.table import Mechanism, Mode, Table, TableRow, TableSettings, write_table
 
 from tests.slurm import slurm_accounting, slurm_conf, slurm_rest
+from tests.slurm.port_block import PortBlock
 from tests.slurm.slurm_conf import MUNGE_UID, SLURM_UID
 from tests.slurm.slurm_namespace import SlurmNamespace
 from tests.slurm.slurm_releases import SlurmRelease
@@ -74,9 +75,12 @@ class SlurmCluster:
         self.jobs_folder = self.folder / "jobs"
         self.table = self.folder / "table" / "foretime.table"
         self._generation = 0
+        self._ports = PortBlock()
         try:
             self._make_folders(nodes)
-            self.conf = slurm_conf.new_configuration(self.folder, nodes, cpus, conf or {})
+            self.conf = slurm_conf.new_configuration(
+                self.folder, nodes, cpus, conf or {}, self._ports
+            )
             self.conf.scheduler_parameters |= scheduler_parameters or {}
             if slurm_partitions is not None:
                 self.conf.slurm_partitions = list(slurm_partitions)
@@ -85,6 +89,7 @@ class SlurmCluster:
             self.commands = slurm_conf.write_commands(self.folder, release)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
+            self._ports.close()
             raise
         self.namespace = SlurmNamespace(self.folder, release.root)
         try:
@@ -173,6 +178,7 @@ class SlurmCluster:
     def stop(self) -> None:
         """End every process of the cluster and remove its folder."""
         self.namespace.end()
+        self._ports.close()
 
     def __enter__(self) -> Self:
         return self
@@ -342,7 +348,9 @@ class SlurmCluster:
     def add_accounting(self) -> None:
         """Add MariaDB and slurmdbd, and the cluster to it; skips the test if they are missing."""
         _skip_if(slurm_accounting.why_no_accounting())
-        values = slurm_accounting.start_accounting(self.folder, self.namespace, self.wait_for)
+        values = slurm_accounting.start_accounting(
+            self.folder, self.namespace, self.wait_for, self._ports.take()
+        )
         self.conf.values |= values
         slurm_conf.write_configuration(self.folder, self.conf, self.release)
         self.wait_for(
@@ -366,7 +374,7 @@ class SlurmCluster:
         """Add slurmrestd, with JWT; skips the test if it is missing."""
         _skip_if(slurm_rest.why_no_rest(self.release.root))
         self.set_conf(slurm_rest.write_jwt_key(self.folder), restart=True)
-        rest = slurm_rest.start_rest(self.folder, self.namespace)
+        rest = slurm_rest.start_rest(self.folder, self.namespace, self._ports.take())
         self.wait_for(rest.socket.exists, "slurmrestd", READY_S)
         return rest
 
