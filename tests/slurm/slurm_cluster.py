@@ -56,8 +56,8 @@ class SlurmCluster:
         Where every user may write.
     commands
         Folder of squeue, sbatch, ..., as the sidecar's ``commands_dir``.
-    table
-        The hook's table.
+    table, disable_file
+        The hook's table, and the file that switches it off.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class SlurmCluster:
         self.folder = Path(tempfile.mkdtemp(prefix="foretime-slurm-", dir="/tmp"))
         self.jobs_folder = self.folder / "jobs"
         self.table = self.folder / "table" / "foretime.table"
+        self.disable_file = self.folder / "foretime.off"
         self._generation = 0
         self._ports = PortBlock()
         try:
@@ -400,9 +401,13 @@ class SlurmCluster:
         etc = self.folder / "etc"
         shutil.copy(PLUGIN / "foretime.lua", etc)
         script = (PLUGIN / "job_submit.lua").read_text(encoding="utf-8")
-        shipped = "/var/lib/foretime/table/foretime.table"
-        assert shipped in script
-        (etc / "job_submit.lua").write_text(script.replace(shipped, str(self.table)))
+        for shipped, ours in (
+            ("/var/lib/foretime/table/foretime.table", self.table),
+            ("/etc/foretime/foretime.off", self.disable_file),
+        ):
+            assert shipped in script
+            script = script.replace(shipped, str(ours))
+        (etc / "job_submit.lua").write_text(script, encoding="utf-8")
         self.publish(rows, chosen)
         values = {"JobSubmitPlugins": "lua"}
         parameters: dict[str, str | bool | None] = {}
