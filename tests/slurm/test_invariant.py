@@ -20,7 +20,7 @@ from tests.slurm.slurm_releases import SlurmRelease
 
 SETTLED_S = 12
 PUBLISHED_S = 4  # the daemon polls and publishes every second
-SHARED_NODES = 4
+SHARED_NODES = 8
 ENFORCED = "associations,limits,qos,safe"
 
 
@@ -219,7 +219,7 @@ def node_of(name: str) -> str:
 
 
 def slurm_partitions() -> list[str]:
-    lines = ["main Nodes=n[1-4] Default=YES MaxTime=INFINITE DefaultTime=60"]
+    lines = ["main Nodes=n[1-8] Default=YES MaxTime=INFINITE DefaultTime=60"]
     for number, (name, limit) in enumerate(LIMITS.items()):
         nodes = node_of(name) if limit.reservation else f"n[1-{SHARED_NODES}]"
         more = limit.slurm_partition.format(qos=f"q{number}")
