@@ -319,7 +319,7 @@ class Store:
     def site_factors(self) -> dict[str, frozenset[int]]:
         """Give the site factors that are ours by job: the one that it has is among them."""
         found: dict[str, set[int]] = defaultdict(set)
-        for job_id, factor in self._rows("SELECT job_id, site_factor FROM site_factors"):
+        for job_id, factor in self.rows("SELECT job_id, site_factor FROM site_factors"):
             found[job_id].add(factor)
         return {job_id: frozenset(factors) for job_id, factors in found.items()}
 

@@ -11,7 +11,7 @@ Tang 2010 (section V) has a threshold; ageing is what its section VI asks for.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 

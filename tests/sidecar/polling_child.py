@@ -14,6 +14,7 @@ from foretime_sidecar.clients.client import (
     JobChange,
     Queue,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
 )
 from foretime_sidecar.settings import AccuracySection, SchedulerSettings, Settings, TableSettings
@@ -27,7 +28,7 @@ POLL_S = 70
 MOST_POLLS = 40
 
 
-class Accounting:
+class Accounting(SchedulerClient):
     """Job n ended at ``FIRST_END + n * STEP_S``, for every n until now."""
 
     def __init__(self) -> None:

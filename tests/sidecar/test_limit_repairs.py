@@ -19,6 +19,7 @@ from foretime_sidecar.clients.client import (
     QueuedJob,
     QueueState,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
 )
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
@@ -118,7 +119,7 @@ def test_only_a_limit_that_still_is_t_sched_is_raised(
     assert unrestored_limits([job]) == expected
 
 
-class Soft:
+class Soft(SchedulerClient):
     """A scheduler with waiting jobs, whose replies are made up."""
 
     def __init__(self, jobs: Sequence[QueuedJob]) -> None:

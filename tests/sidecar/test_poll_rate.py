@@ -51,9 +51,7 @@ def test_slow_answers_lengthen_the_pause() -> None:
 def test_the_pause_keeps_its_bounds(
     polls: list[tuple[ControllerLoad | None, float]], shortest: int, more: int
 ) -> None:
-    settings = SchedulerSettings(
-        poll_interval_s=shortest, longest_poll_interval_s=shortest + more
-    )
+    settings = SchedulerSettings(poll_interval_s=shortest, longest_poll_interval_s=shortest + more)
     rate = PollRate(settings)
     for load, took_s in polls:
         pause_s = rate.adapt(load, took_s)
@@ -62,5 +60,5 @@ def test_the_pause_keeps_its_bounds(
 
 
 def test_bounds_that_cross_are_refused() -> None:
-    with pytest.raises(InputError, match="f:3: scheduler.longest_poll_interval_s = 10: .* = 20"):
+    with pytest.raises(InputError, match=r"f:3: scheduler.longest_poll_interval_s = 10: .* = 20"):
         parse_settings("[scheduler]\npoll_interval_s = 20\nlongest_poll_interval_s = 10", "f")
