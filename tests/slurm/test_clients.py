@@ -40,9 +40,7 @@ def busy_with_rest(release: SlurmRelease) -> Iterator[tuple[SlurmCluster, Addres
             slurm.sbatch("-n16", "-t30")
         slurm.sbatch("-n16", "-t30", "--array=1-5%2")
         slurm.wait_for(lambda: len(_commands(slurm).site_factors()) == 4, "priorities")
-        slurm.wait_for(
-            lambda: len(_commands(slurm).finished_since(Cursor())[0]) == 4, "accounting"
-        )
+        slurm.wait_for(lambda: len(_commands(slurm).finished_since(Cursor())[0]) == 4, "accounting")
         yield slurm, address
     finally:
         slurm.stop()
@@ -89,7 +87,9 @@ def test_the_apis(busy: SlurmCluster, address: Address) -> None:
     assert api == newest.get(busy.release.version[:2], api)
 
 
-def test_a_token_that_is_none_is_refused(busy: SlurmCluster, address: Address, tmp_path: Path) -> None:
+def test_a_token_that_is_none_is_refused(
+    busy: SlurmCluster, address: Address, tmp_path: Path
+) -> None:
     (tmp_path / "token").write_text("none")
     connection = RestConnection(address.url, "slurm", str(tmp_path / "token"), attempts=1)
     with pytest.raises(SchedulerError):
