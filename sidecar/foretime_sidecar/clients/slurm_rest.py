@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from foretime_estimators.errors import SchedulerError
@@ -23,6 +24,7 @@ from foretime_sidecar.clients.client import (
     SchedulerClient,
     SchedulerConfiguration,
 )
+from foretime_sidecar.clients.slurm_commands import EARLIEST, LATEST
 from foretime_sidecar.clients.slurm_json import parse_finished, parse_queue
 from foretime_sidecar.clients.slurm_rest_connection import RestCaller
 from foretime_sidecar.clients.slurm_rest_json import (
@@ -36,7 +38,7 @@ from foretime_sidecar.durations import whole_minutes
 
 # Newest first: 22.05 has 36 to 38, 26.05 has 42 to 45.
 API_VERSIONS = tuple(f"v0.0.{number}" for number in range(49, 35, -1))
-_CHANGES_SINCE = 39  # of v0.0.N
+_NEWER = 39  # than that of 22.05: v0.0.N
 
 
 class SlurmRest(SchedulerClient):
@@ -91,10 +93,14 @@ class SlurmRest(SchedulerClient):
         self, cursor: Cursor, until: int | None = None
     ) -> tuple[list[FinishedRecord], Cursor]:
         """Read the jobs that ended since the cursor (less the overlap), and the new cursor."""
-        since = max(cursor.end_time - self._overlap_s, 1)
-        query = {"start_time": f"uts{since}", "show_duplicates": "true", "skip_steps": "true"}
-        if until is not None:
-            query["end_time"] = f"uts{until}"
+        since = max(cursor.end_time - self._overlap_s, EARLIEST)
+        query = {
+            "start_time": f"uts{since}",
+            "end_time": f"uts{LATEST if until is None else until}",
+            "skip_steps": "true",
+        }
+        if self._is_newer():
+            query["show_duplicates"] = "true"
         reply = self._get(f"slurmdb/{self.api()}/jobs", **query)
         # It gives all that ran or waited in that time.
         records = [
@@ -116,14 +122,14 @@ class SlurmRest(SchedulerClient):
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes, one request each; a task of an array by its own number."""
-        if int(self.api().rpartition(".")[2]) < _CHANGES_SINCE:
-            self._commands.update(changes)
-            return
         refused = [
             f"{change.job_id}: slurmrestd sets no site factor"
             for change in changes
             if change.site_factor is not None
         ]
+        if not self._is_newer():
+            self._commands.update([replace(change, site_factor=None) for change in changes])
+            changes = []
         tasks: Mapping[str, str] = {}
         if any("_" in change.job_id for change in changes):
             tasks = task_numbers(self._get(f"slurm/{self.api()}/jobs"))
@@ -152,6 +158,10 @@ class SlurmRest(SchedulerClient):
             "slurmrestd does not tell site factors: the queue can be put in order with "
             'scheduler.client = "commands" alone'
         )
+
+    def _is_newer(self) -> bool:
+        """Say whether the API is newer than 22.05's."""
+        return int(self.api().rpartition(".")[2]) >= _NEWER
 
     def _get(self, path: str, **query: str) -> Mapping[str, Any]:
         reply = self._caller.get(path, **query)
