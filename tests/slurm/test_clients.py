@@ -67,12 +67,12 @@ def _rest(slurm: SlurmCluster, address: Address) -> SlurmRest:
     return SlurmRest(connection, _commands(slurm), overlap_s=0)
 
 
-@pytest.fixture(params=["commands", "other-cluster", "slurmrestd"])
+@pytest.fixture(params=["commands", "slurmrestd"])
 def client(request: pytest.FixtureRequest, busy: SlurmCluster, address: Address) -> SchedulerClient:
-    """Each client, and the commands with -M."""
+    """Each client."""
     if request.param == "slurmrestd":
         return _rest(busy, address)
-    return _commands(busy, "lab" if request.param == "other-cluster" else "")
+    return _commands(busy)
 
 
 @pytest.mark.parametrize("check", [*READING, *CHANGING], ids=lambda check: check.__name__)
@@ -103,6 +103,15 @@ def test_slurmrestd_reads_what_the_commands_print(busy: SlurmCluster, address: A
     by_rest, by_commands = ({r.job.request.job_id: r for r in some} for some in finished)
     assert by_rest == by_commands
     assert rest.configuration() == commands.configuration()
+
+
+def test_another_cluster_is_asked_by_name(busy: SlurmCluster) -> None:
+    by_name, here = _commands(busy, "lab"), _commands(busy)
+    assert by_name.queue() == here.queue()
+    assert by_name.finished_since(Cursor()) == here.finished_since(Cursor())
+    assert by_name.configuration() == here.configuration()
+    assert by_name.site_factors() == here.site_factors()
+    assert by_name.load().server_threads >= 1
 
 
 def test_an_unknown_cluster_is_told(busy: SlurmCluster) -> None:

@@ -32,7 +32,6 @@ from foretime_sidecar.clients.slurm_json import (
 )
 from foretime_sidecar.durations import whole_minutes
 
-
 # Slurm takes no earlier time (uts1000000); it is of 1970.
 EARLIEST = 1_000_000
 # Of 2100, for "until now": Slurm refuses an end before the start, which may lie ahead of its clock.
