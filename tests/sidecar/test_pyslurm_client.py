@@ -1,7 +1,7 @@
-"""The pyslurm client, on objects with the very attributes of pyslurm's classes and a live Slurm's values.
+"""The pyslurm client, on objects with the attributes of pyslurm's classes and a live Slurm's values.
 
-The names are those of pyslurm 25.11.2's own source, which can only be installed beside its Slurm; the
-values are what squeue printed, in the shapes that its properties give.
+The names are those of pyslurm 25.11.2's own source, which can only be installed beside its Slurm;
+the values are what squeue printed, in the shapes that its properties give.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def test_reading(check: Check, client: PySlurm) -> None:
 
 def test_it_reads_the_queue_that_squeue_prints(client: PySlurm, folder: Path) -> None:
     assert client.queue().jobs == SlurmCommands(Commands(folder)).queue().jobs
-    # Allocated, mixed and idle nodes whole, of the draining and the lost one what jobs have of them.
+    # Allocated, mixed and idle nodes whole; of the draining and the lost one what jobs have.
     assert client.queue().processors == 4 + 4 + 4 + 3 + 4
 
 
@@ -160,7 +160,7 @@ def test_errors_of_pyslurm_are_told(pyslurm: SimpleNamespace, client: PySlurm) -
 
     pyslurm.Jobs.load = pyslurm.slurmctld.diag = fail
     for ask in (client.queue, client.load):
-        with pytest.raises(SchedulerError, match="pyslurm: Unable to contact .*check slurmctld"):
+        with pytest.raises(SchedulerError, match=r"pyslurm: Unable to contact .*check slurmctld"):
             ask()
     pyslurm.Jobs.load = lambda preload_passwd_info: {1: SimpleNamespace(state="PENDING")}
     with pytest.raises(SchedulerError, match=r"pyslurm 25\.11\.2 gave a job in an unknown shape"):

@@ -45,7 +45,7 @@ def _requested(job: QueuedJob) -> int:
     return job.request.requested_time
 
 
-# -- scores ------------------------------------------------------------------------------------------
+# -- scores --------------------------------------------------------------------------------------
 
 
 def test_scores_by_hand() -> None:
@@ -126,7 +126,7 @@ def test_site_factors_by_hand() -> None:
 def test_more_jobs_than_factors_share_them() -> None:
     names = [str(number) for number in range(10)]
     factors = site_factors(names, {}, 4)
-    assert sorted(factors.values(), reverse=True) == list(factors[name] for name in names)
+    assert sorted(factors.values(), reverse=True) == [factors[name] for name in names]
     assert set(factors.values()) == {1, 2, 3, 4}
     assert site_factors(names, factors, 4) == {}
 
