@@ -1,4 +1,4 @@
-"""The pyslurm client, on objects with the attributes of pyslurm's classes and a live Slurm's values.
+"""The pyslurm client, on objects with the attributes of pyslurm's classes and live values.
 
 The names are those of pyslurm 25.11.2's own source, which can only be installed beside its Slurm;
 the values are what squeue printed, in the shapes that its properties give.

@@ -14,7 +14,8 @@ from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import SlurmRelease
 
 # Of a job of alice's: may dave, who is nobody, change it while it waits; may erin, who is an
-# operator, while it waits, and while it runs. Slurm takes a TimeMin of a running job, and does nothing.
+# operator, while it waits, and while it runs. Slurm takes a TimeMin of a running job, and does
+# nothing.
 TABLE = {
     "TimeMin=1": (False, True, False),
     "TimeMin=0": (False, True, False),
