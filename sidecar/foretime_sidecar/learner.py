@@ -228,6 +228,11 @@ def effective_mode(settings: Settings, configuration: SchedulerConfiguration) ->
     mode = Mode(settings.hook.mode)
     if mode is not Mode.ENFORCE or settings.hook.mechanism == "pbs-soft-walltime":
         return mode, ""
+    if configuration.federation:
+        return Mode.OBSERVE, (
+            f"the cluster is in the federation {configuration.federation}, where jobs may start on "
+            "another cluster; Foretime only observes there"
+        )
     if settings.hook.mechanism == "rewrite-limit":
         if not configuration.prolog_slurmctld:
             return Mode.OBSERVE, (

@@ -30,10 +30,10 @@ logger = logging.getLogger("foretime")
 class QueueOrdering:
     """Puts pending jobs in order through their site factors.
 
-    It refuses where that would do nothing or undo another's work: without priority/multifactor, with
-    another site-factor plugin, in a federation, where QOS lie too close together, and as soon as a
-    job has a site factor that somebody else set. Then all of its own are given back, and the log says
-    why; it looks again at the next time.
+    It refuses where that would do nothing or undo another's work: without priority/multifactor,
+    with another site-factor plugin, in a federation, where QOS lie too close together, and as soon
+    as a job has a site factor that somebody else set. Then all of its own are given back, and the
+    log says why; it looks again the next time.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """In which order Slurm's queue should stand, and the site factors that put it there.
 
-Pure: from scores to the fewest changes of site factors; `foretime_sidecar.ordering` makes them. The
-orders are those of the engine (`foretime_sim.policy.Order`), on t_sched and on the wait since a
-job could first have started: WFP (Tang 2010, section V: (wait / time)^3 * processors), SJF, LJF, and
-the largest expansion factor ((wait + time) / time).
+Pure: from scores to the fewest changes of site factors; `foretime_sidecar.ordering` makes them.
+The orders are those of the engine (`foretime_sim.policy.Order`), on t_sched and on the wait since a
+job could first have started: WFP (Tang 2010, equation 1: (wait / time)^3 * processors), SJF, LJF,
+and the largest expansion factor ((wait + time) / time).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from foretime_sim.policy import Order
 
@@ -61,8 +62,8 @@ def contenders(
 ) -> list[Contender]:
     """Give what can be put in order: pending jobs that could start now, arrays as one.
 
-    Held and dependent jobs, those that may begin later only, and parts of heterogeneous jobs are left
-    where they are. An array stands where its first task would.
+    Held and dependent jobs, those that may begin later only, and parts of heterogeneous jobs are
+    left where they are. An array stands where its first task would.
 
     Parameters
     ----------
@@ -185,5 +186,5 @@ def qos_tier(qos_weight: int, priorities: Mapping[str, int]) -> int | None:
     distinct = sorted({priority for priority in priorities.values() if priority >= 0})
     if qos_weight <= 0 or len(distinct) < 2:
         return None
-    step = min(after - before for before, after in zip(distinct, distinct[1:], strict=False))
+    step = min(after - before for before, after in pairwise(distinct))
     return qos_weight * step // distinct[-1]

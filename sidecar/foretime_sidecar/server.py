@@ -15,7 +15,10 @@ from foretime_estimators.errors import ForetimeError, SchedulerError, StateError
 from foretime_sidecar.api import create_app
 from foretime_sidecar.clients.client import ControllerLoad, SchedulerClient
 from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
+from foretime_sidecar.clients.pyslurm_client import PySlurm, import_pyslurm
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.clients.slurm_rest import SlurmRest
+from foretime_sidecar.clients.slurm_rest_connection import RestConnection
 from foretime_sidecar.heartbeat import beat, heartbeat_path
 from foretime_sidecar.listener import Listener
 from foretime_sidecar.peer import PeerProtocol
@@ -175,11 +178,23 @@ class Daemon:
 
 
 def _client(settings: Settings) -> SchedulerClient:
-    """Give the client over the scheduler's own commands, as the settings say."""
+    """Give the client that the settings say."""
     scheduler = settings.scheduler
     bounds = scheduler.commands_dir, scheduler.command_timeout_s, scheduler.attempts
     if scheduler.kind == "slurm":
-        return SlurmCommands(SubprocessRunner(*bounds), scheduler.overlap_s)
+        commands = SlurmCommands(SubprocessRunner(*bounds), scheduler.overlap_s, scheduler.cluster)
+        if scheduler.client == "commands":
+            return commands
+        if scheduler.client == "slurmrestd":
+            connection = RestConnection(
+                scheduler.slurmrestd,
+                scheduler.slurmrestd_user,
+                scheduler.slurmrestd_token_file,
+                scheduler.command_timeout_s,
+                scheduler.attempts,
+            )
+            return SlurmRest(connection, commands, scheduler.overlap_s)
+        return PySlurm(import_pyslurm(), commands)
     return PbsCommands(
         PbsProcesses(*bounds),
         Path(scheduler.pbs_accounting_dir) if scheduler.pbs_accounting_dir else None,

@@ -14,6 +14,7 @@ from foretime_sidecar.clients.client import (
     JobChange,
     Queue,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
     SiteLimits,
 )
@@ -41,7 +42,7 @@ def _record(
 
 
 @dataclass
-class FakeScheduler:
+class FakeScheduler(SchedulerClient):
     """A `SchedulerClient` with the answers in its fields; ``fault`` is raised instead if set."""
 
     finished: list[FinishedRecord] = field(default_factory=list)
@@ -90,12 +91,6 @@ class FakeScheduler:
 
     def load(self) -> ControllerLoad | None:
         return self.busy
-
-    def site_factors(self) -> dict[str, int]:
-        return {}
-
-    def qos_priorities(self) -> dict[str, int]:
-        return {}
 
 
 @pytest.fixture(scope="session")

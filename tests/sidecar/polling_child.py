@@ -15,6 +15,7 @@ from foretime_sidecar.clients.client import (
     JobChange,
     Queue,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
     SiteLimits,
 )
@@ -29,7 +30,7 @@ POLL_S = 70
 MOST_POLLS = 40
 
 
-class Accounting:
+class Accounting(SchedulerClient):
     """Job n ended at ``FIRST_END + n * STEP_S``, for every n until now."""
 
     def __init__(self) -> None:

@@ -44,7 +44,7 @@ class Recorded:
         times = dict(word[2:].split("=", 1) for word in argv if "time=" in word)
         if times:
             until = times["endtime"].removeprefix("uts")
-            last = 1 << 40 if until == "now" else int(until)
+            last = int(until)
             first = int(times["starttime"].removeprefix("uts"))
             reply["jobs"] = [j for j in reply["jobs"] if first <= j["time"]["end"] <= last]
         return reply

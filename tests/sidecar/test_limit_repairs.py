@@ -21,6 +21,7 @@ from foretime_sidecar.clients.client import (
     QueuedJob,
     QueueState,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
     SiteLimits,
 )
@@ -128,7 +129,7 @@ def test_only_a_limit_that_still_is_t_sched_is_raised(
         assert changes_of(lowered_limits([job], soft_limit, {})) == expected
 
 
-class Soft:
+class Soft(SchedulerClient):
     """A scheduler with waiting jobs, whose replies are made up."""
 
     def __init__(self, jobs: Sequence[QueuedJob]) -> None:

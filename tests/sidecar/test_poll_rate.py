@@ -60,5 +60,5 @@ def test_the_pause_keeps_its_bounds(
 
 
 def test_bounds_that_cross_are_refused() -> None:
-    with pytest.raises(InputError, match="f:3: scheduler.longest_poll_interval_s = 10: .* = 20"):
+    with pytest.raises(InputError, match=r"f:3: scheduler.longest_poll_interval_s = 10: .* = 20"):
         parse_settings("[scheduler]\npoll_interval_s = 20\nlongest_poll_interval_s = 10", "f")

@@ -19,6 +19,7 @@ from foretime_sidecar.clients.client import (
     JobChange,
     Queue,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
     SiteLimits,
 )
@@ -172,7 +173,7 @@ def test_the_disable_file_stops_the_hook_at_once(
 # SIGKILL ------------------------------------------------------------------------------------------
 
 
-class Recorded:
+class Recorded(SchedulerClient):
     """A scheduler whose accounting holds what an undisturbed replay's held."""
 
     def __init__(self, jobs: list[FinishedJob]) -> None:

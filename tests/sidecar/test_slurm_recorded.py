@@ -1,4 +1,4 @@
-"""The parsers and one poll, on replies recorded from live Slurms (tests/slurm/record_replies.py)."""
+"""The parsers and one poll, on what tests/slurm/record_replies.py recorded from live Slurms."""
 
 from __future__ import annotations
 

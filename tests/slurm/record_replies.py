@@ -26,8 +26,8 @@ from tests.slurm.slurm_releases import RELEASES, SlurmRelease
 from tests.slurm.slurm_rest import SlurmRest
 
 ASSETS = Path(__file__).resolve().parents[1] / "assets/slurm"
-# The oldest and the newest API of a release.
-REST = {(22, 5): ("v0.0.36", "v0.0.38"), (26, 5): ("v0.0.42", "v0.0.45")}
+# APIs of a release: of 22.05 the newest, of 26.05 the oldest and the newest.
+REST = {(22, 5): ("v0.0.38",), (26, 5): ("v0.0.42", "v0.0.45")}
 REST_REPLIES = {
     "jobs": "slurm/{api}/jobs",
     "nodes": "slurm/{api}/nodes",
@@ -35,7 +35,6 @@ REST_REPLIES = {
     "diag": "slurm/{api}/diag",
     "conf": "slurm/{api}/conf",
     "ping": "slurm/{api}/ping",
-    "qos": "slurmdb/{api}/qos",
     "finished": "slurmdb/{api}/jobs",
 }
 
@@ -61,7 +60,7 @@ def let_jobs_happen(slurm: SlurmCluster) -> None:
         "cancelled": slurm.sbatch("-t30"),
         "suspended": slurm.sbatch("-t40", user="bob"),
         "node-failed": slurm.sbatch("-t50", "--no-requeue", "-wn4", user="carol"),
-        "requeued": slurm.sbatch("-t60", "--requeue"),
+        "requeued": slurm.sbatch("-t60", "--requeue", "-xn4"),
         "never-started": slurm.sbatch("-t70", "--hold"),
     }
     for name in ("cancelled", "suspended", "node-failed", "requeued"):
@@ -102,8 +101,10 @@ def let_jobs_happen(slurm: SlurmCluster) -> None:
         ("course", 700, ["nodecnt=1", "accounts=physics", "partitionname=main"]),
     ):
         slurm.checked(
-            ["scontrol", "create", "reservation", f"reservationname={name}"]
-            + [f"starttime=now+{start}minutes", "duration=60", *more]
+            [
+                *("scontrol", "create", "reservation", f"reservationname={name}"),
+                *(f"starttime=now+{start}minutes", "duration=60", *more),
+            ]
         )
     slurm.wait_for(lambda: len(accounted(slurm)) >= 11, "accounting to know the jobs that ended")
     # Priorities, and the plan that squeue shows, are worked out a moment later.

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
 # A job without a limit plans for ever; a year is longer than any real plan.
@@ -345,6 +346,7 @@ class SchedulerClient(Protocol):
 
     def load(self) -> ControllerLoad | None:
         """Read how busy the scheduler is; ``None`` if it does not tell."""
+        return None
 
     def site_factors(self) -> Mapping[str, int]:
         """Read the site factor of every pending job that Slurm weighs: of those eligible to start.
@@ -352,6 +354,8 @@ class SchedulerClient(Protocol):
         A job array has one, under the array's own number. A client that can't read them raises
         `SchedulerError`, and neither does it set any.
         """
+        raise SchedulerError("this scheduler client can't read site factors")
 
     def qos_priorities(self) -> Mapping[str, int]:
         """Read the priority of each QOS; empty where there are none."""
+        return {}

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from foretime_sidecar.clients.client import (
     JobChange,
     Queue,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
     SiteLimits,
 )
@@ -59,7 +60,7 @@ class PbsProcesses:
         return self._children.output(argv, environment, once=argv[0] == "qalter")
 
 
-class PbsCommands:
+class PbsCommands(SchedulerClient):
     """A `SchedulerClient` over qstat, pbsnodes, pbs_rstat, qalter and the accounting logs.
 
     Parameters
@@ -198,14 +199,3 @@ class PbsCommands:
                     refused.append(str(error))
         if refused:
             raise SchedulerError("; ".join(refused))
-
-    def load(self) -> None:
-        """PBS does not tell how busy it is."""
-
-    def site_factors(self) -> Mapping[str, int]:
-        """PBS has none."""
-        raise SchedulerError("PBS has no site factor")
-
-    def qos_priorities(self) -> Mapping[str, int]:
-        """PBS has no QOS."""
-        return {}

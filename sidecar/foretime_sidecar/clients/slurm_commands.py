@@ -39,6 +39,11 @@ from foretime_sidecar.clients.slurm_site import (
 )
 from foretime_sidecar.durations import whole_minutes
 
+# Slurm takes no earlier time (uts1000000); it is of 1970.
+EARLIEST = 1_000_000
+# Of 2100, for "until now": Slurm refuses an end before the start, which may lie ahead of its clock.
+LATEST = 4_102_444_800
+
 
 class CommandRunner(Protocol):
     """Runs one command: a subprocess on a real system, a call of the mock Slurm in a replay."""
@@ -97,6 +102,8 @@ class SlurmCommands:
         self._runner = run
         self._overlap_s = overlap_s
         self._cluster = ["-M", cluster] if cluster else []
+        # 26.05 else prints CLUSTER: NAME before the JSON.
+        self._without_header = ["--noheader"] if cluster else []
 
     def configuration(self) -> SchedulerConfiguration:
         """Read how Slurm is set up."""
@@ -107,7 +114,7 @@ class SlurmCommands:
         self, cursor: Cursor, until: int | None = None
     ) -> tuple[list[FinishedRecord], Cursor]:
         """Read the jobs that ended since the cursor (less the overlap), and the new cursor."""
-        since = max(cursor.end_time - self._overlap_s, 1)
+        since = max(cursor.end_time - self._overlap_s, EARLIEST)
         reply = self._ask(
             [
                 "sacct",
@@ -116,7 +123,7 @@ class SlurmCommands:
                 "--allusers",
                 "--duplicates",
                 f"--starttime=uts{since}",
-                "--endtime=now" if until is None else f"--endtime=uts{until}",
+                f"--endtime=uts{LATEST if until is None else until}",
                 "--state=" + ",".join(ENDINGS),
             ]
         )
@@ -126,7 +133,7 @@ class SlurmCommands:
 
     def queue(self) -> Queue:
         """Read what runs and what waits."""
-        jobs = parse_queue(self._ask(["squeue", "--json"]))
+        jobs = parse_queue(self._ask(["squeue", "--json", *self._without_header]))
         return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
 
     def reservations(self) -> list[Reservation]:

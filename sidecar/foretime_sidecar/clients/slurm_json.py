@@ -47,7 +47,7 @@ ENDINGS = {
     "REVOKED": Ending.REQUEUED,  # runs on another cluster of the federation
 }
 
-_QUEUE_STATES = {
+QUEUE_STATES = {
     "PENDING": QueueState.PENDING,
     "RUNNING": QueueState.RUNNING,
     "CONFIGURING": QueueState.RUNNING,
@@ -58,14 +58,14 @@ _NO_VALUE = 4294967294  # NO_VAL; one more is INFINITE
 _MINUTE = 60
 
 
-def _number(value: object) -> int | None:
+def number(value: object) -> int | None:
     """Give a number in either of Slurm's forms; ``None`` if unset or infinite."""
     if isinstance(value, int):
         return value if 0 <= value < _NO_VALUE else None
     if isinstance(value, Mapping):
         if not value.get("set") or value.get("infinite"):
             return None
-        return _number(value.get("number"))
+        return number(value.get("number"))
     return None
 
 
@@ -73,7 +73,7 @@ def _whole(value: object, name: str) -> int:
     """Give a number that must be there, 0 if unset."""
     if value is not None and not isinstance(value, int | Mapping):
         raise TypeError(f"{name} is {value!r}")
-    return _number(value) or 0
+    return number(value) or 0
 
 
 def _text(value: object) -> str | None:
@@ -105,19 +105,19 @@ def _jobs(reply: object, command: str) -> Iterable[Json]:
     for error in errors or ():
         if not isinstance(error, Mapping) or error.get("error_number") != _NOTHING_FOUND:
             raise SchedulerError(
-                f"{command} --json reported an error: {error}; check slurmctld and slurmdbd"
+                f"{command} reported an error: {error}; check slurmctld and slurmdbd"
             )
     if not isinstance(reply, Mapping) or not isinstance(reply.get("jobs"), list):
         raise SchedulerError(
-            f"{command} --json answered without a list of jobs; Foretime needs Slurm 22.05 or "
+            f"{command} answered without a list of jobs; Foretime needs Slurm 22.05 or "
             "newer with its JSON serializer (package slurm-wlm, or slurm built --with-json)"
         )
     jobs: list[Json] = reply["jobs"]
     return jobs
 
 
-def parse_finished(reply: object) -> list[FinishedRecord]:
-    """Read a reply of ``sacct --json``: the finished jobs that had a limit, by end.
+def parse_finished(reply: object, command: str = "sacct --json") -> list[FinishedRecord]:
+    """Read a reply of ``sacct --json`` or slurmrestd: the finished jobs that had a limit, by end.
 
     Jobs still pending or running are left out, and so are those without a time limit, which have
     no accuracy. One whose names are no text that UTF-8 can write is dropped, too, and the log
@@ -131,7 +131,7 @@ def parse_finished(reply: object) -> list[FinishedRecord]:
     records = []
     dropped = []
     try:
-        for job in _jobs(reply, "sacct"):
+        for job in _jobs(reply, command):
             record = _finished(job)
             if record is None:
                 continue
@@ -141,7 +141,7 @@ def parse_finished(reply: object) -> list[FinishedRecord]:
                 dropped.append(record.job.request.job_id)
     except (KeyError, TypeError, IndexError) as error:
         raise SchedulerError(
-            f"sacct --json answered a job in an unknown shape ({type(error).__name__}: {error}); "
+            f"{command} answered a job in an unknown shape ({type(error).__name__}: {error}); "
             "Foretime knows the JSON of Slurm 22.05 and newer"
         ) from error
     if dropped:
@@ -177,7 +177,7 @@ def _finished(job: Json) -> FinishedRecord | None:
         return None
     time = job["time"]
     end_time = _whole(time["end"], "end")
-    limit_min = _number(time["limit"])
+    limit_min = number(time["limit"])
     if not end_time or not limit_min:
         return None
     start_time = _whole(time["start"], "start") or None
@@ -191,7 +191,7 @@ def _finished(job: Json) -> FinishedRecord | None:
     array_job = _whole(array["job_id"], "array job_id") or None
     job_id = str(_whole(job["job_id"], "job_id"))
     if array_job is not None:
-        task = _number(array["task_id"])
+        task = number(array["task_id"])
         if task is not None:
             job_id = f"{array_job}_{task}"
     request = JobRequest(
@@ -199,7 +199,7 @@ def _finished(job: Json) -> FinishedRecord | None:
         # 26.05 leaves the association's own names empty.
         _text(association["user"]) or _text(job["user"]),
         _text(association["account"]) or _text(job["account"]),
-        _allocated(job) or _number(job["required"]["CPUs"]) or 1,
+        _allocated(job) or number(job["required"]["CPUs"]) or 1,
         limit_min * _MINUTE,
         _whole(time["submission"], "submission"),
         _text(job["partition"]),
@@ -221,10 +221,11 @@ def _allocated(job: Json) -> int:
     return 0
 
 
-def parse_queue(reply: object) -> tuple[QueuedJob, ...]:
-    """Read a reply of ``squeue --json``: what runs, is suspended or waits, by submission.
+def parse_queue(reply: object, command: str = "squeue --json") -> tuple[QueuedJob, ...]:
+    """Read a reply of ``squeue --json`` or slurmrestd: what runs, is suspended or waits.
 
-    Finished jobs that the controller still remembers are left out, and so are the completing ones.
+    They come by submission. Finished jobs that the controller still remembers are left out, and so
+    are the completing ones.
 
     Raises
     ------
@@ -232,10 +233,10 @@ def parse_queue(reply: object) -> tuple[QueuedJob, ...]:
         If the reply has not the shape of Slurm's.
     """
     try:
-        queued = [job for job in map(_queued, _jobs(reply, "squeue")) if job is not None]
+        queued = [job for job in map(_queued, _jobs(reply, command)) if job is not None]
     except (KeyError, TypeError, IndexError) as error:
         raise SchedulerError(
-            f"squeue --json answered a job in an unknown shape ({type(error).__name__}: {error}); "
+            f"{command} answered a job in an unknown shape ({type(error).__name__}: {error}); "
             "Foretime knows the JSON of Slurm 22.05 and newer"
         ) from error
     queued.sort(key=lambda job: job.request.submit_time)
@@ -243,11 +244,11 @@ def parse_queue(reply: object) -> tuple[QueuedJob, ...]:
 
 
 def _queued(job: Json) -> QueuedJob | None:
-    state = _QUEUE_STATES.get(_state(job["job_state"]))
+    state = QUEUE_STATES.get(_state(job["job_state"]))
     if state is None:
         return None
-    array_job = _number(job["array_job_id"]) or None
-    task = _number(job["array_task_id"])
+    array_job = number(job["array_job_id"]) or None
+    task = number(job["array_task_id"])
     job_id = str(_whole(job["job_id"], "job_id"))
     tasks = 1
     if array_job is not None:
@@ -255,47 +256,47 @@ def _queued(job: Json) -> QueuedJob | None:
             job_id = f"{array_job}_{task}"
         else:
             tasks = count_tasks(_text(job["array_task_string"]) or "")
-    limit_min = _number(job["time_limit"])
+    limit_min = number(job["time_limit"])
     reason = _text(job["state_reason"]) or ""
     request = JobRequest(
         job_id,
         _text(job["user_name"]),
         _text(job["account"]),
-        max(_number(job["cpus"]) or 1, 1),
+        max(number(job["cpus"]) or 1, 1),
         limit_min * _MINUTE if limit_min else UNLIMITED_S,
-        _number(job["submit_time"]) or 0,
+        number(job["submit_time"]) or 0,
         _text(job["partition"]),
         None if array_job is None else str(array_job),
     )
     running = state is not QueueState.PENDING
-    time_min = _number(job["time_minimum"])
+    time_min = number(job["time_minimum"])
     return QueuedJob(
         request,
         state,
         tasks,
-        start_time=_number(job["start_time"]) or None,
-        eligible_time=_number(job["eligible_time"]) or None,
+        start_time=number(job["start_time"]) or None,
+        eligible_time=number(job["eligible_time"]) or None,
         time_min=time_min * _MINUTE if time_min else None,
         suspended_time=_suspended(job) if running else 0,
-        held=not running and (reason.startswith("JobHeld") or _number(job["priority"]) == 0),
+        held=not running and (reason.startswith("JobHeld") or number(job["priority"]) == 0),
         dependent=reason.startswith("Dependency") or bool(job["dependency"]),
-        deadline=bool(_number(job["deadline"])),
-        heterogeneous=bool(_number(job["het_job_id"])),
+        deadline=bool(number(job["deadline"])),
+        heterogeneous=bool(number(job["het_job_id"])),
         reason="" if reason == "None" else reason,
         qos=_text(job["qos"]),
         reservation=_text(job["resv_name"]),
         admin_comment=_text(job["admin_comment"]) or "",
         comment=_text(job["comment"]) or "",
-        priority=_number(job["priority"]) or 0,
+        priority=number(job["priority"]) or 0,
     )
 
 
 def _suspended(job: Json) -> int:
     """Seconds between start and the last suspension that the job did not run."""
-    start, suspended_at = _number(job["start_time"]) or 0, _number(job["suspend_time"]) or 0
+    start, suspended_at = number(job["start_time"]) or 0, number(job["suspend_time"]) or 0
     if not start or suspended_at <= start:
         return 0
-    return max(suspended_at - start - (_number(job["pre_sus_time"]) or 0), 0)
+    return max(suspended_at - start - (number(job["pre_sus_time"]) or 0), 0)
 
 
 _TASK_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
@@ -334,12 +335,6 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
         raise SchedulerError(
             "scontrol show config did not name SLURM_VERSION; check that slurmctld answers"
         )
-    parameters = {}
-    text_of_parameters = values.get("SchedulerParameters", "")
-    if text_of_parameters != "(null)":
-        for item in filter(None, text_of_parameters.split(",")):
-            name, _, value = item.partition("=")
-            parameters[name.strip().lower()] = value.strip()
     prologs = [
         path
         for name, path in values.items()
@@ -350,7 +345,7 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
         cluster=values.get("ClusterName", ""),
         version=values["SLURM_VERSION"],
         scheduler_type=values.get("SchedulerType", ""),
-        parameters=parameters,
+        parameters=parse_parameters(_unless_null(values.get("SchedulerParameters", "")).split(",")),
         enforce_part_limits=values.get("EnforcePartLimits", "NO").upper(),
         prolog_slurmctld=",".join(prologs),
         accounting_enforce=frozenset(
@@ -362,6 +357,12 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
         qos_weight=int(weight) if (weight := values.get("PriorityWeightQOS", "")).isdigit() else 0,
         federation=federation,
     )
+
+
+def parse_parameters(items: Iterable[str]) -> dict[str, str]:
+    """Read the items of ``SchedulerParameters``; one without a value has the value ""."""
+    pairs = (item.partition("=") for item in items if item)
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
 def _unless_null(value: str) -> str:
