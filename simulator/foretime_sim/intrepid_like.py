@@ -23,8 +23,8 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.intrepid_people import APPLICATIONS, Headcount, People, Sessions
-from foretime_sim.job_log import labels_of_numbers
-from foretime_sim.workload import ENDINGS, Int64Array, Labels, Workload
+from foretime_sim.request_model import labels_from_zero
+from foretime_sim.workload import ENDINGS, Int64Array, Workload
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -243,8 +243,8 @@ def generate(
         requested_time=requested,
         status=np.ma.MaskedArray(np.where(timed_out, 0, 1).astype(np.int64), mask=nowhere),
         endings=np.ma.MaskedArray(endings.astype(np.int8), mask=nowhere.copy()),
-        users=_labels(user, "user"),
-        projects=_labels(project, "project"),
+        users=labels_from_zero(user, "user"),
+        projects=labels_from_zero(project, "project"),
         notes=(
             "generated, not real: an Intrepid-like workload after what Tang et al. (2010) say of "
             f"theirs; processors are nodes; seed {seed}"
@@ -429,12 +429,3 @@ def _quantile(shares: tuple[tuple[int, float], ...], places: Float64Array) -> In
     bounds = np.cumsum([share for _, share in shares])
     found = np.searchsorted(bounds, places)
     return np.asarray(values[np.minimum(found, len(values) - 1)])
-
-
-def _labels(numbers: Int64Array, prefix: str) -> Labels:
-    """Name numbers from 0 as "user1", "user2"."""
-    counted = np.ma.MaskedArray(numbers + 1, mask=np.zeros(len(numbers), dtype=np.bool_))
-    labels = labels_of_numbers(counted, prefix)
-    if labels is None:
-        raise ValueError("no jobs")
-    return labels
