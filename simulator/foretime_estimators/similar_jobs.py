@@ -129,7 +129,8 @@ class SimilarJobs:
         end_time
             Seconds; call in order of it.
         """
-        code = 2 * accuracy_micro + (not exact)
+        # Above R = 1 nothing lies: a bound there is that R.
+        code = 2 * accuracy_micro + (not exact and accuracy_micro < MICRO)
         for kind in kinds_of(job):
             codes = self._codes.get(kind)
             if codes is None:

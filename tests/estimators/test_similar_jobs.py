@@ -54,7 +54,7 @@ def plain(
         ages = [2 ** (-age / AGEING.half_life_jobs) for age in range(len(alike))][::-1]
         share = left / (sum(ages) + AGEING.enough_jobs)
         parts += [
-            (micro, not exact, age * share)
+            (micro, not exact and micro < MICRO, age * share)
             for (_, micro, exact, _), age in zip(alike, ages, strict=True)
         ]
         left = share * AGEING.enough_jobs
