@@ -226,7 +226,7 @@ class Sidecar:
         if failure is not None:
             raise failure
         assert exclusions is not None  # noqa: S101 - else there was a failure
-        if self.oversight.note(self.snapshot, self.learner, exclusions.reservations, now):
+        if self.oversight.note(self.snapshot, self.learner, exclusions, now):
             self._next_publication = now
         if self._ordering is not None:
             jobs = self.snapshot.queue.jobs

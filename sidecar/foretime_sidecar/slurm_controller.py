@@ -43,9 +43,13 @@ class SlurmController:
             )
         return found
 
-    def ping(self) -> str:
-        """Give what ``scontrol ping`` says."""
-        return str(self._run(["scontrol", "ping"])).strip()
+    def clock(self) -> int:
+        """Give slurmctld's time, epoch seconds; ValueError if it is not told."""
+        text = str(self._run(["scontrol", "show", "config"]))
+        found = re.match(r"Configuration data as of (\d+)", text)
+        if found is None:
+            raise ValueError("scontrol show config tells no time")
+        return int(found[1])
 
     def reread(self) -> None:
         """Have slurmctld read its configuration anew."""

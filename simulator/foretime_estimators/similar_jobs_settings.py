@@ -90,7 +90,11 @@ class SimilarJobsSettings:
     queue: RoleRule = RoleRule(0.4, trust=0.5, least=0.01)
     backfill: RoleRule = RoleRule(None, trust=0.5)
     drain: RoleRule = RoleRule(None, trust=0.0)
-    ageings: tuple[Ageing, ...] = (Ageing(8.0, 2.0), Ageing(3.0, 1.0), Ageing(20.0, 3.0))
+    ageings: tuple[Ageing, ...] = (
+        Ageing(8.0, 2.0),
+        Ageing(15.0, 2.0),
+        Ageing(30.0, 3.0),
+    )
     remembered_jobs: int = 40
     window_s: int = 180 * DAY_S
     judge_every: int = 4

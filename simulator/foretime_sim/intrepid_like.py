@@ -385,7 +385,7 @@ def _sizes(
     misses = []
     for tie in candidates:
         nodes = tied(tie)
-        misses.append(abs(float(nodes @ runtime) / (work * len(runtime)) - 1))
+        misses.append(abs(float((nodes * runtime).mean()) / work - 1))
         if misses[-1] < CLOSE_LOAD:
             return nodes
     return tied(candidates[int(np.argmin(misses))])

@@ -110,4 +110,4 @@ def test_a_description_of_a_blue_gene(run: Run, cores_log: Path, tmp_path: Path)
     described.write_text('name = "small"\nrows = 1\nracks_per_row = 2\nsizes = [512, 1024, 2048]\n')
     code, out, err = run("simulate", cores_log, "--machine", described)
     assert (code, err) == (0, "")
-    assert "2,048 processors" in out
+    assert "2,048 nodes of small" in out

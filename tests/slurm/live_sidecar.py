@@ -99,28 +99,39 @@ class LiveSidecar:
 
     def start(self) -> None:
         """Start the daemon and wait until it has published a table."""
-        program = Path(sys.executable).with_name("foretime")
-        before = self.cluster.table.stat().st_ino if self.cluster.table.exists() else 0
-        with self.log.open("ab") as log:
-            self._daemon = subprocess.Popen(
-                [program, "serve", "--settings", str(self.settings_file)],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        daemon = self._daemon
+        before = self.table_inode()
+        daemon = self.launch()
 
         def published() -> bool:
             if daemon.poll() is not None:
                 raise RuntimeError(f"the daemon ended: {self.log.read_text()}")
-            return self.cluster.table.exists() and self.cluster.table.stat().st_ino != before
+            return self.table_inode() not in ("", before)
 
         self.cluster.wait_for(published, "the daemon to publish a table", _READY_S)
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Start the daemon within the cluster's namespace, and don't wait for it."""
+        program = Path(sys.executable).with_name("foretime")
+        command = f"echo $$ >{self._pid_file}; exec {program} serve --settings {self.settings_file}"
+        self._daemon = self.cluster.namespace.start(
+            ["sh", "-c", command], log=self.log, in_root=False
+        )
+        return self._daemon
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.cluster.folder / "run/sidecar.pid"
+
+    def table_inode(self) -> str:
+        """Tell one table from the next; empty without one."""
+        return self.cluster.run(["stat", "--format=%i", str(self.cluster.table)]).stdout.strip()
 
     def kill(self) -> None:
         """End it with SIGKILL."""
         if self._daemon is not None:
-            self._daemon.kill()
-            self._daemon.wait()
+            self.cluster.run(["kill", "-KILL", self._pid_file.read_text().strip()])
+            self._daemon.wait(_READY_S)
+            self._daemon = None
 
     def __enter__(self) -> Self:
         return self

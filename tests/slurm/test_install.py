@@ -34,7 +34,7 @@ class Administrator:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         more = ["--settings", str(self.settings_file)]
-        if "slurm" in words:
+        if "slurm" in words or "doctor" in words:
             more += ["--conf", str(self.etc / "slurm.conf")]
         return subprocess.run(
             [Path(sys.executable).with_name("foretime"), *words, *more],
@@ -49,14 +49,18 @@ class Administrator:
         assert reply.returncode == 0, reply.stderr
         return reply.stdout
 
-    def table(self, mode: Mode = Mode.ENFORCE) -> None:
-        settings = TableSettings(
+    rows = ROWS
+
+    def table_settings(self, mode: Mode) -> TableSettings:
+        return TableSettings(
             mode=mode,
             mechanism=Mechanism.TIME_MIN if self.native else Mechanism.REWRITE_LIMIT,
             minimum_adjustment=0.0,
             minimum_scheduled_time_s=60,
         )
-        self.cluster.publish(ROWS, settings)
+
+    def table(self) -> None:
+        self.cluster.publish(ROWS, self.table_settings(Mode.ENFORCE))
 
     def files(self) -> dict[str, tuple[bytes, int]]:
         return {
@@ -172,11 +176,3 @@ def test_a_site_with_a_script_of_its_own(slurm: SlurmCluster) -> None:
     assert script.read_text() == SITE_SCRIPT.replace("2051", "2052")
     script.write_text(SITE_SCRIPT)
     assert admin.files() == before
-
-
-def test_users_are_told_once_and_nothing_changes(slurm: SlurmCluster) -> None:
-    admin = Administrator(slurm, mode="advise")
-    admin.checked("install", "slurm", "--yes")
-    admin.table(Mode.ADVISE)
-    told = [slurm.try_sbatch("-t", "60", "--hold") for _ in range(2)]
-    assert all(not admin.planned(reply.stdout.strip()) for reply in told)

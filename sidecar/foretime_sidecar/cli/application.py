@@ -85,7 +85,7 @@ COMMANDS = {
     "doctor": CommandModule(
         "foretime_sidecar.cli.doctor",
         "doctor",
-        "Look whether the table and the hook in PBS are sound, and say what to do where not.",
+        "Look whether table, scheduler and hook are sound, and say what to do where not.",
     ),
     "workload": CommandModule(
         "foretime_sidecar.cli.workload",

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 from foretime_estimators.errors import InputError
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
+from foretime_sidecar.cli.whole_tables import print_whole
 from foretime_sidecar.daemon_client import ask, where
 from foretime_sidecar.durations import format_duration, parse_duration
 
@@ -76,7 +76,7 @@ def decisions(
     elif not found:
         typer.echo("No such decisions.")
     else:
-        Console(soft_wrap=True).print(_table(found))
+        print_whole(_table(found))
 
 
 def _table(found: list[dict[str, Any]]) -> Table:

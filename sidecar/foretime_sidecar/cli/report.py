@@ -7,12 +7,12 @@ import time
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
 from foretime_sidecar.cli.decisions import parse_since
+from foretime_sidecar.cli.whole_tables import print_whole
 from foretime_sidecar.daemon_client import ask, where
 from foretime_sidecar.durations import format_duration
 
@@ -51,8 +51,7 @@ def ab(
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return
-    console = Console(soft_wrap=True)
-    console.print(_table(answer))
+    print_whole(_table(answer))
     if not (answer["planned"]["jobs"] and answer["observed"]["jobs"]):
         typer.echo(
             "One of the groups is empty: enforce for a share of users (hook.enforce_share_percent),"

@@ -17,6 +17,7 @@ from foretime_estimators.errors import InputError
 from foretime_sim import intrepid_like
 from foretime_sim.bgp_jobs import with_bgp_machine
 from foretime_sim.bgp_machine import BgpMachine
+from foretime_sim.job_classes import JobClasses
 from foretime_sim.policy import Correction, Order, Policy, Roles
 from foretime_sim.studies.study_runs import StudyCase, StudyInput, StudyRuns, run_cases, runs_in_all
 from foretime_sim.workload import Workload
@@ -33,9 +34,11 @@ OLD_BASELINES = ("doubled", "randomised")
 ORDERS = (Order.FCFS, Order.WFP)
 MONTHS = 8
 """Generated months, of other seeds, on which the schemes are run besides."""
+CLASSES = JobClasses(length_s=(1_800, 3_600, 7_200))
+"""Figure 2's bounds can't be read: these give every class of WL-II its share of the jobs."""
 HISTORY_SHARE = intrepid_like.HISTORY_JOBS / intrepid_like.JOBS
 """Of a log that has not the paper's months: so many jobs are the history."""
-_MONTHS_OF_PAPER = (datetime.datetime(2009, 7, 1), datetime.datetime(2009, 8, 1))  # noqa: DTZ001  # UTC, as `Workload.seconds_at` takes it
+_JULY, _AUGUST = (datetime.datetime(2009, month, 1, tzinfo=datetime.UTC) for month in (7, 8))
 INTREPID_LOG = "ANL-Intrepid-2009-1"
 
 
@@ -128,7 +131,15 @@ def study(
     on_projects = MAIN if other is None else WITH_PROJECTS
     listed = cases(schemes, on_projects, further)
     progress = None if begin is None else begin(runs_in_all(listed, repeats))
-    runs = run_cases(inputs, listed, repeats=repeats, seed=seed, workers=workers, progress=progress)
+    runs = run_cases(
+        inputs,
+        listed,
+        repeats=repeats,
+        seed=seed,
+        workers=workers,
+        classes=CLASSES,
+        progress=progress,
+    )
     return Tang2010(inputs, runs, schemes, further, repeats, seed, log is None, notes)
 
 
@@ -227,7 +238,7 @@ def _generated(seed: int, machine: BgpMachine | None) -> StudyInput:
 def _split(log: Workload) -> StudyInput:
     """Split a log where the paper does: in July 2009, or where it leaves as many to the history."""
     if log.name.startswith(INTREPID_LOG) and log.unix_start_time is not None:
-        july, august = (log.seconds_at(date) for date in _MONTHS_OF_PAPER)
+        july, august = log.seconds_at(_JULY), log.seconds_at(_AUGUST)
         if log.submit_time[0] < july <= log.submit_time[-1]:
             history, rest = log.split(july)
             return StudyInput(log.name, rest.take(rest.submit_time < august), history)

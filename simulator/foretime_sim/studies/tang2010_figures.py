@@ -8,13 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from foretime_sim.job_classes import LENGTHS, SIZES, JobClasses
+from foretime_sim.job_classes import LENGTHS, SIZES
 from foretime_sim.metrics import Float64Array
 from foretime_sim.policy import Order
 from foretime_sim.studies.study_plots import bars, curves, gain_bars, panels, share_bars
 from foretime_sim.studies.study_runs import FRACTIONS, METRICS, RunFigures
 from foretime_sim.studies.tang2010 import (
     BLENDS,
+    CLASSES,
     MAIN,
     SELECTIVE,
     WITH_PROJECTS,
@@ -26,7 +27,7 @@ from foretime_sim.studies.tang2010_tables import TITLES, gain_of, shown_schemes
 STARTED = ("from the head", "out of order", "backfilled")
 _LABELS = {"wait": "wait, min", "unitless_wait": "uwait", "slowdown": "slowdown"}
 _R_BINS = np.linspace(0.0, 1.1, 23)
-_FINE_R_BINS = np.linspace(0.0, 1.1, 1_101)
+_FINE_R_BINS = np.linspace(0.0, 1.1, 111)
 
 
 def figures(found: Tang2010) -> dict[str, Figure]:
@@ -54,7 +55,7 @@ def _titled(figure: Figure, found: Tang2010, on: str = MAIN) -> Figure:
 
 
 def _figure_2(found: Tang2010) -> Figure:
-    test, classes = found.main.test, JobClasses()
+    test, classes = found.main.test, CLASSES
     figure, (left, right) = panels(2)
     for axes, names, code in (
         (left, SIZES, classes.size(test)),

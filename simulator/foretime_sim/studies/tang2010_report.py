@@ -32,7 +32,7 @@ def report(found: Tang2010, command: str, machine: str) -> StudyReport:
     )
     notes = (
         workload,
-        *(note if note.endswith(".") else f"{note}." for note in found.notes),
+        *(f"{note[0].upper()}{note[1:].removesuffix('.')}." for note in found.notes),
         correction,
         f"Seed {found.seed}; {found.repeats} jittered copies.",
     )

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from foretime_sim.gains import relative_gain
-from foretime_sim.job_classes import LENGTHS, SIZES, JobClasses
+from foretime_sim.job_classes import LENGTHS, SIZES
 from foretime_sim.metrics import Direction
 from foretime_sim.policy import Correction, Order
 from foretime_sim.studies.study_runs import METRICS, Gain, RunFigures
 from foretime_sim.studies.study_tables import Cell, Column, StudyTable
 from foretime_sim.studies.tang2010 import (
     BLENDS,
+    CLASSES,
     MAIN,
     OLD_BASELINES,
     SELECTIVE,
@@ -107,7 +108,7 @@ def _distinct(labels: Labels | None) -> int | None:
 
 def figure_2(found: Tang2010) -> StudyTable:
     """Jobs of WL-II by size and by length."""
-    test, classes = found.main.test, JobClasses()
+    test, classes = found.main.test, CLASSES
     rows: list[tuple[Cell, ...]] = []
     sizes = [share * test.machine_processors for share in classes.size_shares]
     for kind, names, bounds, code, unit in (
@@ -409,7 +410,8 @@ def corrections(found: Tang2010) -> StudyTable:
         columns,
         tuple(rows),
         "The paper does not say; everywhere else here it is the request (`requested`). Blends and "
-        "selective methods are never outlived: they are at least t_act.",
+        "the methods of table II are never outlived: they are at least t_act. The selective scheme "
+        "drains on requests, so that no rule changes it.",
     )
 
 
