@@ -68,15 +68,22 @@ def test_a_look_takes_time_min_back_at_once(cluster: SlurmCluster) -> None:
 def test_a_job_that_starts_before_the_look_gets_its_limit_back(cluster: SlurmCluster) -> None:
     """The race (SCHEDULERS: V2): Slurm lowers the limit of what starts between two looks."""
     site = ForetimeSite(cluster)
-    full, job, _ = full_cluster_and_planned_jobs(cluster, site)
-    lose_the_soft_limit(cluster)
-    # Something else is next, so that Slurm has a reason to cut the job short.
+    site.publish()
+    whole = ("-n", "4", "-t", "10")
+    running = [cluster.sbatch(*whole, "-w", node, user="root") for node in ("n1", "n2")]
+    for job in running:
+        cluster.wait_for_state(job, "RUNNING")
+    # The head waits for n2, so that what starts on n1 must end in ten minutes.
     cluster.sbatch("-N", "2", "--exclusive", "-t", "60", user="root")
-    cluster.run(["scancel", full])
-    cluster.wait_for_state(job, "RUNNING")
-    lowered = cluster.job(job)["TimeLimit"]
+    job = cluster.sbatch("-n", "4", "-t", "20")
     site.look()
-    assert cluster.job(job)["TimeLimit"] == "00:20:00", f"after it was {lowered}"
+    assert cluster.job(job)["TimeMin"] == "00:02:00"
+    lose_the_soft_limit(cluster)
+    cluster.run(["scancel", running[0]])
+    lowered = cluster.wait_for_state(job, "RUNNING")["TimeLimit"]
+    assert "00:02:00" <= lowered <= "00:10:00", "Slurm has cut it short for good"
+    site.look()
+    assert cluster.job(job)["TimeLimit"] == "00:20:00"
 
 
 def test_the_watchdog_of_a_dead_daemon(cluster: SlurmCluster) -> None:
