@@ -7,7 +7,7 @@ Pure: from the queue to the changes; `foretime_sidecar.slurm_limits` makes them 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState
 from foretime_sidecar.exclusions import Exclusions, why_plain
@@ -91,7 +91,27 @@ def _planned(job: QueuedJob, note: JobNote | None) -> list[Repair]:
         return []
     if job.time_min is not None and job.time_min not in (note.own_time_min, note.time_min):
         return []  # somebody meant that one
-    return _with_time_min(job, note.time_min, "planned")
+    return _with_time_min(job, note.time_min, "as the hook planned them")
+
+
+def lowered_in_danger(
+    jobs: Iterable[QueuedJob], exclusions: Exclusions, now: int, start_within_s: int
+) -> list[Repair]:
+    """Give pending jobs their own limit back where rewrite-limit must not have lowered it.
+
+    Such as those with a deadline that the hook could not see, or a reservation made since.
+    """
+    repairs = []
+    for job in _pending(jobs):
+        note = read_note(job.admin_comment)
+        if note is None or job.request.requested_time != note.lowered_limit:
+            continue
+        asked = replace(job.request, requested_time=note.requested_time)
+        why = why_plain(replace(job, request=asked), exclusions, now, start_within_s)
+        if why is not None:
+            change = JobChange(job.request.job_id, time_limit=note.requested_time)
+            repairs.append(Repair(change, why.value))
+    return repairs
 
 
 def undone(

@@ -597,12 +597,13 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             f"before the next; it must be at least {lapses}, twice table.publish_interval_s and "
             "scheduler.longest_poll_interval_s together"
         )
-    if table.watchdog_after_s < 3 * scheduler.poll_interval_s:
+    least_s = 2 * max(scheduler.longest_poll_interval_s, scheduler.poll_interval_s)
+    if table.watchdog_after_s < least_s:
         line = _line_of(text, ("table", "watchdog_after_s"))
         raise InputError(
             f"{where}:{line}: table.watchdog_after_s = {table.watchdog_after_s}: a daemon that "
             "only waits for its next look would be taken for dead; it must be at least "
-            f"{3 * scheduler.poll_interval_s}, three times scheduler.poll_interval_s"
+            f"{least_s}, twice scheduler.longest_poll_interval_s"
         )
     if scheduler.overlap_s >= settings.store.retention_days * DAY_S:
         line = _line_of(text, ("scheduler", "overlap_s"))

@@ -130,7 +130,7 @@ class Sidecar:
                 self._guard = StarvationGuard(settings.hook.starvation_guard_s)
         self._site_limits: SiteLimits | None = None
         self._site_limits_read_at = 0
-        self._allowed: tuple[Mode, Exclusions] | None = None  # at the last look
+        self._allowed: tuple[Mode, Exclusions | None] | None = None  # at the last look
         self._ordering: QueueOrdering | None = None
         if settings.scheduler.kind == "slurm" and settings.scheduler.client == "commands":
             self._ordering = QueueOrdering(settings.queue_order, client, store, self.lock)
@@ -217,8 +217,8 @@ class Sidecar:
             exclusions = self._exclusions(configuration, now)
         except SchedulerError as error:
             failure = error  # what can be mended without them is
-        # Before anything that may fail: the hook must hear of it at once.
-        if exclusions is not None and self._allowed != (mode, exclusions):
+        if self._allowed != (mode, exclusions):
+            # Before anything is changed, which may be refused.
             self._allowed = mode, exclusions
             self._next_publication = now
         if self._limits is not None:
@@ -250,8 +250,14 @@ class Sidecar:
         limits = self._site_limits
         age_s = now - self._site_limits_read_at
         if limits is None or not 0 <= age_s < self.settings.table.publish_interval_s:
-            limits = self._site_limits = self.client.limits(configuration)
-            self._site_limits_read_at = now
+            try:
+                limits = self._site_limits = self.client.limits(configuration)
+                self._site_limits_read_at = now
+            except SchedulerError as error:
+                if limits is None:
+                    raise
+                # As slurmctld itself does while slurmdbd is down.
+                logger.warning("the limits read before count on: %s", error)
         return exclusions_of(self.settings, limits, self.client.reservations(), now)
 
     def end(self) -> None:

@@ -11,6 +11,7 @@ from foretime_sidecar.limit_repairs import (
     Repair,
     changes_of,
     limits_waited_with,
+    lowered_in_danger,
     lowered_limits,
     time_min_changes,
     undone,
@@ -68,15 +69,17 @@ class SlurmLimits:
         SchedulerError
             If the scheduler did not answer, or refused a change.
         """
-        enforcing = mode is Mode.ENFORCE
         repairs = lowered_limits(jobs, soft_limit, self._waited_with)
-        if enforcing and self._mechanism == "slurm-soft-limit" and exclusions is not None:
+        native = self._mechanism == "slurm-soft-limit"
+        planning = mode is Mode.ENFORCE and exclusions is not None
+        why = "planned by the other mechanism" if planning else "as no job is planned short now"
+        if planning and exclusions is not None:
             # Two pauses: one for a job that starts just before the next look, one to spare.
-            repairs += time_min_changes(jobs, exclusions, now, 2 * pause_s)
-            repairs += undone(jobs, "planned by the other mechanism", time_min=False)
-        else:
-            rewriting = enforcing and self._mechanism == "rewrite-limit"
-            repairs += undone(jobs, "as no job is planned short now", limits=not rewriting)
+            change = time_min_changes if native else lowered_in_danger
+            repairs += change(jobs, exclusions, now, 2 * pause_s)
+        repairs += undone(
+            jobs, why, time_min=not (planning and native), limits=not planning or native
+        )
         if repairs:
             log_repairs(repairs)
             self._client.update(changes_of(repairs))
@@ -85,13 +88,15 @@ class SlurmLimits:
 
 def log_repairs(repairs: Sequence[Repair]) -> None:
     """Write one line for each reason, naming some of its jobs."""
-    by_reason: dict[tuple[str, str], list[str]] = {}
+    by_reason: dict[tuple[int, str, str], list[str]] = {}
     for repair in repairs:
         if repair.change.time_limit is not None:
-            done, level = "given back what was asked for", logging.WARNING
+            done, level = "given its own limit back to", logging.WARNING
         elif repair.change.time_min:
-            done, level = "given its time_min", logging.INFO
+            done, level = "set time_min of", logging.INFO
         else:
-            done, level = "taken time_min from", logging.WARNING
-        by_reason.setdefault((done, repair.why), []).append(repair.change.job_id)
-        logger.log(level, "%s: %s", done, repair.why)
+            done, level = "took time_min from", logging.WARNING
+        by_reason.setdefault((level, done, repair.why), []).append(repair.change.job_id)
+    for (level, done, why), names in by_reason.items():
+        named = ", ".join(names[:_MOST_NAMED]) + (" and more" if names[_MOST_NAMED:] else "")
+        logger.log(level, "%s %d jobs %s: %s", done, len(names), why, named)

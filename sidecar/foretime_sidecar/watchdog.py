@@ -64,7 +64,7 @@ def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogRe
         failure = error  # the jobs come first
     jobs = client.queue().jobs
     soft_limit = client.configuration().soft_limit
-    repairs = lowered_limits(jobs, soft_limit, {}) + undone(jobs, "the daemon is silent")
+    repairs = lowered_limits(jobs, soft_limit, {}) + undone(jobs, "as the daemon is silent")
     if repairs:
         client.update(changes_of(repairs))
     if failure is not None:
