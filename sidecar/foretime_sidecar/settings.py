@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -721,8 +721,23 @@ def section_meaning(section: str) -> str:
     return (annotation.__doc__ or "").strip() if annotation is not None else ""
 
 
-def to_toml(settings: Settings | None = None) -> str:
-    """Write settings (by default the defaults) as a commented TOML file."""
+def origins(path: Path) -> dict[tuple[str, str], str]:
+    """Give where each setting that a readable file of settings sets stands in it: FILE:LINE."""
+    text = path.read_text(encoding="utf-8")
+    return {
+        (section, key): f"{path}:{_line_of(text, (section, key))}"
+        for section, values in tomllib.loads(text).items()
+        for key in values
+    }
+
+
+def to_toml(
+    settings: Settings | None = None, origin: Mapping[tuple[str, str], str] | None = None
+) -> str:
+    """Write settings (by default the defaults) as a commented TOML file.
+
+    ``origin`` says where a value comes from, by section and key; the others are defaults.
+    """
     values = (settings or Settings()).model_dump()
     lines = ["# Foretime's settings, all at their defaults: keep only what you change."]
     if settings is not None:
@@ -732,7 +747,10 @@ def to_toml(settings: Settings | None = None) -> str:
         if setting.section != section:
             section = setting.section
             lines += ["", f"# {section_meaning(section)}", f"[{section}]"]
-        lines.append(f"# {setting.meaning} ({setting.type})")
+        source = ""
+        if origin is not None:
+            source = f"; {origin.get((setting.section, setting.key), 'default')}"
+        lines.append(f"# {setting.meaning} ({setting.type}{source})")
         lines.append(f"{setting.key} = {_toml(values[setting.section][setting.key])}")
     return "\n".join(lines) + "\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from foretime_estimators.errors import InputError
 from foretime_sidecar.settings import (
     Settings,
     describe,
+    origins,
     parse_settings,
     read_settings,
     to_markdown,
@@ -123,3 +125,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"# \xe4\n")
     with pytest.raises(InputError, match="latin: can't read the settings: not UTF-8 text"):
         read_settings(tmp_path / "latin")
+
+
+def test_where_a_value_comes_from_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "foretime.toml"
+    path.write_text("# ours\n[hook]\nmode = 'advise'\n")
+    shown = to_toml(read_settings(path), origins(path))
+    (mode,) = re.findall(r"\((.*)\)\nmode = \"advise\"", shown)
+    assert mode.endswith(f'"enforce"; {path}:3')
+    assert shown.count("; default)\n") == sum(1 for _ in describe()) - 1
+    assert parse_settings(shown) == read_settings(path)
