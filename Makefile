@@ -1,5 +1,6 @@
 # make demo   set up, then replay a log (LOG=path, or a generated workload)
-# make test   set up, then every test
+# make test   set up, then every test that needs no Slurm
+# make test-slurm  set up, then the tests on live Slurm clusters: as root, some ten minutes
 # make lint   ruff, mypy
 # make bench  what everything costs, in one table with the goals; saved in .benchmarks
 # make sanitize  the native core under the address and undefined-behaviour sanitizers
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 LOG ?=
 NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*)
 
-.PHONY: demo test lint bench setup sanitize clean
+.PHONY: demo test test-slurm lint bench setup sanitize clean
 setup: $(VENV)/.installed
 
 $(VENV)/.venv:
@@ -27,7 +28,10 @@ demo: setup
 	$(BIN)/foretime replay $(if $(LOG),$(LOG),--generate lublin2003)
 
 test: setup lint
-	$(BIN)/python -m pytest --benchmark-skip
+	$(BIN)/python -m pytest --benchmark-skip -m 'not real_slurm'
+
+test-slurm: setup
+	$(BIN)/python -m pytest tests/slurm -m real_slurm
 
 lint: setup
 	$(BIN)/ruff format --check .

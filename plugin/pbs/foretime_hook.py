@@ -204,7 +204,7 @@ SETTINGS = {
     b"enforce_share_percent": percent,
     b"scheme": one_of(b"user", b"project", b"combined"),
     # These two are about Slurm: understood, and of no meaning here.
-    b"mechanism": one_of(b"time-min", b"rewrite-limit"),
+    b"mechanism": one_of(b"time-min", b"time-min-at-poll", b"rewrite-limit"),
     b"user_time_min": one_of(b"raise", b"keep", b"clear"),
     b"minimum_adjustment": micro,
     b"minimum_scheduled_time_s": number,
@@ -212,6 +212,8 @@ SETTINGS = {
     b"requested_time_bounds_s": bounds,
 }
 KINDS = (b"user", b"account", b"slurm_partition", b"qos", b"queue")
+ONLY_KINDS = (b"account", b"slurm_partition", b"queue")
+ADVICE = (b"told", b"told_until", b"median_wait_s")
 
 
 class Table:
@@ -222,6 +224,9 @@ class Table:
         self.deadline = deadline
         self.settings = {}
         self.leave = {kind: set() for kind in KINDS}
+        self.longest = {kind: {} for kind in (*KINDS, b"any")}
+        self.only = {}
+        self.advice = {name: set() for name in ADVICE}
         self.reservations = []
         first, newline, _ = data.partition(b"\n")
         if not newline or not first.startswith(b"foretime-table "):
@@ -264,6 +269,25 @@ class Table:
                 return False
             self.leave[kind].add(who.lower() if kind in (b"account", b"qos") else who)
             return True
+        if name == b"longest":
+            words = value.split(b" ")
+            seconds = number(words[2]) if len(words) == 3 else None
+            kind, who = words[0], word(words[1]) if len(words) == 3 else None
+            if kind not in self.longest or who is None or seconds is None:
+                return False
+            who = who.lower() if kind in (b"account", b"qos") else who
+            longest = self.longest[kind]
+            longest[who] = min(longest.get(who, seconds), seconds)
+            return True
+        if name == b"only":
+            kind, _, who = value.partition(b" ")
+            if kind not in ONLY_KINDS or word(who) is None:
+                return False
+            names = self.only.setdefault(kind, set())
+            names.add(who.lower() if kind == b"account" else who)
+            return True
+        if name in ADVICE:
+            return self.take_advice(name, value)
         if name == b"reservation":
             words = value.split(b" ")
             if len(words) != 3 or word(words[2]) is None:
@@ -276,6 +300,16 @@ class Table:
             return False
         self.settings[name] = SETTINGS[name](value)
         return self.settings[name] is not None
+
+    def take_advice(self, name, value):
+        """Check what is only said to users of Slurm: PBS shows them nothing."""
+        first, _, last = value.rpartition(b" ")
+        if number(last) is None or first in self.advice[name]:
+            return False
+        self.advice[name].add(first)
+        if name == b"told_until":
+            return not first
+        return number(first) is not None if name == b"median_wait_s" else word(first) is not None
 
     def adjustment(self, scope, name, time_class, processor_seconds):
         """A in millionths as this row has it; None if there is none, or not for such a job."""
@@ -302,13 +336,21 @@ class Table:
             raise LeftAlone("table", "damaged: row %r" % key)
         return None if limit is not None and processor_seconds > limit else value
 
-    def mode_for(self, user):
-        """The mode that counts for this user: enforce may be for a share of them."""
+    def mode_for(self, job):
+        """The mode that counts for this job: enforce may be for a share of users, or for some
+        accounts and queues alone. Users can't be told anything here, so advise is observe."""
+        if self.mode != b"enforce":
+            return b"observe"
         share = self.settings[b"enforce_share_percent"]
-        if share == 100:
-            return self.mode
-        inside = user and check_sum(encode(user), self.deadline) % 100 < share
-        return self.mode if inside else b"observe"
+        inside = share == 100 or (
+            job.user and check_sum(encode(job.user), self.deadline) % 100 < share
+        )
+        if b"account" in self.only:
+            inside = inside and job.project and encode(job.project).lower() in self.only[b"account"]
+        if b"queue" in self.only:
+            inside = inside and encode(job.queue_name.split("@")[0]) in self.only[b"queue"]
+        # slurm_partitions are Slurm's, and no job is in one here.
+        return b"enforce" if inside and b"slurm_partition" not in self.only else b"observe"
 
 
 def read_table(config, deadline):
@@ -331,7 +373,7 @@ def usable_table(config, now, deadline):
         raise LeftAlone("table", "out of date")
     if table.written > now + CLOCK_TOLERANCE_S:
         raise LeftAlone("table", "written in the future: has a clock been set?")
-    if table.mode not in (b"observe", b"enforce"):
+    if table.mode not in (b"observe", b"advise", b"enforce"):
         raise LeftAlone("off")
     return table
 
@@ -609,14 +651,18 @@ def check_plain(job, requested_time, config, now, deadline):
 
 def check_excluded(table, job, requested_time, now):
     """Raise LeftAlone for a job that the table excludes."""
-    leave = table.leave
-    if job.user and encode(job.user) in leave[b"user"]:
-        raise LeftAlone("user")
-    if job.project and encode(job.project).lower() in leave[b"account"]:
-        raise LeftAlone("account")
     queue = encode(job.queue_name.split("@")[0])
-    if queue in leave[b"queue"]:
-        raise LeftAlone("queue")
+    for kind, who in (
+        ("user", job.user and encode(job.user)),
+        ("account", job.project and encode(job.project).lower()),
+        ("queue", queue),
+        ("any", b"*"),
+    ):
+        longest = table.longest[kind.encode()].get(who)
+        if who in table.leave.get(kind.encode(), ()) or (
+            longest is not None and requested_time > longest
+        ):
+            raise LeftAlone("longest" if kind == "any" else kind)
     start = job.start_time(now)
     for begins, ends, where in table.reservations:
         if start < ends and start + requested_time > begins and (where is None or queue in where):
@@ -675,7 +721,7 @@ class Run:
 
     def table(self, config):
         table = usable_table(config, self.now, self.deadline)
-        self.mode, self.generation = table.mode_for(self.job.user), table.generation
+        self.mode, self.generation = table.mode_for(self.job), table.generation
         return table
 
     def plan(self, config, table):

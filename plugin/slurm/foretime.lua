@@ -22,6 +22,7 @@ local LONGEST_REQUEST_S = 4000000000
 local CLOCK_TOLERANCE_S = 3600
 local RETRY_FAULTY_S = 60
 local MOST_CACHED = 100000
+local DAY_S = 86400
 local ENOENT, EPERM, EACCES, ETXTBSY, EROFS = 2, 1, 13, 26, 30
 
 local byte, find, format, match, sub = string.byte, string.find, string.format, string.match,
@@ -33,6 +34,7 @@ local foretime = {}
 local config      -- what the site chose
 local cached      -- the table as last read, valid or not
 local log_lines   -- when a kind of line was last written, and how many were not since
+local advice      -- whom this state has told what their jobs use, and when; and since when it is
 
 -- Logging -------------------------------------------------------------------------------------
 
@@ -114,9 +116,11 @@ local function set_of(text)
   return set
 end
 
+local modes = { observe = true, advise = true, enforce = true }
+
 local choices = {
   scheme = { user = true, project = true, combined = true },
-  mechanism = { ["time-min"] = true, ["rewrite-limit"] = true },
+  mechanism = { ["time-min"] = true, ["time-min-at-poll"] = true, ["rewrite-limit"] = true },
   user_time_min = { raise = true, keep = true, clear = true },
 }
 
@@ -157,6 +161,7 @@ local parsers = {
 }
 
 local without_case = { account = true, qos = true }
+local only_kinds = { account = true, slurm_partition = true, queue = true }
 
 local repeated = {
   leave = function(settings, text)
@@ -165,6 +170,49 @@ local repeated = {
       return nil
     end
     settings.leave[kind][without_case[kind] and folded(name) or name] = true
+    return true
+  end,
+  longest = function(settings, text)
+    local kind, name, seconds = match(text, "^(%S+) (%S+) (%d+)$")
+    local of_kind = kind and settings.longest[kind]
+    if not of_kind then
+      return nil
+    end
+    name, seconds = without_case[kind] and folded(name) or name, tonumber(seconds)
+    of_kind[name] = min(of_kind[name] or seconds, seconds)
+    return true
+  end,
+  only = function(settings, text)
+    local kind, name = match(text, "^(%S+) (%S+)$")
+    if not only_kinds[kind] then
+      return nil
+    end
+    settings.only[kind] = settings.only[kind] or {}
+    settings.only[kind][without_case[kind] and folded(name) or name] = true
+    return true
+  end,
+  told = function(settings, text)
+    local name, at = match(text, "^(%S+) (%d+)$")
+    if not name or settings.told[name] then
+      return nil
+    end
+    settings.told[name] = tonumber(at)
+    return true
+  end,
+  told_until = function(settings, text)
+    if settings.told_until or not match(text, "^%d+$") then
+      return nil
+    end
+    settings.told_until = tonumber(text)
+    return true
+  end,
+  median_wait_s = function(settings, text)
+    local class, seconds = match(text, "^(%d+) (%d+)$")
+    class = tonumber(class)
+    if not class or settings.median_wait_s[class] then
+      return nil
+    end
+    settings.median_wait_s[class] = tonumber(seconds)
     return true
   end,
   reservation = function(settings, text)
@@ -186,7 +234,9 @@ local function parse_settings(text)
   local settings = {
     -- Queues are PBS' and mean nothing here.
     leave = { user = {}, account = {}, slurm_partition = {}, qos = {}, queue = {} },
+    longest = { user = {}, account = {}, slurm_partition = {}, qos = {}, queue = {}, any = {} },
     reservations = {},
+    only = {}, told = {}, median_wait_s = {},
   }
   for line in string.gmatch(text, "([^\n]*)\n") do
     local key, value = match(line, "^(%S+) (.+)$")
@@ -299,7 +349,7 @@ local function usable_table(now)
   if not result then
     log(slurm.log_info, "table", "jobs are left alone: table %s: %s", config.table or "-",
       tostring(problem))
-  elseif result.mode ~= "observe" and result.mode ~= "enforce" then
+  elseif not modes[result.mode] then
     return nil
   end
   return result
@@ -365,15 +415,20 @@ local function applicable(row, processor_seconds)
   return nil
 end
 
--- t_sched in seconds (Tang 2010, equations 4 and 5), nil if the table knows nothing of such a job.
--- Every step is exact: TABLE.md has the same in words.
-local function scheduled_time(t, user, project, processors, requested_time)
+local function class_of(t, requested_time)
   local class = 0
   for i = 1, #t.requested_time_bounds_s do
     if t.requested_time_bounds_s[i] < requested_time then
       class = i
     end
   end
+  return class
+end
+
+-- t_sched in seconds (Tang 2010, equations 4 and 5), nil if the table knows nothing of such a job.
+-- Every step is exact: TABLE.md has the same in words.
+local function scheduled_time(t, user, project, processors, requested_time)
+  local class = class_of(t, requested_time)
   local user_row, project_row = false, false
   if t.scheme ~= "project" and user then
     user_row = row_of(t, "user", user, class)
@@ -477,10 +532,16 @@ local function touches_reservation(t, job, records, requested_time, now)
   return false
 end
 
+-- Whether the table leaves alone jobs of this name (encoded) that ask for so much.
+local function leaves(t, kind, name, requested_time)
+  local longest = t.longest[kind][name]
+  return t.leave[kind][name] or longest and requested_time > longest
+end
+
 -- Whether one of these QOS is left alone: since Slurm 24.11 a job may name several.
-local function leaves_qos(t, names)
+local function leaves_qos(t, names, requested_time)
   for name in string.gmatch(names or "", "[^,]+") do
-    if t.leave.qos[folded(encode(match(name, "^%s*(.-)%s*$")))] then
+    if leaves(t, "qos", folded(encode(match(name, "^%s*(.-)%s*$"))), requested_time) then
       return true
     end
   end
@@ -514,55 +575,136 @@ local function must_be_plain(job, records, requested_time)
   return script ~= nil and find(script, "--dea", 1, true) ~= nil
 end
 
--- Whether the table says so (V3, V5).
-local function excluded(t, job, records, user, project, requested_time, now)
-  local leave = t.leave
-  if user and leave.user[encode(user)]
-    or project and leave.account[folded(encode(project))]
-    or leaves_qos(t, text(job.qos) or text(job.default_qos)) then
+-- Whether the table says so (V5).
+local function excluded(t, job, records, user, project, requested_time)
+  local any = t.longest.any["*"]
+  if any and requested_time > any
+    or user and leaves(t, "user", encode(user), requested_time)
+    or project and leaves(t, "account", folded(encode(project)), requested_time)
+    -- Slurm's own choice for a job that names none, and whose user has no default.
+    or leaves_qos(t, text(job.qos) or text(job.default_qos) or "normal", requested_time) then
     return true
   end
   for name, record in pairs(records) do
-    if leave.slurm_partition[encode(name)] or leaves_qos(t, text(record.qos)) then
+    if leaves(t, "slurm_partition", encode(name), requested_time)
+      or leaves_qos(t, text(record.qos), requested_time) then
       return true
     end
   end
-  return touches_reservation(t, job, records, requested_time, now)
+  return false
 end
 
--- Whether this user is among those for whom enforce counts, if not for all.
-local function in_share(t, user)
-  local share = t.enforce_share_percent
-  return share == 100 or user ~= nil and check(encode(user)) % 100 < share
+-- Whether enforce counts for this job: for a share of users, for some accounts, and where all
+-- the slurm_partitions that it may run in are among those named.
+local function in_share(t, user, project, records)
+  local share, only = t.enforce_share_percent, t.only
+  if share < 100 and not (user and check(encode(user)) % 100 < share) then
+    return false
+  end
+  if only.account and not (project and only.account[folded(encode(project))]) then
+    return false
+  end
+  for name in pairs(only.slurm_partition and records or {}) do
+    if not only.slurm_partition[encode(name)] then
+      return false
+    end
+  end
+  return not only.queue -- PBS', in which no job is here
+end
+
+-- Advice --------------------------------------------------------------------------------------
+
+local function duration(seconds)
+  local days, rest = floor(seconds / DAY_S), seconds % DAY_S
+  local clock = format("%02d:%02d:%02d", floor(rest / 3600), floor(rest % 3600 / 60), rest % 60)
+  return days > 0 and format("%d-%s", days, clock) or clock
+end
+
+-- Whether to tell this user now: at most once in 24 hours. Two memories know who was told: this
+-- state, which an edited script or a restart loses, and the table, which tells of all until
+-- told_until. A new state says nothing until a table covers the time before it. No file is written.
+local function may_tell(t, name, now)
+  if not t.told_until or t.told_until < advice.since then
+    return false
+  end
+  local last = max(advice.told[name] or 0, t.told[name] or 0)
+  if last > 0 and now - last < DAY_S then
+    return false
+  end
+  if not advice.told[name] then
+    if advice.count >= MOST_CACHED then
+      for other, at in pairs(advice.told) do
+        if now - at >= DAY_S then
+          advice.told[other], advice.count = nil, advice.count - 1
+        end
+      end
+    end
+    if advice.count >= MOST_CACHED then
+      return false
+    end
+    advice.count = advice.count + 1
+  end
+  advice.told[name] = now
+  return true
+end
+
+-- Tells a user what jobs like this one use, and what asking for less would likely gain.
+local function advise(t, user, requested_time, seconds, now)
+  if not user or seconds >= requested_time or not may_tell(t, encode(user), now) then
+    return
+  end
+  local gain = "A shorter --time fits into more gaps, and so may start sooner."
+  local class = class_of(t, seconds)
+  local shorter, longer = t.median_wait_s[class], t.median_wait_s[class_of(t, requested_time)]
+  if shorter and longer and shorter < longer then
+    gain = format("Of late jobs with --time up to %s waited %s, those like this one %s (medians).",
+      duration(t.requested_time_bounds_s[class + 1]), duration(shorter), duration(longer))
+  end
+  slurm.log_user("foretime: jobs like this one mostly ended within %s, and it asks for %s. %s A "
+    .. "job is ended at its --time: leave some to spare. Nothing was changed; this is said at "
+    .. "most once a day.", duration(seconds), duration(requested_time), gain)
 end
 
 -- Submission ----------------------------------------------------------------------------------
 
--- The note for PrologSlurmctld is ours alone: nobody may submit with a forged one.
+-- The note in AdminComment is ours alone: nobody may submit with a forged one.
 local function without_note(comment)
   local rest = string.gsub(comment, "%s*foretime:treq=[^%s]*", "")
   return (string.gsub(rest, "^%s+", ""))
+end
+
+-- What was decided, for the prolog, the sidecar and its watchdog (TABLE.md, "The note").
+local function note(t, job, requested_time, field, minutes, own)
+  local words = format("foretime:treq=%d,%s=%d,generation=%s", requested_time / 60, field, minutes,
+    t.generation)
+  if own then
+    words = format("%s,own=%d", words, own)
+  end
+  local others = text(job.admin_comment)
+  job.admin_comment = others and words .. " " .. others or words -- readers may cut it
 end
 
 local function apply(t, job, requested_time, seconds)
   local minutes = floor(seconds / 60)
   if t.mechanism == "rewrite-limit" then
     if seconds < requested_time then
-      local note = format("foretime:treq=%d,tsched=%d", requested_time / 60, minutes)
-      local others = text(job.admin_comment)
-      job.admin_comment = others and note .. " " .. others or note -- readers may cut it
+      note(t, job, requested_time, "tsched", minutes)
       job.time_limit = minutes
     end
     return
   end
-  local of_user = number(job.time_min)
-  if of_user then
+  local own = number(job.time_min)
+  if own then
     -- One above the limit is Slurm's to reject.
-    if of_user <= requested_time / 60 and (t.user_time_min == "clear" and of_user ~= minutes
-      or t.user_time_min == "raise" and of_user < minutes) then
-      job.time_min = minutes
+    if own > requested_time / 60 or own == minutes or t.user_time_min == "keep"
+      or t.user_time_min == "raise" and own > minutes then
+      return
     end
-  elseif seconds < requested_time then
+  elseif seconds >= requested_time then
+    return
+  end
+  note(t, job, requested_time, "tmin", minutes, own)
+  if t.mechanism == "time-min" then
     job.time_min = minutes
   end
 end
@@ -590,10 +732,15 @@ local function submit(job, part_list)
   local seconds = scheduled_time(t, user, project, processors_of(job, records), requested_time)
   if not seconds or seconds >= requested_time and not number(job.time_min)
     or must_be_plain(job, records, requested_time)
-    or excluded(t, job, records, user, project, requested_time, now) then
+    or excluded(t, job, records, user, project, requested_time)
+    -- At the poll it is looked for again, and may be over by then (V3).
+    or t.mechanism ~= "time-min-at-poll"
+      and touches_reservation(t, job, records, requested_time, now) then
     return
   end
-  if t.mode == "observe" or not in_share(t, user) then
+  if t.mode == "advise" then
+    advise(t, user, requested_time, seconds, now)
+  elseif t.mode == "observe" or not in_share(t, user, project, records) then
     log(slurm.log_info, "observe", "observe: would plan a job of %s with %d min instead of %d",
       tostring(user), seconds / 60, requested_time / 60)
   else
@@ -638,8 +785,8 @@ local function modify(job_desc, job_rec, part_list, uid)
     job_desc.time_min = limit -- or Slurm refuses the user's request; planned with all of it now
     return
   end
-  local note = limit and text(job_rec.admin_comment)
-  local requested, scheduled = match(note or "", "foretime:treq=(%d+),tsched=(%d+)")
+  local words = limit and text(job_rec.admin_comment)
+  local requested, scheduled = match(words or "", "foretime:treq=(%d+),tsched=(%d+)")
   if requested and uid ~= 0 and number(job_rec.time_limit) == tonumber(scheduled)
     and limit > tonumber(scheduled) and limit <= tonumber(requested) then
     slurm.log_user("foretime: this job is planned with %d minutes and will get its %d minutes "
@@ -660,8 +807,9 @@ local function modify(job_desc, job_rec, part_list, uid)
   local requested_time, records = time_limit_s(job), partitions_of(job, part_list)
   -- A planned job stays planned without a table, so it is judged without one, too.
   if not requested_time or not records or must_be_plain(job, records, requested_time)
-    or t and excluded(t, job, records, text(job.user_name),
-      text(job.account) or text(job.default_account), requested_time, now) then
+    or t and (excluded(t, job, records, text(job.user_name),
+      text(job.account) or text(job.default_account), requested_time)
+      or touches_reservation(t, job, records, requested_time, now)) then
     job_desc.time_min = 0 -- clears it
   end
 end
@@ -682,6 +830,7 @@ function foretime.configure(settings)
     largest_table_bytes = tonumber(settings.largest_table_bytes) or 64 * 1024 * 1024,
   }
   cached, log_lines = nil, {}
+  advice = { told = {}, count = 0, since = os.time() }
 end
 
 local function guarded(work, ...)
@@ -699,6 +848,27 @@ end
 -- Call from slurm_job_modify, after the site's own rules.
 function foretime.modify(job_desc, job_rec, part_list, modify_uid)
   guarded(modify, job_desc, job_rec, part_list, modify_uid)
+end
+
+-- Call once at the end of a site's own job_submit.lua, with the settings of configure: the hook
+-- then follows the site's functions, and sees what they accepted.
+function foretime.attach(settings)
+  foretime.configure(settings)
+  local function after(site, ours)
+    return function(...)
+      local code = slurm.SUCCESS
+      if site then
+        code = site(...)
+      end
+      -- What is no number Slurm takes for success.
+      if type(code) ~= "number" or code == slurm.SUCCESS then
+        ours(...)
+      end
+      return code
+    end
+  end
+  slurm_job_submit = after(slurm_job_submit, foretime.submit)
+  slurm_job_modify = after(slurm_job_modify, foretime.modify)
 end
 
 foretime.configure()

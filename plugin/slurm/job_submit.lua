@@ -7,7 +7,7 @@ local loaded, foretime = pcall(require, "foretime")
 if loaded then
   foretime.configure {
     table = "/var/lib/foretime/table/foretime.table",
-    disable_file = "/etc/slurm/foretime.off",
+    disable_file = "/etc/foretime/foretime.off",
   }
 else
   slurm.log_error("foretime: not loaded, jobs are left alone: %s", tostring(foretime))

@@ -6,7 +6,6 @@ limit, the time limit otherwise); how long the jobs really take is taken to be t
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,10 +18,8 @@ from foretime_sim.policy import Backfill, Correction, Order, Policy
 from foretime_sim.workload import Int64Array
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
+from foretime_sidecar.job_note import read_note
 from foretime_sidecar.settings import ForecastSettings
-
-# What PrologSlurmctld restores a lowered limit from (plugin/slurm/foretime.lua).
-_RECORDED_REQUEST_MIN = re.compile(r"foretime:treq=(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +207,12 @@ def _left_out(job: QueuedJob, processors: int) -> str | None:
     return None
 
 
-def _as_submitted(job: QueuedJob) -> JobRequest:
+def as_submitted(job: QueuedJob) -> JobRequest:
     """Give the job with the t_req of its user, where the hook has lowered the limit."""
-    recorded = _RECORDED_REQUEST_MIN.search(job.admin_comment)
-    if recorded is None:
+    note = read_note(job.admin_comment)
+    if note is None or note.lowered_limit is None:
         return job.request
-    requested = max(int(recorded[1]) * 60, job.request.requested_time)
+    requested = max(note.requested_time, job.request.requested_time)
     return replace(job.request, requested_time=requested)
 
 
@@ -235,7 +232,7 @@ def _running_jobs(
     soft_limit = correction is not Correction.REQUESTED
     rows = []
     for job in jobs:
-        request = _as_submitted(job)
+        request = as_submitted(job)
         start_time = now if job.start_time is None else job.start_time + job.suspended_time
         start_time = min(start_time, now)
         elapsed, limit = now - start_time, request.requested_time
@@ -264,7 +261,7 @@ def _pending_jobs(
     soft_limit = correction is not Correction.REQUESTED
     rows = []
     for job in jobs:
-        request = _as_submitted(job)
+        request = as_submitted(job)
         submit_time = min(request.submit_time, now)
         if job.eligible_time is not None and job.eligible_time > now:
             submit_time = job.eligible_time  # it joins the queue when it was told to begin

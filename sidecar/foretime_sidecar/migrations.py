@@ -98,10 +98,72 @@ def jobs_by_user(database: Database) -> None:
     database.execute("CREATE INDEX jobs_by_user ON jobs (user, end_time)")
 
 
-@migrations(name="0006-time-min-given")
-def time_min_given(database: Database) -> None:
-    """Keep whether jobs may wait with a time_min of the hook's, until it is cleared from them."""
+@migrations(name="0006-what-became-of-jobs")
+def what_became_of_jobs(database: Database) -> None:
+    """Keep an audit of what each job was planned with, and why."""
     database.execute(
-        "ALTER TABLE table_generations ADD COLUMN time_min_given INTEGER NOT NULL DEFAULT 0"
+        """
+        CREATE TABLE job_decisions (
+            seq INTEGER PRIMARY KEY,
+            made_at INTEGER NOT NULL,
+            job_id TEXT NOT NULL,
+            submit_time INTEGER NOT NULL,
+            user TEXT,
+            project TEXT,
+            queue TEXT,
+            processors INTEGER NOT NULL,
+            action TEXT NOT NULL,
+            requested_time_s INTEGER NOT NULL,
+            scheduled_time_s INTEGER,
+            reason TEXT NOT NULL,
+            generation INTEGER
+        )
+        """
     )
-    database.execute("UPDATE table_generations SET time_min_given = 1 WHERE mode = 'enforce'")
+    database.execute("CREATE INDEX job_decisions_by_job ON job_decisions (job_id, submit_time)")
+    database.execute("CREATE INDEX job_decisions_by_user ON job_decisions (user, made_at)")
+    database.execute("CREATE INDEX job_decisions_by_time ON job_decisions (made_at)")
+
+
+@migrations(name="0007-oversight")
+def oversight(database: Database) -> None:
+    """Keep who was told what their jobs use, how head jobs slip, and what the breaker did."""
+    database.execute(
+        "CREATE TABLE told_users (user TEXT PRIMARY KEY, told_at INTEGER NOT NULL) WITHOUT ROWID"
+    )
+    database.execute(
+        """
+        CREATE TABLE head_jobs (
+            job_id TEXT NOT NULL,
+            submit_time INTEGER NOT NULL,
+            seen_at INTEGER NOT NULL,
+            first_planned_start INTEGER NOT NULL,
+            last_planned_start INTEGER NOT NULL,
+            PRIMARY KEY (job_id, submit_time)
+        ) WITHOUT ROWID
+        """
+    )
+    database.execute(
+        """
+        CREATE TABLE breaker_events (
+            seq INTEGER PRIMARY KEY,
+            happened_at INTEGER NOT NULL,
+            event TEXT NOT NULL,
+            reason TEXT NOT NULL
+        )
+        """
+    )
+
+
+@migrations(name="0009-site-factors")
+def site_factors(database: Database) -> None:
+    """Keep which site factors are ours; a job has two while it is not known which one it has."""
+    database.execute(
+        """
+        CREATE TABLE site_factors (
+            job_id TEXT NOT NULL,
+            site_factor INTEGER NOT NULL,
+            PRIMARY KEY (job_id, site_factor)
+        ) WITHOUT ROWID
+        """
+    )

@@ -13,11 +13,16 @@ import uvicorn
 from foretime_estimators.errors import ForetimeError, SchedulerError, StateError
 
 from foretime_sidecar.api import create_app
-from foretime_sidecar.clients.client import SchedulerClient
+from foretime_sidecar.clients.client import ControllerLoad, SchedulerClient
 from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
+from foretime_sidecar.clients.pyslurm_client import PySlurm, import_pyslurm
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.clients.slurm_rest import SlurmRest
+from foretime_sidecar.clients.slurm_rest_connection import RestConnection
+from foretime_sidecar.heartbeat import beat, heartbeat_path
 from foretime_sidecar.listener import Listener
 from foretime_sidecar.peer import PeerProtocol
+from foretime_sidecar.poll_rate import PollRate
 from foretime_sidecar.self_metrics import Health
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.sidecar import Sidecar
@@ -25,6 +30,8 @@ from foretime_sidecar.store import Store
 
 logger = logging.getLogger("foretime")
 
+_SILENT = ControllerLoad(server_threads=1_000_000)
+_GIVE_BACK_S = 20  # for taking site factors away from the jobs that wait
 _GRACE_S = 5  # for requests and a poll under way when the daemon is told to end
 
 
@@ -57,6 +64,7 @@ class Daemon:
             raise
         self.sidecar = Sidecar(settings, client or _client(settings), store)
         self.health = Health(int(clock()))
+        self._rate = PollRate(settings.scheduler)
         self._ending = threading.Event()
         self._mistake: Exception | None = None
         config = uvicorn.Config(
@@ -88,7 +96,7 @@ class Daemon:
             self._server.run(sockets=[self._listener.socket])
         finally:
             self.end()
-            poller.join(_GRACE_S)
+            poller.join(_GRACE_S + _GIVE_BACK_S)
             if not poller.is_alive():
                 # Else a command of the scheduler is still awaited; what it would have told is read
                 # again after the next start.
@@ -115,17 +123,42 @@ class Daemon:
 
     def _poll_until_told(self) -> None:
         try:
+            took_s = 0.0
             while not self._ending.is_set():
+                # Before the look, which must know when the next one comes.
+                pause_s = self._pause_s(took_s)
+                began = time.monotonic()
                 self.poll_once()
-                self._ending.wait(self.settings.scheduler.poll_interval_s)
+                took_s = time.monotonic() - began
+                self._ending.wait(pause_s)
+            self._give_back()
         except Exception as error:  # noqa: BLE001 - raised again by run(), so that we end loudly
             self._mistake = error
             self.end()
 
+    def _give_back(self) -> None:
+        try:
+            self.sidecar.end()
+        except ForetimeError as error:
+            logger.error("the queue's order is given back at the next start: %s", error)  # noqa: TRY400
+
+    def _pause_s(self, took_s: float) -> int:
+        """Give the pause after the coming look, from what the last one took."""
+        try:
+            load = self.sidecar.client.load()
+        except SchedulerError:
+            # What does not even tell its load is asked less; the next look says what is wrong.
+            load = _SILENT
+        before = self.sidecar.pause_s
+        pause_s = self.sidecar.pause_s = self._rate.adapt(load, took_s)
+        if pause_s != before:
+            logger.info("the scheduler is looked at every %d s now (%s)", pause_s, load)
+        return pause_s
+
     def poll_once(self) -> None:
         """Look at the queue and poll once; what fails is logged and tried again at the next."""
         failures = []
-        for step in (self.sidecar.look, self.sidecar.poll):
+        for step in (self._look, self.sidecar.poll):
             try:
                 step(int(self._clock()))
             except SchedulerError as error:
@@ -139,13 +172,29 @@ class Daemon:
             logger.error("%s", failure)
         self.health.last_error = failures[-1] if failures else ""
 
+    def _look(self, now: int) -> None:
+        self.sidecar.look(now)
+        beat(heartbeat_path(self.settings.table))
+
 
 def _client(settings: Settings) -> SchedulerClient:
-    """Give the client over the scheduler's own commands, as the settings say."""
+    """Give the client that the settings say."""
     scheduler = settings.scheduler
     bounds = scheduler.commands_dir, scheduler.command_timeout_s, scheduler.attempts
     if scheduler.kind == "slurm":
-        return SlurmCommands(SubprocessRunner(*bounds), scheduler.overlap_s)
+        commands = SlurmCommands(SubprocessRunner(*bounds), scheduler.overlap_s, scheduler.cluster)
+        if scheduler.client == "commands":
+            return commands
+        if scheduler.client == "slurmrestd":
+            connection = RestConnection(
+                scheduler.slurmrestd,
+                scheduler.slurmrestd_user,
+                scheduler.slurmrestd_token_file,
+                scheduler.command_timeout_s,
+                scheduler.attempts,
+            )
+            return SlurmRest(connection, commands, scheduler.overlap_s)
+        return PySlurm(import_pyslurm(), commands)
     return PbsCommands(
         PbsProcesses(*bounds),
         Path(scheduler.pbs_accounting_dir) if scheduler.pbs_accounting_dir else None,

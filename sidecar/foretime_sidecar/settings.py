@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -37,6 +37,38 @@ class SchedulerSettings(_Section):
         default="slurm",
         description="Which scheduler: Slurm, or OpenPBS and PBS Professional.",
     )
+    client: Literal["commands", "slurmrestd", "pyslurm"] = Field(
+        default="commands",
+        description=(
+            "How Slurm is asked: by its commands; through slurmrestd; or with pyslurm, whose "
+            "release must be Slurm's. The last two can't order the queue "
+            "(docs/slurm_clients.md)."
+        ),
+    )
+    cluster: str = Field(
+        default="",
+        description=(
+            "The Slurm cluster to ask, of those that slurmdbd knows (-M of Slurm's commands); "
+            "empty: the one of slurm.conf."
+        ),
+    )
+    slurmrestd: str = Field(
+        default="unix:/run/slurmrestd/slurmrestd.socket",
+        min_length=1,
+        description=(
+            "Where slurmrestd answers: unix:PATH, or http://HOST:PORT, which needs a token."
+        ),
+    )
+    slurmrestd_token_file: str = Field(
+        default="",
+        description=(
+            "File with the JSON Web Token for slurmrestd, read anew for each question; empty: "
+            "none, the unix socket's peer is known."
+        ),
+    )
+    slurmrestd_user: str = Field(
+        default="foretime", min_length=1, description="The Slurm user that the token is for."
+    )
     commands_dir: str = Field(
         default="",
         description=(
@@ -57,6 +89,24 @@ class SchedulerSettings(_Section):
     )
     poll_interval_s: int = Field(
         default=60, ge=1, description="Pause between two looks at the scheduler."
+    )
+    longest_poll_interval_s: int = Field(
+        default=300,
+        ge=1,
+        description=(
+            "The pause doubles up to this while the scheduler is busy, and halves again after; it "
+            "is never shorter than 20 times what the last look took."
+        ),
+    )
+    busy_server_threads: int = Field(
+        default=64,
+        ge=1,
+        description="Slurm is busy while it serves so many requests at once (sdiag).",
+    )
+    busy_cycle_s: float = Field(
+        default=5.0,
+        gt=0,
+        description="Slurm is busy while its main scheduling cycle takes this long (sdiag).",
     )
     command_timeout_s: int = Field(
         default=60, ge=1, description="Bound of one attempt of one command."
@@ -239,16 +289,34 @@ class TableSettings(_Section):
             "death returns the cluster to its own plans."
         ),
     )
+    watchdog_after_s: int = Field(
+        default=900,
+        ge=10,
+        description=(
+            "When the daemon has not looked at the queue for so long, foretime watchdog withdraws "
+            "the table and gives jobs back what their users asked for (Slurm)."
+        ),
+    )
 
 
 class HookSettings(_Section):
     """What the hook does with the table: it reads these from it."""
 
-    mode: Literal["observe", "enforce"] = Field(
+    mode: Literal["observe", "advise", "enforce"] = Field(
         default="observe",
         description=(
-            "observe: the hook changes no job and only logs; enforce is a deliberate act. "
-            "Back at observe, waiting jobs lose their time_min once (Slurm)."
+            "observe: the hook changes no job and only logs; advise: nor does it then, but tells "
+            "users at submission, at most once a day, what such jobs use (Slurm); enforce is a "
+            "deliberate act. Back at observe, waiting jobs lose the time_min that Foretime gave "
+            "them (Slurm)."
+        ),
+    )
+    disable_file: str = Field(
+        default="/etc/foretime/foretime.off",
+        min_length=1,
+        description=(
+            "While this file exists no job is planned: foretime disable makes it, foretime enable "
+            "removes it."
         ),
     )
     enforce_share_percent: int = Field(
@@ -260,6 +328,24 @@ class HookSettings(_Section):
             "others' are observed."
         ),
     )
+    enforce_only_accounts: Names = Field(
+        default=[],
+        description=(
+            "Under enforce, only jobs of these accounts are changed, the others' are observed; "
+            "empty: of any."
+        ),
+    )
+    enforce_only_slurm_partitions: Names = Field(
+        default=[],
+        description=(
+            "Under enforce, only jobs all of whose slurm_partitions are among these are changed; "
+            "empty: in any."
+        ),
+    )
+    enforce_only_queues: Names = Field(
+        default=[],
+        description="Under enforce, only jobs in these PBS queues are changed; empty: in any.",
+    )
     mechanism: Literal["slurm-soft-limit", "rewrite-limit", "pbs-soft-walltime"] = Field(
         default="slurm-soft-limit",
         description=(
@@ -267,6 +353,31 @@ class HookSettings(_Section):
             "SchedulerParameters=time_min_as_soft_limit; rewrite-limit is for older "
             "Slurm and needs PrologSlurmctld to be Foretime's prolog_slurmctld; "
             "pbs-soft-walltime is PBS's."
+        ),
+    )
+    time_min_at: Literal["poll", "submission"] = Field(
+        default="poll",
+        description=(
+            "When a job gets its time_min under slurm-soft-limit. poll: at the daemon's next look, "
+            "which sees the whole job. submission: from the hook, which can't see a --deadline "
+            "on the command line: Slurm then accepts a job that it would have rejected."
+        ),
+    )
+    reservation_lead_time_s: int = Field(
+        default=0,
+        ge=0,
+        description=(
+            "Reservations are made at least so long before they begin: jobs that ask for more are "
+            "left alone, and none that was started on its time_min can meet one. 0: no such "
+            "promise (Slurm)."
+        ),
+    )
+    starvation_guard_s: int = Field(
+        default=21_600,
+        ge=0,
+        description=(
+            "When the queue's head waits longer than this over its plan on requested times, all "
+            "jobs are planned with their own limits until it starts; 0: never (Slurm)."
         ),
     )
     user_time_min: Literal["raise", "keep", "clear"] = Field(
@@ -280,9 +391,8 @@ class HookSettings(_Section):
     leave_accounts: Names = Field(
         default=[],
         description=(
-            "Accounts whose jobs are left alone; name those limited by GrpTRESMins, "
-            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins, and with rewrite-limit by "
-            "MaxWall."
+            "Accounts whose jobs are left alone, besides those that Slurm limits by GrpTRESMins, "
+            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins, which the daemon finds."
         ),
     )
     leave_slurm_partitions: Names = Field(
@@ -290,9 +400,64 @@ class HookSettings(_Section):
     )
     leave_qos: Names = Field(
         default=[],
-        description="QOS whose jobs are left alone; name those with limits as for accounts.",
+        description="QOS whose jobs are left alone, besides those with such limits.",
     )
     leave_queues: Names = Field(default=[], description="PBS queues whose jobs are left alone.")
+
+
+class QueueOrderSettings(_Section):
+    """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
+
+    order: Literal["none", "sjf", "ljf", "xf", "wfp"] = Field(
+        default="none",
+        description=(
+            "none: jobs keep Slurm's order, and what was changed is given back; else the smallest "
+            "or largest scheduled time first, the largest expansion factor, or WFP. Needs "
+            "priority/multifactor; let forecast.order be the same."
+        ),
+    )
+    highest_site_factor: int = Field(
+        default=1_000_000,
+        ge=100,
+        le=1_000_000_000,
+        description=(
+            "SiteFactor of the first job, in units of priority; less where the smallest step "
+            "between two QOS is worth less (PriorityWeightQOS), so that no job passes one of a "
+            "better QOS."
+        ),
+    )
+
+
+class BreakerSettings(_Section):
+    """When enforce is given up for observe, until an administrator says foretime enable."""
+
+    window_s: int = Field(
+        default=7 * DAY_S, ge=3600, description="Jobs that ended in this time are judged."
+    )
+    least_jobs: int = Field(
+        default=200,
+        ge=1,
+        description="With fewer planned jobs that ended, neither their share nor wait is judged.",
+    )
+    most_outliving_percent: float = Field(
+        default=50,
+        gt=0,
+        le=100,
+        description="Planned jobs that may run longer than their scheduled time; 100: no limit.",
+    )
+    most_head_slip_s: int = Field(
+        default=DAY_S,
+        ge=0,
+        description=(
+            "How much later than first planned a head job's start may be, while it heads the "
+            "queue; 0: no limit."
+        ),
+    )
+    most_wait_p99_s: int = Field(
+        default=14 * DAY_S,
+        ge=0,
+        description="99th percentile of the waits of all jobs that ended; 0: no limit.",
+    )
 
 
 class ForecastSettings(_Section):
@@ -339,6 +504,8 @@ class Settings(_Section):
     accuracy: AccuracySection = AccuracySection()
     table: TableSettings = TableSettings()
     hook: HookSettings = HookSettings()
+    breaker: BreakerSettings = BreakerSettings()
+    queue_order: QueueOrderSettings = QueueOrderSettings()
     forecast: ForecastSettings = ForecastSettings()
     api: ApiSettings = ApiSettings()
 
@@ -406,13 +573,37 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             else 'it is PBS\'s: set scheduler.kind = "pbs", or another mechanism'
         )
         raise InputError(f"{where}:{line}: hook.mechanism = {mechanism!r}: {right}")
-    lapses = 2 * (table.publish_interval_s + scheduler.poll_interval_s)
+    if scheduler.longest_poll_interval_s < scheduler.poll_interval_s:
+        line = _line_of(text, ("scheduler", "longest_poll_interval_s"))
+        raise InputError(
+            f"{where}:{line}: scheduler.longest_poll_interval_s = "
+            f"{scheduler.longest_poll_interval_s}: it must not be less than "
+            f"scheduler.poll_interval_s = {scheduler.poll_interval_s}"
+        )
+    by_commands = scheduler.kind == "slurm" and scheduler.client == "commands"
+    if settings.queue_order.order != "none" and not by_commands:
+        line = _line_of(text, ("queue_order", "order"))
+        raise InputError(
+            f"{where}:{line}: queue_order.order = {settings.queue_order.order!r}: site factors are "
+            'read and set by Slurm\'s commands alone: set scheduler.kind = "slurm" and '
+            'scheduler.client = "commands"'
+        )
+    _check_hook(settings, text, where)
+    lapses = 2 * (table.publish_interval_s + scheduler.longest_poll_interval_s)
     if table.valid_for_s < lapses:
         line = _line_of(text, ("table", "valid_for_s"))
         raise InputError(
             f"{where}:{line}: table.valid_for_s = {table.valid_for_s}: the table would run out "
             f"before the next; it must be at least {lapses}, twice table.publish_interval_s and "
-            "scheduler.poll_interval_s together"
+            "scheduler.longest_poll_interval_s together"
+        )
+    least_s = 2 * max(scheduler.longest_poll_interval_s, scheduler.poll_interval_s)
+    if table.watchdog_after_s < least_s:
+        line = _line_of(text, ("table", "watchdog_after_s"))
+        raise InputError(
+            f"{where}:{line}: table.watchdog_after_s = {table.watchdog_after_s}: a daemon that "
+            "only waits for its next look would be taken for dead; it must be at least "
+            f"{least_s}, twice scheduler.longest_poll_interval_s"
         )
     if scheduler.overlap_s >= settings.store.retention_days * DAY_S:
         line = _line_of(text, ("scheduler", "overlap_s"))
@@ -420,6 +611,25 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             f"{where}:{line}: scheduler.overlap_s = {scheduler.overlap_s}: jobs would be read "
             "again after they were deleted, and learned twice; it must be less than "
             f"store.retention_days = {settings.store.retention_days}"
+        )
+
+
+def _check_hook(settings: Settings, text: str, where: str) -> None:
+    """Refuse what would mean something on the other scheduler alone."""
+    hook, is_pbs = settings.hook, settings.scheduler.kind == "pbs"
+    if is_pbs and hook.mode == "advise":
+        line = _line_of(text, ("hook", "mode"))
+        raise InputError(
+            f'{where}:{line}: hook.mode = "advise": PBS shows users nothing of a job that it '
+            'accepts; set "observe", and let them ask foretime explain'
+        )
+    foreign = "enforce_only_slurm_partitions" if is_pbs else "enforce_only_queues"
+    right = "enforce_only_queues" if is_pbs else "enforce_only_slurm_partitions"
+    if getattr(hook, foreign):
+        line = _line_of(text, ("hook", foreign))
+        raise InputError(
+            f"{where}:{line}: hook.{foreign}: with scheduler.kind = "
+            f'"{settings.scheduler.kind}" no job would ever be changed; set hook.{right}'
         )
 
 
@@ -511,8 +721,23 @@ def section_meaning(section: str) -> str:
     return (annotation.__doc__ or "").strip() if annotation is not None else ""
 
 
-def to_toml(settings: Settings | None = None) -> str:
-    """Write settings (by default the defaults) as a commented TOML file."""
+def origins(path: Path) -> dict[tuple[str, str], str]:
+    """Give where each setting that a readable file of settings sets stands in it: FILE:LINE."""
+    text = path.read_text(encoding="utf-8")
+    return {
+        (section, key): f"{path}:{_line_of(text, (section, key))}"
+        for section, values in tomllib.loads(text).items()
+        for key in values
+    }
+
+
+def to_toml(
+    settings: Settings | None = None, origin: Mapping[tuple[str, str], str] | None = None
+) -> str:
+    """Write settings (by default the defaults) as a commented TOML file.
+
+    ``origin`` says where a value comes from, by section and key; the others are defaults.
+    """
     values = (settings or Settings()).model_dump()
     lines = ["# Foretime's settings, all at their defaults: keep only what you change."]
     if settings is not None:
@@ -522,7 +747,10 @@ def to_toml(settings: Settings | None = None) -> str:
         if setting.section != section:
             section = setting.section
             lines += ["", f"# {section_meaning(section)}", f"[{section}]"]
-        lines.append(f"# {setting.meaning} ({setting.type})")
+        source = ""
+        if origin is not None:
+            source = f"; {origin.get((setting.section, setting.key), 'default')}"
+        lines.append(f"# {setting.meaning} ({setting.type}{source})")
         lines.append(f"{setting.key} = {_toml(values[setting.section][setting.key])}")
     return "\n".join(lines) + "\n"
 

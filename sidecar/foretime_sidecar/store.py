@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -211,7 +212,7 @@ class Store:
 
     def cursor(self, source: str = "slurm") -> Cursor | None:
         """Give how far the finished jobs were read, ``None`` at first."""
-        rows = self._rows("SELECT end_time FROM cursors WHERE name = ?", (source,))
+        rows = self.rows("SELECT end_time FROM cursors WHERE name = ?", (source,))
         return Cursor(rows[0][0]) if rows else None
 
     def finished_jobs(self) -> Iterator[FinishedJob]:
@@ -222,19 +223,19 @@ class Store:
 
     def jobs_of(self, user: str, limit: int) -> list[FinishedJob]:
         """Give a user's latest finished jobs, latest first."""
-        rows = self._rows(
+        rows = self.rows(
             _SELECT_JOB + "WHERE user = ? ORDER BY end_time DESC LIMIT ?", (user, limit)
         )
         return [_finished_job(row) for row in rows]
 
     def finished_count(self) -> int:
         """Count the finished jobs stored."""
-        return int(self._rows("SELECT count(*) FROM jobs")[0][0])
+        return int(self.rows("SELECT count(*) FROM jobs")[0][0])
 
     def users_of(self, project: str) -> int:
         """Count the users with finished jobs in a project."""
         query = "SELECT count(DISTINCT user) FROM jobs WHERE project = ?"
-        return int(self._rows(query, (project,))[0][0])
+        return int(self.rows(query, (project,))[0][0])
 
     def forget_before(self, end_time: int) -> int:
         """Delete the jobs that ended before a time, with their decisions; give how many."""
@@ -246,6 +247,9 @@ class Store:
                 (end_time,),
             )
             execute("DELETE FROM forecasts WHERE made_at < ?", (end_time,))
+            execute("DELETE FROM job_decisions WHERE made_at < ?", (end_time,))
+            execute("DELETE FROM head_jobs WHERE seen_at < ?", (end_time,))
+            execute("DELETE FROM told_users WHERE told_at < ?", (end_time,))
             return int(execute("DELETE FROM jobs WHERE end_time < ?", (end_time,)).rowcount)
 
     # -- tables published ------------------------------------------------------------------------
@@ -257,13 +261,8 @@ class Store:
         mode: str,
         table_rows: int,
         above: int = 0,
-        *,
-        time_min_given: bool = False,
     ) -> int:
         """Spend the next generation number: higher than any before, and than ``above``.
-
-        ``time_min_given`` says that jobs may wait with a time_min of the hook's by the time that
-        this table is out of use; see `time_min_given`.
 
         It is committed before the file is written, so that no number is ever used twice, whenever
         the sidecar dies.
@@ -273,8 +272,8 @@ class Store:
             (latest,) = execute("SELECT max(generation) FROM table_generations").fetchone()
             generation = max(latest or 0, above) + 1
             execute(
-                "INSERT INTO table_generations VALUES (?, ?, ?, ?, ?, 0, ?)",
-                (generation, written_at, valid_until, mode, table_rows, int(time_min_given)),
+                "INSERT INTO table_generations VALUES (?, ?, ?, ?, ?, 0)",
+                (generation, written_at, valid_until, mode, table_rows),
             )
         return generation
 
@@ -287,7 +286,7 @@ class Store:
 
     def latest_generation(self) -> TableGeneration | None:
         """Give the last table begun, ``None`` if there was none."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT generation, written_at, valid_until, mode, table_rows, published "
             "FROM table_generations ORDER BY generation DESC LIMIT 1"
         )
@@ -298,23 +297,41 @@ class Store:
             generation, written_at, valid_until, mode, table_rows, bool(published)
         )
 
-    def time_min_given(self) -> bool:
-        """Say whether any table let the hook give jobs a time_min that was not cleared since."""
-        query = "SELECT EXISTS (SELECT 1 FROM table_generations WHERE time_min_given)"
-        return bool(self._rows(query)[0][0])
+    # -- site factors ----------------------------------------------------------------------------
 
-    def time_min_cleared(self) -> None:
-        """Record that no job waits with a time_min of the hook's."""
-        with self._clear_errors("record that time_min was cleared"), self._database.atomic():
-            self._database.conn.execute(
-                "UPDATE table_generations SET time_min_given = 0 WHERE time_min_given"
+    def site_factors(self) -> dict[str, frozenset[int]]:
+        """Give the site factors that are ours by job: the one that it has is among them."""
+        found: dict[str, set[int]] = defaultdict(set)
+        for job_id, factor in self.rows("SELECT job_id, site_factor FROM site_factors"):
+            found[job_id].add(factor)
+        return {job_id: frozenset(factors) for job_id, factors in found.items()}
+
+    def note_site_factors(self, factors: Mapping[str, int]) -> None:
+        """Write down site factors that are about to be set."""
+        with self._clear_errors("write down site factors"), self._database.atomic():
+            self._database.conn.executemany(
+                "INSERT INTO site_factors VALUES (?, ?) ON CONFLICT DO NOTHING", factors.items()
+            )
+
+    def settle_site_factors(self, factors: Mapping[str, int]) -> None:
+        """Write down that these are set, so that jobs have none of ours from before."""
+        with self._clear_errors("write down site factors"), self._database.atomic():
+            self._database.conn.executemany(
+                "DELETE FROM site_factors WHERE job_id = ? AND site_factor != ?", factors.items()
+            )
+
+    def forget_site_factors(self, job_ids: Iterable[str]) -> None:
+        """Write down that these jobs have no site factor of ours any more."""
+        with self._clear_errors("forget site factors"), self._database.atomic():
+            self._database.conn.executemany(
+                "DELETE FROM site_factors WHERE job_id = ?", [(job_id,) for job_id in job_ids]
             )
 
     # -- decisions and forecasts -----------------------------------------------------------------
 
     def decision(self, job_id: str, submit_time: int) -> str | None:
         """Give what the hook recorded with a job, ``None`` if nothing."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT decision FROM decisions WHERE job_id = ? AND submit_time = ?",
             (job_id, submit_time),
         )
@@ -337,15 +354,23 @@ class Store:
 
     def forecasts(self) -> list[Forecast]:
         """Give every forecast recorded, in order."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT made_at, user, project, queue, processors, requested_time_s, "
             "scheduled_time_s, start_time FROM forecasts ORDER BY seq"
         )
         return [Forecast(*row) for row in rows]
 
-    def _rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+    # -- what other modules keep in it -----------------------------------------------------------
+
+    def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """Give the rows that a query finds."""
         with self._clear_errors("read"):
             return self._database.conn.execute(query, parameters).fetchall()
+
+    def write(self, doing: str, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Run a statement for each row, all or none; ``doing`` is what an error says failed."""
+        with self._clear_errors(doing), self._database.atomic():
+            self._database.conn.executemany(statement, rows)
 
 
 def _finished_job(row: tuple[Any, ...]) -> FinishedJob:

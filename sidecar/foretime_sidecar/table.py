@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from os.path import commonpath
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from foretime_estimators.accuracy import Scheme
 from foretime_estimators.errors import InputError, StateError
@@ -33,12 +33,15 @@ _HEADER = re.compile(
 
 
 Scope: TypeAlias = Literal["user", "project"]
+Kind: TypeAlias = Literal["user", "account", "slurm_partition", "qos", "queue"]
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 class Mode(enum.StrEnum):
     """What the hook does with the table."""
 
     OBSERVE = "observe"
+    ADVISE = "advise"
     ENFORCE = "enforce"
     OFF = "off"
 
@@ -47,6 +50,7 @@ class Mechanism(enum.StrEnum):
     """How t_sched reaches Slurm."""
 
     TIME_MIN = "time-min"
+    TIME_MIN_AT_POLL = "time-min-at-poll"
     REWRITE_LIMIT = "rewrite-limit"
 
 
@@ -91,6 +95,23 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Longest:
+    """Jobs of some kind that ask for more than this are left alone.
+
+    Attributes
+    ----------
+    kind, name
+        Whose: a kind of `LeftAlone`, singular, and a name; ``"any"`` and ``None`` for all jobs.
+    requested_time
+        Seconds that they may ask for.
+    """
+
+    kind: Kind | Literal["any"]
+    name: str | None
+    requested_time: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeftAlone:
     """Whose jobs the hook never touches: excluded, or limited by what Slurm judges on t_sched."""
 
@@ -99,6 +120,38 @@ class LeftAlone:
     slurm_partitions: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EnforcedOnly:
+    """Whom ``enforce`` is limited to, besides the share of users; ``()`` is no limit."""
+
+    accounts: tuple[str, ...] = ()
+    slurm_partitions: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What the Slurm hook needs under ``advise``.
+
+    Attributes
+    ----------
+    told_until
+        All who were told before this time (epoch seconds) are in ``told``; ``None``: nobody is told
+        anything.
+    told
+        Users who were told in the last 24 hours, and when (epoch seconds).
+    median_wait_s
+        Median wait of late, by requested-time class.
+    """
+
+    told_until: int | None = None
+    told: tuple[tuple[str, int], ...] = ()
+    median_wait_s: tuple[tuple[int, int], ...] = ()
+
+
+NO_ADVICE = Advice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +196,7 @@ class Table:
         Grows with every table written.
     written_at, valid_until
         Epoch seconds; after ``valid_until`` the hook leaves every job alone.
-    settings, left_alone, reservations, rows
+    settings, left_alone, enforced_only, advice, reservations, rows
         See their classes. A user or project without a row hasn't enough history.
     """
 
@@ -152,6 +205,9 @@ class Table:
     valid_until: int
     settings: TableSettings = field(default_factory=TableSettings)
     left_alone: LeftAlone = field(default_factory=LeftAlone)
+    longest: tuple[Longest, ...] = ()
+    enforced_only: EnforcedOnly = field(default_factory=EnforcedOnly)
+    advice: Advice = field(default_factory=Advice)
     reservations: tuple[Reservation, ...] = ()
     rows: tuple[TableRow, ...] = ()
 
@@ -212,6 +268,24 @@ def _settings_lines(table: Table) -> Iterable[str]:
     ):
         for name in sorted(set(names)):
             yield f"leave {kind} {encode_name(name)}\n"
+    for longest in table.longest:
+        name = "*" if longest.name is None else encode_name(longest.name)
+        yield f"longest {longest.kind} {name} {longest.requested_time}\n"
+    only = table.enforced_only
+    for kind, names in (
+        ("account", only.accounts),
+        ("slurm_partition", only.slurm_partitions),
+        ("queue", only.queues),
+    ):
+        for name in sorted(set(names)):
+            yield f"only {kind} {encode_name(name)}\n"
+    advice = table.advice
+    if advice.told_until is not None:
+        yield f"told_until {advice.told_until}\n"
+    for name, at in sorted(advice.told):
+        yield f"told {encode_name(name)} {at}\n"
+    for requested_time_class, seconds in sorted(advice.median_wait_s):
+        yield f"median_wait_s {requested_time_class} {seconds}\n"
     for reservation in table.reservations:
         partitions = reservation.slurm_partitions
         where = "*" if partitions is None else ",".join(map(encode_name, partitions))
@@ -348,8 +422,11 @@ def parse_table(content: bytes, where: str = "table") -> Table:
 
 def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
     settings: dict[str, str] = {}
-    kinds = ("user", "account", "slurm_partition", "qos", "queue")
-    left: dict[str, list[str]] = {kind: [] for kind in kinds}
+    left: dict[str, list[str]] = {kind: [] for kind in _KINDS}
+    longest: list[Longest] = []
+    only: dict[str, list[str]] = {kind: [] for kind in ("account", "slurm_partition", "queue")}
+    told: list[tuple[str, int]] = []
+    median_wait_s: list[tuple[int, int]] = []
     reservations: list[Reservation] = []
     rows: list[TableRow] = []
     for number, line in enumerate(lines[1:], start=2):
@@ -368,6 +445,16 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
                     )
                 case ["leave", kind, name]:
                     left[kind].append(decode_name(name))
+                case ["longest", "any", "*", seconds]:
+                    longest.append(Longest("any", None, int(seconds)))
+                case ["longest", kind, name, seconds]:
+                    longest.append(Longest(_KINDS[kind], decode_name(name), int(seconds)))
+                case ["only", kind, name]:
+                    only[kind].append(decode_name(name))
+                case ["told", name, at]:
+                    told.append((decode_name(name), int(at)))
+                case ["median_wait_s", time_class, seconds]:
+                    median_wait_s.append((int(time_class), int(seconds)))
                 case ["reservation", start, end, partitions]:
                     names = None
                     if partitions != "*":
@@ -394,6 +481,17 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
             slurm_partitions=tuple(left["slurm_partition"]),
             qos=tuple(left["qos"]),
             queues=tuple(left["queue"]),
+        ),
+        longest=tuple(longest),
+        enforced_only=EnforcedOnly(
+            accounts=tuple(only["account"]),
+            slurm_partitions=tuple(only["slurm_partition"]),
+            queues=tuple(only["queue"]),
+        ),
+        advice=Advice(
+            told_until=int(settings["told_until"]) if "told_until" in settings else None,
+            told=tuple(told),
+            median_wait_s=tuple(median_wait_s),
         ),
         reservations=tuple(reservations),
         rows=tuple(sorted(rows, key=lambda row: (row.scope, row.name, row.requested_time_class))),
@@ -444,11 +542,17 @@ def _validate(table: Table) -> None:
     bounds = settings.requested_time_bounds_s
     if any(bound < 1 for bound in bounds) or list(bounds) != sorted(set(bounds)):
         raise InputError(f"table: requested_time_bounds_s is {bounds}; it must ascend from 1")
+    for longest in table.longest:
+        if (longest.kind == "any") != (longest.name is None):
+            raise InputError(f'table: {longest}: "any" goes with no name, and all else with one')
+        if not 0 <= longest.requested_time < 1 << 40:
+            raise InputError(f"table: {longest}: the time must be a whole number from 0")
     for reservation in table.reservations:
         if not 0 <= reservation.start_time <= reservation.end_time < 1 << 40:
             raise InputError(f"table: {reservation} does not end after it starts")
         if reservation.slurm_partitions == ():
             raise InputError(f"table: {reservation} has no slurm_partition; None stands for all")
+    _validate_advice(table)
     seen: set[tuple[Scope, str, int]] = set()
     for row in table.rows:
         if not 0 <= row.adjustment_micro <= MICRO:
@@ -461,3 +565,20 @@ def _validate(table: Table) -> None:
         if key in seen:
             raise InputError(f"table: {row}: there is another such row")
         seen.add(key)
+
+
+def _validate_advice(table: Table) -> None:
+    advice = table.advice
+    times = [at for _, at in advice.told] + [advice.told_until or 0]
+    if not all(0 <= at < 1 << 40 for at in times):
+        raise InputError(f"table: {advice}: a time must be in epoch seconds")
+    if len({name for name, _ in advice.told}) < len(advice.told):
+        raise InputError("table: a user is told twice; give the last time alone")
+    classes = [time_class for time_class, _ in advice.median_wait_s]
+    most = len(table.settings.requested_time_bounds_s)
+    if len(set(classes)) < len(classes) or not all(0 <= one <= most for one in classes):
+        raise InputError(
+            f"table: median waits of the classes {classes}; there are {most + 1}, counted from 0"
+        )
+    if any(not 0 <= seconds < 1 << 40 for _, seconds in advice.median_wait_s):
+        raise InputError("table: a median wait must be a whole number of seconds, from 0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from foretime_estimators.errors import StateError
 from foretime_estimators.jobs import FinishedJob, JobRequest
@@ -34,6 +34,36 @@ class RuntimeEstimator(Protocol):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` of a like estimator gave; `StateError` if it can't be used."""
+        ...
+
+
+class RolePrediction(NamedTuple):
+    """Scheduled times of one job, seconds, one for each use that a scheduler makes of a runtime.
+
+    Attributes
+    ----------
+    queue
+        Decides its place in the queue.
+    backfill
+        Decides into which gaps it may be backfilled.
+    drain
+        Decides when it is expected to end once it runs.
+    """
+
+    queue: int
+    backfill: int
+    drain: int
+
+
+@runtime_checkable
+class RoleEstimator(RuntimeEstimator, Protocol):
+    """A `RuntimeEstimator` that has a scheduled time of its own for each role.
+
+    Its ``predict_one`` is the time for backfilling: what a scheduler is given that takes only one.
+    """
+
+    def predict_roles(self, job: JobRequest, now: int) -> RolePrediction:
+        """Scheduled times of a job, seconds, each from 1 to its requested time."""
         ...
 
 

@@ -40,6 +40,8 @@ class JobRequest:
         slurm_partition or PBS queue; ``None`` where the log has none.
     array_id
         Identifies the job array that the job is a task of; ``None`` for other jobs.
+    executable
+        Application or job name; ``None`` where the log has none.
     """
 
     job_id: str
@@ -50,6 +52,7 @@ class JobRequest:
     submit_time: int
     queue: str | None = None
     array_id: str | None = None
+    executable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from foretime_estimators.last_two import LastTwo
 from foretime_estimators.recent_maximum import RecentMaximum
 from foretime_estimators.requested import Requested
 from foretime_estimators.scaled_request import RandomisedRequest, ScaledRequest
+from foretime_estimators.similar_jobs_estimator import SimilarJobsEstimator
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,13 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         "highest accuracy of the user's last 15 jobs, plus 15 minutes",
         False,
         lambda _: RecentMaximum(),
+    ),
+    EstimatorName(
+        "similar",
+        None,
+        "what similar jobs took, from the most alike to all; a time for each role",
+        False,
+        lambda _: SimilarJobsEstimator(),
     ),
     EstimatorName("doubled", None, "twice the request", False, lambda _: ScaledRequest(2.0)),
     EstimatorName(

@@ -128,6 +128,6 @@ def write_text(path: Path, text: str) -> None:
 def name_without_endings(path: Path) -> str:
     """Give a log file's name without compression and format endings, as reports show it."""
     name = path.name
-    for ending in (".gz", ".xz", ".swf", ".csv", ".txt", ".sacct"):
+    for ending in (".gz", ".xz", ".swf", ".csv", ".txt", ".sacct", ".log", ".cobalt"):
         name = name.removesuffix(ending)
     return name or path.name

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from foretime_estimators.accuracy_settings import AccuracySettings
-from foretime_estimators.estimator import Memoryless, RuntimeEstimator
+from foretime_estimators.estimator import (
+    Memoryless,
+    RoleEstimator,
+    RolePrediction,
+    RuntimeEstimator,
+)
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.registry import parse_estimator
 from foretime_estimators.requested import Requested
@@ -21,8 +26,9 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
 from foretime_sim.finished_history import finished_before
 from foretime_sim.machine import Machine
-from foretime_sim.policy import Policy
+from foretime_sim.policy import Policy, Roles
 from foretime_sim.resource_requests import job_resources
+from foretime_sim.role_times import JobTimesUpdate, RoleTimes
 from foretime_sim.schedule import Counters, Schedule
 from foretime_sim.schedule import check as check_schedule
 from foretime_sim.stepwise import Engine
@@ -38,11 +44,14 @@ class EstimatedSchedule:
     schedule
         The engine's.
     scheduled_time
-        t_sched, seconds, from 1 to the requested time.
+        t_sched, seconds, from 1 to the requested time; for backfilling, where roles differ.
+    role_times
+        What each role went by; ``None``: the requested times in all of them.
     """
 
     schedule: Schedule
     scheduled_time: Int64Array
+    role_times: RoleTimes | None = None
 
     @property
     def start_time(self) -> Int64Array:
@@ -154,10 +163,11 @@ def simulate_with_estimator(
         return EstimatedSchedule(schedule, scheduled)
     requests = job_requests(workload)
     if not learn or isinstance(estimator, Memoryless):
-        predicted = [estimator.predict_one(request, request.submit_time) for request in requests]
-        scheduled = np.array(predicted, dtype=np.int64)
-        schedule = simulate(workload, policy, scheduled, reservations=reservations, check=check)
-        return EstimatedSchedule(schedule, scheduled)
+        predict = _role_predictor(estimator)
+        predicted = [predict(request, request.submit_time) for request in requests]
+        times = _role_times(predicted, policy.roles)
+        schedule = simulate(workload, policy, times, reservations=reservations, check=check)
+        return EstimatedSchedule(schedule, _told(predicted), times)
     now = requests[0].submit_time if requests else 0
     engine = Engine(
         workload.machine_processors,
@@ -184,7 +194,9 @@ def _learning_run(
     now = engine.now
     actual_runtimes = workload.actual_runtime.tolist()
     endings = _endings(workload)
-    predicted: list[int] = []
+    roles = engine.policy.roles
+    predict = _role_predictor(estimator)
+    predicted: list[RolePrediction] = []
     step = max(len(requests) // 100, 1)
     for request, actual_runtime in zip(requests, actual_runtimes, strict=True):
         if request.submit_time > now:
@@ -196,8 +208,8 @@ def _learning_run(
                 at_limit = runtime >= done.requested_time
                 ending = Ending.TIMED_OUT if at_limit else endings[index]
                 estimator.learn_one(FinishedJob(done, start_time, end_time, runtime, ending))
-        scheduled = estimator.predict_one(request, now)
-        predicted.append(scheduled)
+        times = predict(request, now)
+        predicted.append(times)
         resources = None
         if isinstance(workload.machine, Machine):
             resources = job_resources(workload, len(predicted) - 1)
@@ -206,7 +218,11 @@ def _learning_run(
             request.processors,
             actual_runtime,
             request.requested_time,
-            scheduled,
+            JobTimesUpdate(
+                times.queue if roles.queue else None,
+                times.backfill if roles.backfill else None,
+                times.drain if roles.drain else None,
+            ),
             user=request.user,
             project=request.project,
             resources=resources,
@@ -214,7 +230,36 @@ def _learning_run(
         if progress is not None and len(predicted) % step == 0:
             progress(len(predicted))
     engine.finish()
-    return EstimatedSchedule(engine.schedule(), np.array(predicted, dtype=np.int64))
+    return EstimatedSchedule(engine.schedule(), _told(predicted), _role_times(predicted, roles))
+
+
+def _role_predictor(
+    estimator: RuntimeEstimator,
+) -> Callable[[JobRequest, int], RolePrediction]:
+    """Give what predicts each role's time: the same in all, if the estimator has one."""
+    if isinstance(estimator, RoleEstimator):
+        return estimator.predict_roles
+
+    def alike(job: JobRequest, now: int) -> RolePrediction:
+        scheduled = estimator.predict_one(job, now)
+        return RolePrediction(scheduled, scheduled, scheduled)
+
+    return alike
+
+
+def _told(predicted: Sequence[RolePrediction]) -> Int64Array:
+    """Give the time of each job that a scheduler which takes only one would be told."""
+    return np.array([times.backfill for times in predicted], dtype=np.int64)
+
+
+def _role_times(predicted: Sequence[RolePrediction], roles: Roles) -> RoleTimes:
+    """Give the times by role, requested ones where a role goes by those."""
+    queue, backfill, drain = np.array(predicted, dtype=np.int64).reshape(-1, 3).T
+    return RoleTimes(
+        queue if roles.queue else None,
+        backfill if roles.backfill else None,
+        drain if roles.drain else None,
+    )
 
 
 def estimator_of(
@@ -266,9 +311,15 @@ def job_requests(workload: Workload) -> list[JobRequest]:
 
     As `Workload.job_request`, but a job whose number another job has gets an id of its own.
     """
-    users, projects, queues, array_ids = (
+    users, projects, queues, array_ids, executables = (
         [None] * len(workload) if labels is None else labels.by_job()
-        for labels in (workload.users, workload.projects, workload.queues, workload.array_ids)
+        for labels in (
+            workload.users,
+            workload.projects,
+            workload.queues,
+            workload.array_ids,
+            workload.executables,
+        )
     )
     return list(
         map(
@@ -281,6 +332,7 @@ def job_requests(workload: Workload) -> list[JobRequest]:
             workload.submit_time.tolist(),
             queues,
             array_ids,
+            executables,
         )
     )
 

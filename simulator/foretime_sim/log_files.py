@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from foretime_estimators.errors import InputError
 
+from foretime_sim.cobalt_log import COBALT_RECORD, parse_cobalt_log
 from foretime_sim.compressed_files import read_text
 from foretime_sim.csv_log import parse_csv_log
 from foretime_sim.job_log import JobLog
@@ -14,7 +15,7 @@ from foretime_sim.pbs_accounting import RECORD, parse_pbs_accounting, read_pbs_a
 from foretime_sim.sacct import parse_sacct
 from foretime_sim.swf import parse_swf
 
-LogFormat: TypeAlias = Literal["swf", "sacct", "csv", "pbs"]
+LogFormat: TypeAlias = Literal["swf", "sacct", "csv", "pbs", "cobalt"]
 
 
 def read_log(
@@ -34,8 +35,8 @@ def read_log(
     lenient
         Leave malformed lines out and say so in the notes, instead of refusing the log.
     format
-        ``"swf"``, ``"sacct"`` (``sacct --parsable2``), ``"csv"`` or ``"pbs"``; the content tells if
-        not given.
+        ``"swf"``, ``"sacct"`` (``sacct --parsable2``), ``"csv"``, ``"pbs"`` or ``"cobalt"``; the
+        content tells if not given.
     columns
         For sacct without header line: its fields or a preset. For CSV: the mapping or a preset.
         See `foretime_sim.sacct.read_sacct` and `foretime_sim.csv_log.read_csv_log`.
@@ -73,24 +74,29 @@ def read_log(
         case "pbs":
             _refuse_columns(columns, source)
             return parse_pbs_accounting(text, source=source, time_zone=time_zone, lenient=lenient)
+        case "cobalt":
+            _refuse_columns(columns, source)
+            if time_zone is not None:
+                raise InputError(f"{source}: --time-zone is for sacct, CSV and PBS; leave it out")
+            return parse_cobalt_log(text, source=source, lenient=lenient).job_log
 
 
 def _refuse_columns(columns: str | None, source: str) -> None:
     if columns is not None:
-        raise InputError(f"{source}: --columns is for sacct and CSV; PBS's records name their own")
+        raise InputError(f"{source}: --columns is for sacct and CSV; records name their own fields")
 
 
 def format_of(text: str) -> LogFormat:
     """Tell a log's format by its first line that says something.
 
-    SWF begins with ``;`` comments or is numbers only; a PBS record with a date, ``;`` and a letter;
-    sacct separates by ``|``, CSV by comma, semicolon or tab.
+    SWF begins with ``;`` comments or is numbers only; a record of PBS or Cobalt with a date, ``;``
+    and a letter; sacct separates by ``|``, CSV by comma, semicolon or tab.
     """
     line = next((line for line in text.split("\n") if line.strip()), "").strip()
     if line.startswith(";"):
         return "swf"
     if RECORD.match(line):
-        return "pbs"
+        return "cobalt" if COBALT_RECORD.match(line) else "pbs"
     if "|" in line:
         return "sacct"
     return "csv" if any(mark in line for mark in ",;\t") and not _all_numbers(line) else "swf"

@@ -123,6 +123,8 @@ class SlurmSetup:
         Nodes in place of a flat pool of processors.
     reservations
         Advance reservations, on the mock's clock.
+    qos_weight
+        PriorityWeightQOS; the QOS normal and high lie a whole tier apart.
     """
 
     processors: int
@@ -132,6 +134,7 @@ class SlurmSetup:
     prolog_works: bool = True
     machine: Machine | None = None
     reservations: tuple[AdvanceReservation, ...] = ()
+    qos_weight: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,6 +187,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
         self._setup = setup
         self._hook = hook
         self._uids: dict[str, int] = {}
+        self._arrays: dict[int, list[int]] = {}
         self._partitions: dict[str, dict[str, Value]] = {}
         self._partition(DEFAULT_PARTITION)
         for name in setup.max_time_min:
@@ -228,6 +232,8 @@ class MockSlurm(MockScheduler[SlurmJob]):
             user=submission.user,
             project=submission.account,
         )
+        if submission.array_id is not None:
+            self._arrays.setdefault(submission.array_id, []).append(index + _FIRST_JOB_ID)
         return index + _FIRST_JOB_ID
 
     def _accepted(self, submission: Submission) -> SlurmJob:
@@ -383,6 +389,18 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 return f"{allocated}/{idle}/0/{self._setup.processors}\n"
             case ["scontrol", "show", "config"]:
                 return replies.configuration(self._setup)
+            case ["scontrol", "show", "partition", *_]:
+                return replies.partitions(self._partitions)
+            case ["scontrol", "show", "federation"]:
+                return ""
+            case ["sdiag"]:
+                return replies.STATISTICS
+            case ["sprio", "--noheader", "--format=%i|%S"]:
+                return replies.site_factors(
+                    (index + _FIRST_JOB_ID, self._jobs[index]) for index in self._queued_jobs()
+                )
+            case ["sacctmgr", "--noheader", "--parsable2", "show", "qos", *_]:
+                return "normal|0\nhigh|100\n"
             case ["scontrol", "show", "reservation", *_]:
                 return replies.reservations(self._setup.reservations, self.now)
             case ["scontrol"] if stdin is not None:
@@ -407,6 +425,19 @@ class MockSlurm(MockScheduler[SlurmJob]):
         if words[0] != "update" or "JobId" not in values:
             raise SchedulerError(f"the mock Slurm does not know: scontrol {line}")
         name = values.pop("JobId")
+        if tasks := self._waiting_tasks(name):
+            for task in tasks:
+                self._change(f"{name}_{task}", values)
+        else:
+            self._change(name, values)
+
+    def _waiting_tasks(self, name: str) -> list[int]:
+        """Give the job ids of the tasks that wait of the array of this number, if it is one."""
+        tasks = self._arrays.get(int(name), []) if name.isdecimal() and name.isascii() else []
+        return [t for t in tasks if self._jobs[t - _FIRST_JOB_ID].phase is Phase.WAITING]
+
+    def _change(self, name: str, values: Mapping[str, str]) -> None:
+        """Change a job, or one task of an array."""
         job_id = self._job_id(name)
         job = self._changeable(name)
         if unknown := values.keys() - {"TimeLimit", "TimeMin", "SiteFactor"}:

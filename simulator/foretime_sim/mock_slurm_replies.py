@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from foretime_sim.advance_reservations import AdvanceReservation
@@ -11,8 +11,10 @@ from foretime_sim.mock_scheduler import Phase
 
 if TYPE_CHECKING:
     from foretime_sim.mock_slurm import SlurmJob, SlurmSetup
+    from foretime_sim.slurm_hook import Value
 
 DEFAULT_PARTITION = "main"
+_INFINITE = 4294967295
 
 
 def listed(jobs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -33,10 +35,23 @@ def configuration(setup: SlurmSetup) -> str:
         "ClusterName             = replay\n"
         "EnforcePartLimits       = ALL\n"
         f"PrologSlurmctld         = {prolog}\n"
+        "PrioritySiteFactorPlugin = (null)\n"
+        "PriorityType            = priority/multifactor\n"
+        f"PriorityWeightQOS       = {setup.qos_weight}\n"
         f"SchedulerParameters     = {','.join(parameters)}\n"
         "SchedulerType           = sched/backfill\n"
         "SLURM_VERSION           = 23.11.10\n"
     )
+
+
+def partitions(records: Mapping[str, Mapping[str, Value]]) -> str:
+    """Give every slurm_partition as ``scontrol show partition --oneliner`` does."""
+    lines = []
+    for name, record in records.items():
+        longest = int(record["max_time"])
+        shown = "UNLIMITED" if longest >= _INFINITE else f"{longest}:00"
+        lines.append(f"PartitionName={name} QoS=N/A MaxTime={shown} Nodes=n1 State=UP\n")
+    return "".join(lines)
 
 
 def reservations(claims: Sequence[AdvanceReservation], now: int) -> str:
@@ -84,6 +99,27 @@ def queued(job_id: int, job: SlurmJob) -> dict[str, Any]:
     }
 
 
+# A controller that has next to nothing to do, in the words of sdiag.
+STATISTICS = """\
+Server thread count:  1
+Agent queue size:     0
+DBD Agent queue size: 0
+
+Main schedule statistics (microseconds):
+	Last cycle:   14
+"""
+
+
+def site_factors(jobs: Iterable[tuple[int, SlurmJob]]) -> str:
+    """Give what ``sprio --noheader --format=%i|%S`` says; an array has one line."""
+    lines = {
+        job.submission.array_id or job_id: job.site_factor
+        for job_id, job in jobs
+        if job.phase is Phase.WAITING
+    }
+    return "".join(f"{name}|{factor}\n" for name, factor in lines.items())
+
+
 def span(options: Sequence[str], now: int) -> tuple[int, int]:
     """Give from when until when ``sacct`` is asked, epoch seconds."""
     since, until = 0, now
@@ -122,4 +158,5 @@ def accounted(job_id: int, job: SlurmJob) -> dict[str, Any]:
             "suspended": 0,
         },
         "tres": {"allocated": [{"type": "cpu", "count": submission.processors}] if started else []},
+        "user": submission.user or "",
     }

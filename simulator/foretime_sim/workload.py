@@ -175,6 +175,7 @@ class Workload:
             submit_time=int(self.submit_time[job]),
             queue=name(self.queues),
             array_id=name(self.array_ids),
+            executable=name(self.executables),
         )
 
     def head(self, jobs: int) -> Workload:

@@ -151,7 +151,7 @@ class SlurmSite:
     def submit(self, job: Job, now: int = NOW) -> int | None:
         reply = self.hook.submit(self.fields(job), self.partitions, 1000, now)
         assert reply.code == 0
-        assert set(reply.changes) <= {"time_min"}
+        assert set(reply.changes) in (set(), {"time_min", "admin_comment"})
         minutes = reply.changes.get("time_min")
         assert minutes is None or isinstance(minutes, int)
         return None if minutes is None else minutes * 60
@@ -256,6 +256,8 @@ LEFT = (
     "leave queue closed",
     "reservation 95000 96000 other,main",
 )
+TWICE = ("longest user alice 36000", "longest user alice 3600", "longest user alice 40000")
+ONLY = "only account phys"
 CLASSES = table_text(
     ("user alice 0 0.500000 -", "user alice 1 0.250000 -"), requested_time_bounds_s="36000,72000"
 )
@@ -313,6 +315,22 @@ CASES = (
         table_text(lines=("leave account Upper",)),
     ),
     Case("queue left alone", None, Job(queue="closed"), "queue", table_text(lines=LEFT)),
+    *(
+        Case(
+            f"{line}, {asked} s asked for",
+            None if asked > 36_000 else 14_460,
+            Job(walltime_s=asked),
+            reason if asked > 36_000 else "-",
+            table_text(lines=("longest user b 1", "longest any * 90000", line)),
+        )
+        for line, reason in (
+            ("longest user alice 36000", "user"),
+            ("longest account PHYS 36000", "account"),
+            ("longest any * 36000", "longest"),
+        )
+        for asked in (36_000, 36_060)
+    ),
+    Case("the shortest counts", None, reason="user", table=table_text(lines=TWICE)),
     Case("before a reservation", 14_460, table=table_text(lines=LEFT)),
     Case("into a reservation", None, Job(begin_time=90_000), "reservation", table_text(lines=LEFT)),
     Case(
@@ -332,10 +350,22 @@ CASES = (
     Case("in it", None, reason="reservation", table=table_text(lines=("reservation 1000 2001 *",))),
     Case("observe", None, table=table_text(mode="observe")),
     Case("off", None, reason="off", table=table_text(mode="off")),
-    Case("a mode to come", None, reason="off", table=table_text(mode="advise")),
+    Case("advise", None, table=table_text(mode="advise")),
+    Case("a mode to come", None, reason="off", table=table_text(mode="predict")),
     Case("enforced for no user", None, table=table_text(enforce_share_percent="0")),
     Case("outside of the share", None, table=table_text(enforce_share_percent=str(ALICE))),
     Case("in the share", 14_460, table=table_text(enforce_share_percent=str(ALICE + 1))),
+    Case("only this account", 14_460, table=table_text(lines=("only account phys",))),
+    Case("of another case", 14_460, table=table_text(lines=("only account PHYS",))),
+    Case("only another account", None, table=table_text(lines=("only account chem",))),
+    Case("one of two accounts", 14_460, table=table_text(lines=("only account chem", ONLY))),
+    Case("no account, one wanted", None, Job(project=None), table=table_text(lines=(ONLY,))),
+    Case("account and share", None, table=table_text(lines=(ONLY,), enforce_share_percent="0")),
+    Case(
+        "told and waits are known, and change nothing",
+        14_460,
+        table=table_text(lines=("told_until 5", "told a%20b 5", "told b 6", "median_wait_s 0 7")),
+    ),
     Case("valid to the last", 14_460, now=100_000),
     Case("out of date", None, reason="table", now=100_001),
     Case("an hour ahead", 14_460, table=table_text(header={"written": NOW + 3600})),
@@ -392,7 +422,27 @@ CASES = (
             "reservation -1 1 *",
             "reservation 1 2 * x",
             "reservation 1 2 ",
+            "longest user a",
+            "longest user a x",
+            "longest user a -1",
+            "longest user a 1 2",
+            "longest any",
+            "longest group a 1",
             "Mode enforce",
+            "only",
+            "only user alice",
+            "only account",
+            "only account a b",
+            "told",
+            "told alice",
+            "told alice x",
+            "told alice 1 2",
+            "told_until",
+            "told_until x",
+            "told_until 1 2",
+            "median_wait_s 0",
+            "median_wait_s x 1",
+            "median_wait_s 0 x",
         )
     ),
     *(
@@ -407,6 +457,10 @@ CASES = (
             "user alice 0 0.300000  -",
             "user alice 0 ",
         )
+    ),
+    *(
+        Case(f"{line!r} twice", None, reason="table", table=table_text(lines=(line, line)))
+        for line in ("told a 1", "told_until 1", "median_wait_s 0 1")
     ),
     Case("another's row", None, reason="no-row", table=table_text(("user alicia 0 0.300000 -",))),
     Case("another class' row", None, reason="no-row", table=table_text(("user alice 1 0.3 -",))),
@@ -429,6 +483,15 @@ def test_the_tables_here_are_those_of_the_sidecar() -> None:
         if case.expected is not None:
             table = parse_table(case.table.encode())
             assert isinstance(table, Table)
+
+
+def test_enforced_in_some_queues_only(site: Site) -> None:
+    ours, others = ("queue", "slurm_partition")[:: 1 if isinstance(site, PbsScheduler) else -1]
+    site.table.write_text(table_text(lines=(f"only {ours} long", f"only {ours} main")))
+    assert site.submit(Job()) == site.submit(Job(queue="long")) == 14_460
+    assert site.submit(Job(queue="closed")) is None
+    site.table.write_text(table_text(lines=(f"only {others} main",), header={"generation": 2}))
+    assert site.submit(Job()) is None  # nothing here is one of the other scheduler's
 
 
 def test_the_switch(site: Site) -> None:

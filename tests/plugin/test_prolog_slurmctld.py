@@ -85,6 +85,12 @@ def test_newer_name_of_the_field(cluster: Cluster) -> None:
     assert cluster.run() == (0, ["update JobId=12 TimeLimit=90"])
 
 
+@pytest.mark.parametrize("more", [",generation=7", ",generation=7,own=4"])
+def test_what_else_is_noted(cluster: Cluster, more: str) -> None:
+    cluster.comment = f"{NOTE}{more} other"
+    assert cluster.run() == (0, ["update JobId=12 TimeLimit=90"])
+
+
 def test_days(cluster: Cluster) -> None:
     cluster.comment, cluster.limit = "foretime:treq=9000,tsched=1568", "1-02:08:00"
     assert cluster.run() == (0, ["update JobId=12 TimeLimit=9000"])
@@ -105,6 +111,8 @@ def test_array_task(cluster: Cluster) -> None:
         ("", "30:00"),
         ("x" + NOTE, "30:00"),
         (NOTE + "x", "30:00"),
+        (NOTE + ",x", "30:00"),
+        ("foretime:treq=90,tmin=30,generation=7", "30:00"),
         ("foretime:treq=10,tsched=30", "30:00"),
     ],
 )

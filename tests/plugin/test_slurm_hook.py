@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from foretime_sidecar.table import (
     LeftAlone,
+    Longest,
     Mechanism,
     Mode,
     Reservation,
@@ -75,8 +76,14 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     return Site(tmp_path, request.param)
 
 
+def noted(minutes: int, *, own: int | None = None, generation: int = 1) -> dict[str, Any]:
+    """What a job of 600 minutes is given."""
+    words = f"foretime:treq=600,tmin={minutes},generation={generation}"
+    return {"admin_comment": words + (f",own={own}" if own else ""), "time_min": minutes}
+
+
 def test_row_is_for_jobs_up_to_its_largest(site: Site) -> None:
-    assert site.submit(user_name="small", account=None).changes == {"time_min": 60}
+    assert site.submit(user_name="small", account=None).changes == noted(60)
     assert site.submit(user_name="small", account=None, max_nodes=5).changes == {}
     assert site.submit(user_name="small", account=None, min_nodes=2, shared=0).changes == {}
 
@@ -123,24 +130,69 @@ def test_left_alone(site: Site, fields: dict[str, Any]) -> None:
             ),
         )
     )
-    assert site.submit().changes == {"time_min": 241}
+    assert site.submit().changes == noted(241, generation=2)
     assert site.submit(**fields) == HookReply(0, {}, [])
 
 
+def test_a_job_without_any_qos_gets_normal(site: Site) -> None:
+    site.write(replace(TABLE, left_alone=LeftAlone(qos=("normal",))))
+    assert site.submit().changes == {}
+    assert site.submit(default_qos="fast").changes == noted(241, generation=2)
+
+
+@pytest.mark.parametrize(
+    ("longest", "fields"),
+    [
+        (Longest("qos", "fast", 35_999), {"qos": "FAST"}),
+        (Longest("qos", "partition-qos", 35_999), {"partition": "long"}),
+        (Longest("slurm_partition", "long", 35_999), {"partition": "long"}),
+        (Longest("account", "PHYS", 35_999), {}),
+        (Longest("user", "alice", 35_999), {}),
+        (Longest("any", None, 35_999), {}),
+    ],
+)
+def test_longer_jobs_are_left_alone(site: Site, longest: Longest, fields: dict[str, Any]) -> None:
+    site.write(replace(TABLE, longest=(longest,)))
+    assert site.submit(**fields).changes == {}
+    site.write(replace(TABLE, longest=(replace(longest, requested_time=36_000),)))
+    assert site.submit(**fields).changes == noted(241, generation=3)
+
+
+def test_planned_at_the_poll(site: Site) -> None:
+    site.write(TABLE, mechanism=Mechanism.TIME_MIN_AT_POLL)
+    told = noted(241, generation=2)["admin_comment"]
+    assert site.submit().changes == {"admin_comment": told}
+    assert site.submit(time_min=1).changes == {"admin_comment": told + ",own=1"}
+    assert site.submit(time_min=300).changes == {}
+    soon = replace(TABLE, reservations=(Reservation(NOW + 60, NOW + 120),))
+    site.write(soon, mechanism=Mechanism.TIME_MIN_AT_POLL)
+    assert site.submit().changes, "the sidecar looks for reservations"
+    assert site.modify({"qos": "x"}, time_min=241).changes == {"time_min": 0}
+    site.write(soon)
+    assert site.submit().changes == {}
+    assert site.modify({"time_limit": 100}, time_min=241).changes == {"time_min": 100}
+    assert site.modify({"comment": "foretime:off"}, time_min=241).changes == {"time_min": 0}
+
+
 def test_users_own_time_min(site: Site) -> None:
-    assert site.submit(time_min=1).changes == {"time_min": 241}
+    assert site.submit(time_min=1).changes == noted(241, own=1)
     assert site.submit(time_min=400).changes == {}
     assert site.submit(time_min=601).changes == {}
-    assert site.submit(time_min=1, user_name="bob", account=None).changes == {"time_min": 600}
+    assert site.submit(time_min=1, user_name="bob", account=None).changes == noted(600, own=1)
     site.write(TABLE, user_time_min=UserTimeMin.KEEP)
     assert site.submit(time_min=1).changes == {}
     site.write(TABLE, user_time_min=UserTimeMin.CLEAR)
-    assert site.submit(time_min=400).changes == {"time_min": 241}
+    assert site.submit(time_min=400).changes == noted(241, own=400, generation=3)
+    ours = {
+        **noted(241, generation=3),
+        "admin_comment": noted(241, generation=3)["admin_comment"] + " theirs",
+    }
+    assert site.submit(admin_comment="theirs foretime:treq=9,tmin=1").changes == ours
 
 
 def test_rewrite_limit(site: Site) -> None:
     site.write(TABLE, mechanism=Mechanism.REWRITE_LIMIT)
-    note = "foretime:treq=600,tsched=241"
+    note = "foretime:treq=600,tsched=241,generation=2"
     assert site.submit().changes == {"admin_comment": note, "time_limit": 241}
     assert site.submit(admin_comment="theirs").changes["admin_comment"] == f"{note} theirs"
     forged = site.submit(admin_comment="a foretime:treq=9,tsched=1 b", user_name="x", account="y")
@@ -247,7 +299,7 @@ def test_site_script_works_with_and_without_the_module(tmp_path: Path) -> None:
         for hook in (with_module, without):
             assert hook.submit(refused, PARTITIONS, 1000, NOW) == HookReply(-1, {}, ["user no"])
         assert without.submit(JOB, PARTITIONS, 1000, NOW).changes == {"comment": "site"}
-        both = {"comment": "site", "time_min": 241}
+        both = {"comment": "site", **noted(241)}
         assert with_module.submit(JOB, PARTITIONS, 1000, NOW).changes == both
 
 

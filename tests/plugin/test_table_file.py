@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from foretime_estimators.errors import InputError, StateError
 from foretime_sidecar.table import (
+    Advice,
+    EnforcedOnly,
     LeftAlone,
+    Longest,
     Mechanism,
     Mode,
     Reservation,
@@ -35,6 +38,9 @@ TABLE = Table(
         requested_time_bounds_s=(3600, 7200),
     ),
     left_alone=LeftAlone(users=("root user",), qos=("a|b",), queues=("night q",)),
+    longest=(Longest("account", "a b", 7), Longest("any", None, 9), Longest("qos", "q", 0)),
+    enforced_only=EnforcedOnly(("a b",), ("main",), ("q",)),
+    advice=Advice(9, (("a b", 8),), ((0, 5), (2, 6))),
     reservations=(Reservation(5, 6), Reservation(7, 8, ("a,b", "c"))),
     rows=(TableRow("project", "phys", 2, 1_000_000), TableRow("user", "zoë\n#1 ", 0, 1, 9)),
 )
@@ -74,7 +80,15 @@ def test_every_cut_and_every_changed_byte_is_noticed() -> None:
         (replace(TABLE, settings=TableSettings(rounding_s=0)), "rounding_s"),
         (replace(TABLE, settings=TableSettings(enforce_share_percent=101)), "enforce_share"),
         (replace(TABLE, settings=TableSettings(requested_time_bounds_s=(2, 1))), "ascend"),
+        (replace(TABLE, advice=Advice(-1)), "epoch seconds"),
+        (replace(TABLE, advice=Advice(1, (("a", 1), ("a", 2)))), "told twice"),
+        (replace(TABLE, advice=Advice(median_wait_s=((3, 1),))), "3, counted from 0"),
+        (replace(TABLE, advice=Advice(median_wait_s=((1, 1), (1, 2)))), "3, counted from 0"),
+        (replace(TABLE, advice=Advice(median_wait_s=((1, -1),))), "whole number of seconds"),
         (replace(TABLE, reservations=(Reservation(2, 1),)), "end after"),
+        (replace(TABLE, longest=(Longest("any", "a", 1),)), "no name"),
+        (replace(TABLE, longest=(Longest("user", None, 1),)), "no name"),
+        (replace(TABLE, longest=(Longest("user", "a", -1),)), "from 0"),
     ],
 )
 def test_what_cannot_be_written_is_named(table: Table, what: str) -> None:

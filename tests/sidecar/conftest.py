@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
     Queue,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
 
 
@@ -39,7 +42,7 @@ def _record(
 
 
 @dataclass
-class FakeScheduler:
+class FakeScheduler(SchedulerClient):
     """A `SchedulerClient` with the answers in its fields; ``fault`` is raised instead if set."""
 
     finished: list[FinishedRecord] = field(default_factory=list)
@@ -49,6 +52,7 @@ class FakeScheduler:
     overlap_s: int = 3600
     asked: list[tuple[Cursor, int | None]] = field(default_factory=list)
     fault: Exception | None = None
+    busy: ControllerLoad | None = None
 
     def configuration(self) -> SchedulerConfiguration:
         if self.fault is not None:
@@ -79,8 +83,14 @@ class FakeScheduler:
     def reservations(self) -> list[Reservation]:
         return self.to_come
 
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        return SiteLimits()
+
     def update(self, changes: Sequence[JobChange]) -> None:
         assert not changes
+
+    def load(self) -> ControllerLoad | None:
+        return self.busy
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,15 @@ from pathlib import Path
 
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
     Queue,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.settings import AccuracySection, SchedulerSettings, Settings, TableSettings
 from foretime_sidecar.sidecar import Sidecar
@@ -27,7 +30,7 @@ POLL_S = 70
 MOST_POLLS = 40
 
 
-class Accounting:
+class Accounting(SchedulerClient):
     """Job n ended at ``FIRST_END + n * STEP_S``, for every n until now."""
 
     def __init__(self) -> None:
@@ -51,8 +54,20 @@ class Accounting:
     def reservations(self) -> list[Reservation]:
         return []
 
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        return SiteLimits()
+
     def update(self, changes: Sequence[JobChange]) -> None:
         raise NotImplementedError(changes)
+
+    def load(self) -> ControllerLoad | None:
+        return None
+
+    def site_factors(self) -> dict[str, int]:
+        return {}
+
+    def qos_priorities(self) -> dict[str, int]:
+        return {}
 
 
 def _record(number: int) -> FinishedRecord:

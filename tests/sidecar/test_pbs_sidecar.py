@@ -116,7 +116,7 @@ def test_the_daemon_learns_publishes_and_forecasts(assets: Path, tmp_path: Path)
         stored = {job.request.job_id: job for job in sidecar.store.finished_jobs()}
         assert stored["2.pbs01"].actual_runtime == 1800
         assert stored["4[0].pbs01"].request.array_id == "4[].pbs01"
-        decisions = dict(sidecar.store._rows("SELECT job_id, decision FROM decisions"))
+        decisions = dict(sidecar.store.rows("SELECT job_id, decision FROM decisions"))
         assert "decision=readjusted" in decisions["1.pbs01"]
         assert sidecar.snapshot is not None
         assert sidecar.snapshot.correction is Correction.PBS
@@ -287,7 +287,7 @@ def adjusted_by(replay: Replay, workload: Workload) -> ReplaySchedule:
 def test_a_replay_keeps_the_hooks_decisions(tmp_path: Path) -> None:
     adjusted_by(pbs_replay(state_dir=tmp_path), made_workload())
     store = Store(tmp_path / "repeat-0" / "foretime.sqlite")
-    rows = store._rows("SELECT job_id, decision FROM decisions")
+    rows = store.rows("SELECT job_id, decision FROM decisions")
     assert store.finished_count() == 300
     store.close()
     assert len(rows) == 300

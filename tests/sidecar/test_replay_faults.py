@@ -13,13 +13,17 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs import FinishedJob
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
     Queue,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
+from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.settings import (
     AccuracySection,
     HookSettings,
@@ -169,7 +173,7 @@ def test_the_disable_file_stops_the_hook_at_once(
 # SIGKILL ------------------------------------------------------------------------------------------
 
 
-class Recorded:
+class Recorded(SchedulerClient):
     """A scheduler whose accounting holds what an undisturbed replay's held."""
 
     def __init__(self, jobs: list[FinishedJob]) -> None:
@@ -198,8 +202,20 @@ class Recorded:
     def reservations(self) -> list[Reservation]:
         return []
 
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        return SiteLimits()
+
     def update(self, changes: Sequence[JobChange]) -> None:
         del changes
+
+    def load(self) -> ControllerLoad | None:
+        return None
+
+    def site_factors(self) -> dict[str, int]:
+        return {}
+
+    def qos_priorities(self) -> dict[str, int]:
+        return {}
 
 
 def sidecar_settings(folder: Path) -> Settings:
@@ -268,7 +284,7 @@ def test_killed_at_any_moment_it_loses_nothing(tmp_path: Path) -> None:
         assert list(store.finished_jobs()) == jobs
         whole.start(end)
         whole.learner.refresh(end)
-        expected = whole.learner.table(1, 0, 1, Mode.ENFORCE, ()).rows
+        expected = whole.learner.table(1, 0, 1, Mode.ENFORCE, Exclusions()).rows
         assert set(read_table(table).rows) == set(expected)
         store.close()
         here.close()

@@ -179,9 +179,9 @@ def test_no_changes_run_nothing(changes: list[JobChange]) -> None:
 @pytest.mark.parametrize(
     ("cursor", "until", "since", "end"),
     [
-        (10_000, None, "uts6400", "now"),
-        (10_000, 12_000, "uts6400", "uts12000"),
-        (0, None, "uts1", "now"),
+        (10_000_000, None, "uts9996400", "uts4102444800"),
+        (10_000_000, 12_000_000, "uts9996400", "uts12000000"),
+        (0, None, "uts1000000", "uts4102444800"),  # Slurm takes no earlier time
     ],
 )
 def test_finished_jobs_are_asked_for_with_an_overlap(

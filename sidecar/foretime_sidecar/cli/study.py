@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
 from collections.abc import Callable
@@ -13,19 +12,19 @@ from typing import Annotated
 
 import typer
 from foretime_estimators.errors import InputError
-from foretime_sim.bgp_floor import find_bgp_machine
 from foretime_sim.bgp_jobs import processors_per_node, with_bgp_machine
 from foretime_sim.bgp_machine import BgpMachine
+from foretime_sim.bgp_machine_source import find_bgp_machine
 from foretime_sim.filters import Filters, workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.studies import tang2010 as tang
-from foretime_sim.studies.study_tables import StudyTable
 from foretime_sim.workload import Workload
-from rich.console import Console
-from rich.table import Table
 
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.study_mira2018 import mira2018
+from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_tang2010_beyond import tang2010_beyond
 
 app = typer.Typer(help="Run published studies again, and compare.", no_args_is_help=True)
 
@@ -104,24 +103,7 @@ def tang2010(
     on = "a flat pool" if chosen is None else chosen.name
     written = report(found, _command(log, processors, machine, repeat, months, seed), on)
     written.write(output_dir, figures(found))
-    if as_json:
-        typer.echo(json.dumps(written.to_json(), indent=2))
-        return
-    shown = {table.key: _shown(table) for table in written.tables if table.key in SHOWN}
-    numbers = [table for key, table in shown.items() if key != "claims"]
-    needed = max(Console(width=1_000).measure(table).maximum for table in numbers)
-    console = Console(width=max(Console().width, needed))  # a long line, not a number cut short
-    for note in written.notes:
-        console.print(note, highlight=False, markup=False)
-    for table in shown.values():
-        console.print()
-        console.print(table)
-    console.print(
-        f"\n{output_dir}: report.md, results.json, tables as CSV, figures as SVG and PNG "
-        f"({time.perf_counter() - began:.0f} s)",
-        highlight=False,
-        markup=False,
-    )
+    print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)
 
 
 def _machine(text: str | None, log: Path | None) -> BgpMachine | None:
@@ -177,13 +159,5 @@ def _command(
     return shlex.join(words)
 
 
-def _shown(table: StudyTable) -> Table:
-    """Lay a study's table out for a terminal."""
-    made = Table(title=table.title, title_justify="left", box=None, pad_edge=False)
-    for place, column in enumerate(table.columns):
-        number = not any(isinstance(row[place], str) for row in table.rows)
-        made.add_column(column.title.replace(" ", "\n"), justify="right" if number else "left")
-    for row in table.rows:
-        cells = zip(table.columns, row, strict=True)
-        made.add_row(*(column.write(cell) for column, cell in cells))
-    return made
+app.command("mira2018")(mira2018)
+app.command("tang2010-beyond")(tang2010_beyond)

@@ -161,6 +161,15 @@ def check_reservations(client: SchedulerClient) -> None:
         _require(reservation.start_time < reservation.end_time, f"{reservation.name}: no duration")
 
 
+def check_load(client: SchedulerClient) -> None:
+    """Check that a scheduler that tells how busy it is tells no nonsense."""
+    load = client.load()
+    if load is not None:
+        _require(load.server_threads >= 0, f"{load.server_threads} server threads")
+        _require(min(load.agent_queue, load.accounting_queue) >= 0, "queues of less than nothing")
+        _require(0 <= load.scheduling_cycle_s < 3600, f"{load.scheduling_cycle_s} s a cycle")
+
+
 def check_no_changes(client: SchedulerClient) -> None:
     """Check that an empty list of changes, or a change of nothing, does nothing."""
     before = client.queue()
@@ -177,6 +186,7 @@ READING: Sequence[Check] = (
     check_queue,
     check_arrays,
     check_reservations,
+    check_load,
     check_no_changes,
 )
 
@@ -211,16 +221,24 @@ def check_changes_show(client: SchedulerClient) -> None:
 
 
 def check_site_factor(client: SchedulerClient) -> None:
-    """Check that a site factor is taken where the scheduler has one, and refused elsewhere."""
-    job_id = _pending(client)[0].request.job_id
-    has_one = client.configuration().scheduler == "slurm"
+    """Check that a site factor shows once set where it can be read, and is refused elsewhere."""
+    request = _pending(client)[0].request
+    job_id = request.job_id
+    try:
+        before = client.site_factors()
+    except SchedulerError:
+        before = None
     try:
         client.update([JobChange(job_id, site_factor=5)])
     except SchedulerError as error:
-        _require(not has_one, f"the site factor was refused: {error}")
+        _require(before is None, f"the site factor was refused: {error}")
         _require(job_id in str(error), f"the job is not named: {error}")
-    else:
-        _require(has_one, "a site factor was taken by a scheduler that has none")
+        return
+    _require(before is not None, "a site factor was taken, but can't be read")
+    named = request.array_id or job_id
+    _require(client.site_factors().get(named) == 5, f"job {named} has not the site factor set")
+    client.update([JobChange(job_id, site_factor=0)])
+    _require(client.site_factors().get(named) == 0, "site_factor=0 did not take it away")
 
 
 def check_unknown_job_is_refused(client: SchedulerClient) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
+from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
 # A job without a limit plans for ever; a year is longer than any real plan.
@@ -38,6 +39,16 @@ class SchedulerConfiguration:
         ``EnforcePartLimits``, upper case ("NO", "ALL", "ANY").
     prolog_slurmctld
         ``PrologSlurmctld``, "" if none is set.
+    accounting_enforce
+        ``AccountingStorageEnforce``, lower case, such as "limits" and "safe"; empty if none.
+    priority_type
+        ``PriorityType``, such as "priority/multifactor"; "" on PBS.
+    site_factor_plugin
+        ``PrioritySiteFactorPlugin``, "" if none is set.
+    qos_weight
+        ``PriorityWeightQOS``.
+    federation
+        The federation that the cluster is a member of, "" if none.
     """
 
     scheduler: str
@@ -47,6 +58,11 @@ class SchedulerConfiguration:
     parameters: Mapping[str, str] = field(default_factory=dict)
     enforce_part_limits: str = "NO"
     prolog_slurmctld: str = ""
+    accounting_enforce: frozenset[str] = frozenset()
+    priority_type: str = ""
+    site_factor_plugin: str = ""
+    qos_weight: int = 0
+    federation: str = ""
 
     @property
     def soft_limit(self) -> bool:
@@ -54,7 +70,9 @@ class SchedulerConfiguration:
 
         PBS's soft_walltime always is.
         """
-        return self.scheduler == "pbs" or "time_min_as_soft_limit" in self.parameters
+        return self.scheduler == "pbs" or (
+            "time_min_as_soft_limit" in self.parameters and self.scheduler_type == "sched/backfill"
+        )
 
     @property
     def time_step_s(self) -> int:
@@ -138,6 +156,10 @@ class QueuedJob:
         Names, ``None`` if none.
     admin_comment
         Where the hook records what it decided; "" if none.
+    comment
+        The user's own; "" if none.
+    priority
+        As the scheduler orders the queue, higher first; 0 if it is unknown.
     """
 
     request: JobRequest
@@ -155,6 +177,8 @@ class QueuedJob:
     qos: str | None = None
     reservation: str | None = None
     admin_comment: str = ""
+    comment: str = ""
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +213,8 @@ class Reservation:
         The slurm_partition it is tied to, ``None`` if none.
     flags
         The scheduler's own flags, such as "MAINT".
+    nodes
+        Names of its nodes; ``None`` if unknown.
     """
 
     name: str
@@ -197,6 +223,53 @@ class Reservation:
     processors: int | None = None
     slurm_partition: str | None = None
     flags: frozenset[str] = frozenset()
+    nodes: frozenset[str] | None = None
+
+
+Holder: TypeAlias = Literal["user", "account", "slurm_partition", "qos"]
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmPartition:
+    """A slurm_partition, as far as Foretime depends on it.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    max_time
+        ``MaxTime``, seconds; ``None`` if there is none.
+    qos
+        The QOS whose limits count for its jobs, ``None`` if none.
+    nodes
+        Names of its nodes; ``None`` if unknown.
+    """
+
+    name: str
+    max_time: int | None = None
+    qos: str | None = None
+    nodes: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLimits:
+    """What Slurm judges jobs by, beside the limit of each.
+
+    Attributes
+    ----------
+    slurm_partitions
+        All of them.
+    accumulating
+        Who has a limit on the time of all jobs together, or on one job's processors x time
+        (GrpTRESMins, GrpTRESRunMins, MaxTRESMins, ...), by kind and name; of an account also the
+        accounts below it. Slurm judges these on time_min (SCHEDULERS: V5).
+    longest_walltime
+        MaxWall in seconds by kind and name; of an account also for the accounts below it.
+    """
+
+    slurm_partitions: tuple[SlurmPartition, ...] = ()
+    accumulating: frozenset[tuple[Holder, str]] = frozenset()
+    longest_walltime: Mapping[tuple[Holder, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +291,26 @@ class JobChange:
     time_limit: int | None = None
     time_min: int | None = None
     site_factor: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerLoad:
+    """How busy the scheduler says that it is.
+
+    Attributes
+    ----------
+    server_threads
+        Requests that it serves at this moment.
+    agent_queue, accounting_queue
+        Messages that wait to be sent: to nodes, to slurmdbd.
+    scheduling_cycle_s
+        Seconds that its last main scheduling cycle took.
+    """
+
+    server_threads: int
+    agent_queue: int = 0
+    accounting_queue: int = 0
+    scheduling_cycle_s: float = 0.0
 
 
 class SchedulerClient(Protocol):
@@ -242,5 +335,27 @@ class SchedulerClient(Protocol):
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""
 
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        """Read what jobs are judged by; ``configuration`` tells which of it is enforced.
+
+        PBS judges nothing on soft_walltime, and its answer is empty.
+        """
+
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes; those that the scheduler refuses are named in one `SchedulerError`."""
+
+    def load(self) -> ControllerLoad | None:
+        """Read how busy the scheduler is; ``None`` if it does not tell."""
+        return None
+
+    def site_factors(self) -> Mapping[str, int]:
+        """Read the site factor of every pending job that Slurm weighs: of those eligible to start.
+
+        A job array has one, under the array's own number. A client that can't read them raises
+        `SchedulerError`, and neither does it set any.
+        """
+        raise SchedulerError("this scheduler client can't read site factors")
+
+    def qos_priorities(self) -> Mapping[str, int]:
+        """Read the priority of each QOS; empty where there are none."""
+        return {}

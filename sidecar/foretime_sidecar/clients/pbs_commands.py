@@ -19,7 +19,9 @@ from foretime_sidecar.clients.client import (
     JobChange,
     Queue,
     Reservation,
+    SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.clients.pbs_json import (
     finished_record,
@@ -58,7 +60,7 @@ class PbsProcesses:
         return self._children.output(argv, environment, once=argv[0] == "qalter")
 
 
-class PbsCommands:
+class PbsCommands(SchedulerClient):
     """A `SchedulerClient` over qstat, pbsnodes, pbs_rstat, qalter and the accounting logs.
 
     Parameters
@@ -152,6 +154,10 @@ class PbsCommands:
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""
         return parse_reservations(self._run(["pbs_rstat", "-f"]))
+
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        """Answer that there are none: PBS judges nothing on soft_walltime."""
+        return SiteLimits()
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes, those that are alike by one qalter.

@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from foretime_estimators.errors import SchedulerError
 
 from foretime_sidecar.clients.child_process import Advice, ChildProcesses
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
     Queue,
     Reservation,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.clients.slurm_json import (
     ENDINGS,
     parse_configuration,
+    parse_federation,
     parse_finished,
+    parse_load,
+    parse_numbers,
     parse_processors,
     parse_queue,
     parse_reservations,
 )
+from foretime_sidecar.clients.slurm_site import (
+    ASSOCIATION_FIELDS,
+    QOS_FIELDS,
+    parse_limits,
+    parse_partitions,
+)
 from foretime_sidecar.durations import whole_minutes
+
+# Slurm takes no earlier time (uts1000000); it is of 1970.
+EARLIEST = 1_000_000
+# Of 2100, for "until now": Slurm refuses an end before the start, which may lie ahead of its clock.
+LATEST = 4_102_444_800
 
 
 class CommandRunner(Protocol):
@@ -78,22 +94,28 @@ class SlurmCommands:
     overlap_s
         How far before the cursor finished jobs are read again: slurmctld may tell slurmdbd of a
         job's end late, and such a job must not be missed.
+    cluster
+        The cluster to ask, of those that slurmdbd knows (``-M``); "": the one of slurm.conf.
     """
 
-    def __init__(self, run: CommandRunner, overlap_s: int = 3600) -> None:
-        self._run = run
+    def __init__(self, run: CommandRunner, overlap_s: int = 3600, cluster: str = "") -> None:
+        self._runner = run
         self._overlap_s = overlap_s
+        self._cluster = ["-M", cluster] if cluster else []
+        # 26.05 else prints CLUSTER: NAME before the JSON.
+        self._without_header = ["--noheader"] if cluster else []
 
     def configuration(self) -> SchedulerConfiguration:
         """Read how Slurm is set up."""
-        return parse_configuration(self._text(["scontrol", "show", "config"]))
+        federation = parse_federation(self._text(["scontrol", "show", "federation"]))
+        return parse_configuration(self._text(["scontrol", "show", "config"]), federation)
 
     def finished_since(
         self, cursor: Cursor, until: int | None = None
     ) -> tuple[list[FinishedRecord], Cursor]:
         """Read the jobs that ended since the cursor (less the overlap), and the new cursor."""
-        since = max(cursor.end_time - self._overlap_s, 1)
-        reply = self._run(
+        since = max(cursor.end_time - self._overlap_s, EARLIEST)
+        reply = self._ask(
             [
                 "sacct",
                 "--json",
@@ -101,7 +123,7 @@ class SlurmCommands:
                 "--allusers",
                 "--duplicates",
                 f"--starttime=uts{since}",
-                "--endtime=now" if until is None else f"--endtime=uts{until}",
+                f"--endtime=uts{LATEST if until is None else until}",
                 "--state=" + ",".join(ENDINGS),
             ]
         )
@@ -111,21 +133,55 @@ class SlurmCommands:
 
     def queue(self) -> Queue:
         """Read what runs and what waits."""
-        jobs = parse_queue(self._run(["squeue", "--json"]))
+        jobs = parse_queue(self._ask(["squeue", "--json", *self._without_header]))
         return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
 
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""
         return parse_reservations(self._text(["scontrol", "show", "reservation", "--oneliner"]))
 
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        """Read MaxTime and nodes of the slurm_partitions, and what accounting limits."""
+        partitions = parse_partitions(
+            self._text(["scontrol", "show", "partition", "--all", "--oneliner"])
+        )
+        if not configuration.accounting_enforce & {"limits", "safe", "qos"}:
+            return SiteLimits(partitions)
+        # Without what is inherited: by an account's limit its users would be limited everywhere.
+        associations = ["show", "assoc", f"cluster={configuration.cluster}", "WOPLimits"]
+        shown = ["sacctmgr", "--noheader", "--parsable2"]
+        return parse_limits(
+            partitions,
+            self._text([*shown, *associations, "format=" + ",".join(ASSOCIATION_FIELDS)]),
+            self._text([*shown, "show", "qos", "format=" + ",".join(QOS_FIELDS)]),
+        )
+
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes through one scontrol: over a thousand a second."""
         lines = [line for line in map(_update_line, changes) if line]
         if lines:
-            self._run(["scontrol"], stdin="\n".join([*lines, "quit", ""]))
+            self._ask(["scontrol"], stdin="\n".join([*lines, "quit", ""]))
+
+    def load(self) -> ControllerLoad:
+        """Read how busy slurmctld is."""
+        return parse_load(self._text(["sdiag"]))
+
+    def site_factors(self) -> Mapping[str, int]:
+        """Read the site factor of every pending job that slurmctld weighs."""
+        return parse_numbers(self._text(["sprio", "--noheader", "--format=%i|%S"]), "sprio")
+
+    def qos_priorities(self) -> Mapping[str, int]:
+        """Read the priority of each QOS from slurmdbd; there is none without it."""
+        command = ["sacctmgr", "--noheader", "--parsable2", "show", "qos", "format=name,priority"]
+        return parse_numbers(self._text(command), "sacctmgr show qos")
+
+    def _ask(self, argv: Sequence[str], stdin: str | None = None) -> object:
+        # sacctmgr is slurmdbd's, and that one serves them all.
+        cluster = self._cluster if argv[0] != "sacctmgr" else []
+        return self._runner([argv[0], *cluster, *argv[1:]], stdin)
 
     def _text(self, argv: Sequence[str]) -> str:
-        reply = self._run(argv)
+        reply = self._ask(argv)
         if not isinstance(reply, str):
             raise SchedulerError(f"{' '.join(argv)} answered {type(reply).__name__}, not text")
         return reply

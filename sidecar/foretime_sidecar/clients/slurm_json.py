@@ -17,12 +17,14 @@ from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 
 from foretime_sidecar.clients.client import (
     UNLIMITED_S,
+    ControllerLoad,
     FinishedRecord,
     QueuedJob,
     QueueState,
     Reservation,
     SchedulerConfiguration,
 )
+from foretime_sidecar.clients.slurm_site import expand_nodes
 
 logger = logging.getLogger("foretime")
 
@@ -45,7 +47,7 @@ ENDINGS = {
     "REVOKED": Ending.REQUEUED,  # runs on another cluster of the federation
 }
 
-_QUEUE_STATES = {
+QUEUE_STATES = {
     "PENDING": QueueState.PENDING,
     "RUNNING": QueueState.RUNNING,
     "CONFIGURING": QueueState.RUNNING,
@@ -56,14 +58,14 @@ _NO_VALUE = 4294967294  # NO_VAL; one more is INFINITE
 _MINUTE = 60
 
 
-def _number(value: object) -> int | None:
+def number(value: object) -> int | None:
     """Give a number in either of Slurm's forms; ``None`` if unset or infinite."""
     if isinstance(value, int):
         return value if 0 <= value < _NO_VALUE else None
     if isinstance(value, Mapping):
         if not value.get("set") or value.get("infinite"):
             return None
-        return _number(value.get("number"))
+        return number(value.get("number"))
     return None
 
 
@@ -71,7 +73,7 @@ def _whole(value: object, name: str) -> int:
     """Give a number that must be there, 0 if unset."""
     if value is not None and not isinstance(value, int | Mapping):
         raise TypeError(f"{name} is {value!r}")
-    return _number(value) or 0
+    return number(value) or 0
 
 
 def _text(value: object) -> str | None:
@@ -87,6 +89,13 @@ def _state(value: object) -> str:
     return str(value)
 
 
+def _end_state(value: object) -> str:
+    """Give how a job ended; 26.05 says of a requeued one's earlier run PENDING, REQUEUED."""
+    if isinstance(value, list):
+        return next((str(state) for state in value if state in ENDINGS), _state(value))
+    return _state(value)
+
+
 # ESLURM_REST_EMPTY_RESULT: sacct found no job, which is an answer.
 _NOTHING_FOUND = 9003
 
@@ -96,19 +105,19 @@ def _jobs(reply: object, command: str) -> Iterable[Json]:
     for error in errors or ():
         if not isinstance(error, Mapping) or error.get("error_number") != _NOTHING_FOUND:
             raise SchedulerError(
-                f"{command} --json reported an error: {error}; check slurmctld and slurmdbd"
+                f"{command} reported an error: {error}; check slurmctld and slurmdbd"
             )
     if not isinstance(reply, Mapping) or not isinstance(reply.get("jobs"), list):
         raise SchedulerError(
-            f"{command} --json answered without a list of jobs; Foretime needs Slurm 22.05 or "
+            f"{command} answered without a list of jobs; Foretime needs Slurm 22.05 or "
             "newer with its JSON serializer (package slurm-wlm, or slurm built --with-json)"
         )
     jobs: list[Json] = reply["jobs"]
     return jobs
 
 
-def parse_finished(reply: object) -> list[FinishedRecord]:
-    """Read a reply of ``sacct --json``: the finished jobs that had a limit, by end.
+def parse_finished(reply: object, command: str = "sacct --json") -> list[FinishedRecord]:
+    """Read a reply of ``sacct --json`` or slurmrestd: the finished jobs that had a limit, by end.
 
     Jobs still pending or running are left out, and so are those without a time limit, which have
     no accuracy. One whose names are no text that UTF-8 can write is dropped, too, and the log
@@ -122,7 +131,7 @@ def parse_finished(reply: object) -> list[FinishedRecord]:
     records = []
     dropped = []
     try:
-        for job in _jobs(reply, "sacct"):
+        for job in _jobs(reply, command):
             record = _finished(job)
             if record is None:
                 continue
@@ -132,7 +141,7 @@ def parse_finished(reply: object) -> list[FinishedRecord]:
                 dropped.append(record.job.request.job_id)
     except (KeyError, TypeError, IndexError) as error:
         raise SchedulerError(
-            f"sacct --json answered a job in an unknown shape ({type(error).__name__}: {error}); "
+            f"{command} answered a job in an unknown shape ({type(error).__name__}: {error}); "
             "Foretime knows the JSON of Slurm 22.05 and newer"
         ) from error
     if dropped:
@@ -162,13 +171,13 @@ def _end_time(record: FinishedRecord) -> int:
 
 
 def _finished(job: Json) -> FinishedRecord | None:
-    state = _state(job["state"]["current"])
+    state = _end_state(job["state"]["current"])
     ending = ENDINGS.get(state)
     if ending is None:
         return None
     time = job["time"]
     end_time = _whole(time["end"], "end")
-    limit_min = _number(time["limit"])
+    limit_min = number(time["limit"])
     if not end_time or not limit_min:
         return None
     start_time = _whole(time["start"], "start") or None
@@ -182,14 +191,15 @@ def _finished(job: Json) -> FinishedRecord | None:
     array_job = _whole(array["job_id"], "array job_id") or None
     job_id = str(_whole(job["job_id"], "job_id"))
     if array_job is not None:
-        task = _number(array["task_id"])
+        task = number(array["task_id"])
         if task is not None:
             job_id = f"{array_job}_{task}"
     request = JobRequest(
         job_id,
-        _text(association["user"]),
-        _text(association["account"]),
-        _allocated(job) or _number(job["required"]["CPUs"]) or 1,
+        # 26.05 leaves the association's own names empty.
+        _text(association["user"]) or _text(job["user"]),
+        _text(association["account"]) or _text(job["account"]),
+        _allocated(job) or number(job["required"]["CPUs"]) or 1,
         limit_min * _MINUTE,
         _whole(time["submission"], "submission"),
         _text(job["partition"]),
@@ -211,10 +221,11 @@ def _allocated(job: Json) -> int:
     return 0
 
 
-def parse_queue(reply: object) -> tuple[QueuedJob, ...]:
-    """Read a reply of ``squeue --json``: what runs, is suspended or waits, by submission.
+def parse_queue(reply: object, command: str = "squeue --json") -> tuple[QueuedJob, ...]:
+    """Read a reply of ``squeue --json`` or slurmrestd: what runs, is suspended or waits.
 
-    Finished jobs that the controller still remembers are left out, and so are the completing ones.
+    They come by submission. Finished jobs that the controller still remembers are left out, and so
+    are the completing ones.
 
     Raises
     ------
@@ -222,10 +233,10 @@ def parse_queue(reply: object) -> tuple[QueuedJob, ...]:
         If the reply has not the shape of Slurm's.
     """
     try:
-        queued = [job for job in map(_queued, _jobs(reply, "squeue")) if job is not None]
+        queued = [job for job in map(_queued, _jobs(reply, command)) if job is not None]
     except (KeyError, TypeError, IndexError) as error:
         raise SchedulerError(
-            f"squeue --json answered a job in an unknown shape ({type(error).__name__}: {error}); "
+            f"{command} answered a job in an unknown shape ({type(error).__name__}: {error}); "
             "Foretime knows the JSON of Slurm 22.05 and newer"
         ) from error
     queued.sort(key=lambda job: job.request.submit_time)
@@ -233,11 +244,11 @@ def parse_queue(reply: object) -> tuple[QueuedJob, ...]:
 
 
 def _queued(job: Json) -> QueuedJob | None:
-    state = _QUEUE_STATES.get(_state(job["job_state"]))
+    state = QUEUE_STATES.get(_state(job["job_state"]))
     if state is None:
         return None
-    array_job = _number(job["array_job_id"]) or None
-    task = _number(job["array_task_id"])
+    array_job = number(job["array_job_id"]) or None
+    task = number(job["array_task_id"])
     job_id = str(_whole(job["job_id"], "job_id"))
     tasks = 1
     if array_job is not None:
@@ -245,45 +256,47 @@ def _queued(job: Json) -> QueuedJob | None:
             job_id = f"{array_job}_{task}"
         else:
             tasks = count_tasks(_text(job["array_task_string"]) or "")
-    limit_min = _number(job["time_limit"])
+    limit_min = number(job["time_limit"])
     reason = _text(job["state_reason"]) or ""
     request = JobRequest(
         job_id,
         _text(job["user_name"]),
         _text(job["account"]),
-        max(_number(job["cpus"]) or 1, 1),
+        max(number(job["cpus"]) or 1, 1),
         limit_min * _MINUTE if limit_min else UNLIMITED_S,
-        _number(job["submit_time"]) or 0,
+        number(job["submit_time"]) or 0,
         _text(job["partition"]),
         None if array_job is None else str(array_job),
     )
     running = state is not QueueState.PENDING
-    time_min = _number(job["time_minimum"])
+    time_min = number(job["time_minimum"])
     return QueuedJob(
         request,
         state,
         tasks,
-        start_time=_number(job["start_time"]) or None,
-        eligible_time=_number(job["eligible_time"]) or None,
+        start_time=number(job["start_time"]) or None,
+        eligible_time=number(job["eligible_time"]) or None,
         time_min=time_min * _MINUTE if time_min else None,
         suspended_time=_suspended(job) if running else 0,
-        held=not running and (reason.startswith("JobHeld") or _number(job["priority"]) == 0),
+        held=not running and (reason.startswith("JobHeld") or number(job["priority"]) == 0),
         dependent=reason.startswith("Dependency") or bool(job["dependency"]),
-        deadline=bool(_number(job["deadline"])),
-        heterogeneous=bool(_number(job["het_job_id"])),
+        deadline=bool(number(job["deadline"])),
+        heterogeneous=bool(number(job["het_job_id"])),
         reason="" if reason == "None" else reason,
         qos=_text(job["qos"]),
         reservation=_text(job["resv_name"]),
         admin_comment=_text(job["admin_comment"]) or "",
+        comment=_text(job["comment"]) or "",
+        priority=number(job["priority"]) or 0,
     )
 
 
 def _suspended(job: Json) -> int:
     """Seconds between start and the last suspension that the job did not run."""
-    start, suspended_at = _number(job["start_time"]) or 0, _number(job["suspend_time"]) or 0
+    start, suspended_at = number(job["start_time"]) or 0, number(job["suspend_time"]) or 0
     if not start or suspended_at <= start:
         return 0
-    return max(suspended_at - start - (_number(job["pre_sus_time"]) or 0), 0)
+    return max(suspended_at - start - (number(job["pre_sus_time"]) or 0), 0)
 
 
 _TASK_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
@@ -304,8 +317,10 @@ _PAIR = re.compile(r"(\S+?)\s*=\s*(.*)")
 _PROLOG = re.compile(r"PrologSlurmctld(\[\d+\])?", re.ASCII)  # newer ones number several
 
 
-def parse_configuration(text: str) -> SchedulerConfiguration:
+def parse_configuration(text: str, federation: str = "") -> SchedulerConfiguration:
     """Read the text of ``scontrol show config`` (Slurm 22.05 has no JSON of it).
+
+    ``federation`` is what `parse_federation` gave.
 
     Raises
     ------
@@ -320,12 +335,6 @@ def parse_configuration(text: str) -> SchedulerConfiguration:
         raise SchedulerError(
             "scontrol show config did not name SLURM_VERSION; check that slurmctld answers"
         )
-    parameters = {}
-    text_of_parameters = values.get("SchedulerParameters", "")
-    if text_of_parameters != "(null)":
-        for item in filter(None, text_of_parameters.split(",")):
-            name, _, value = item.partition("=")
-            parameters[name.strip().lower()] = value.strip()
     prologs = [
         path
         for name, path in values.items()
@@ -336,10 +345,82 @@ def parse_configuration(text: str) -> SchedulerConfiguration:
         cluster=values.get("ClusterName", ""),
         version=values["SLURM_VERSION"],
         scheduler_type=values.get("SchedulerType", ""),
-        parameters=parameters,
+        parameters=parse_parameters(_unless_null(values.get("SchedulerParameters", "")).split(",")),
         enforce_part_limits=values.get("EnforcePartLimits", "NO").upper(),
         prolog_slurmctld=",".join(prologs),
+        accounting_enforce=frozenset(
+            values.get("AccountingStorageEnforce", "none").lower().split(",")
+        )
+        - {"none", "(null)", ""},
+        priority_type=values.get("PriorityType", ""),
+        site_factor_plugin=_unless_null(values.get("PrioritySiteFactorPlugin", "")),
+        qos_weight=int(weight) if (weight := values.get("PriorityWeightQOS", "")).isdigit() else 0,
+        federation=federation,
     )
+
+
+def parse_parameters(items: Iterable[str]) -> dict[str, str]:
+    """Read the items of ``SchedulerParameters``; one without a value has the value ""."""
+    pairs = (item.partition("=") for item in items if item)
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+def _unless_null(value: str) -> str:
+    return "" if value == "(null)" else value
+
+
+def parse_federation(text: str) -> str:
+    """Read ``scontrol show federation``: the federation's name, "" if the cluster is in none."""
+    match = re.search(r"^\s*Federation:\s*(\S+)", text, re.MULTILINE)
+    return match[1] if match else ""
+
+
+_LOAD = {
+    "Server thread count": "server_threads",
+    "Agent queue size": "agent_queue",
+    "DBD Agent queue size": "accounting_queue",
+    "Last cycle": "last_cycle",  # the main scheduler's comes first
+}
+
+
+def parse_load(text: str) -> ControllerLoad:
+    """Read the text of ``sdiag``, which is the same from 22.05 to 26.05.
+
+    Raises
+    ------
+    SchedulerError
+        If it does not say how many requests are served.
+    """
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, value = line.strip().partition(":")
+        if name in _LOAD and value.strip().isdigit():
+            found.setdefault(_LOAD[name], int(value))
+    if "server_threads" not in found:
+        raise SchedulerError("sdiag did not tell the server thread count; check slurmctld")
+    return ControllerLoad(
+        found["server_threads"],
+        found.get("agent_queue", 0),
+        found.get("accounting_queue", 0),
+        found.get("last_cycle", 0) / 1e6,
+    )
+
+
+def parse_numbers(text: str, command: str) -> dict[str, int]:
+    """Read lines of NAME|NUMBER, as ``sprio --format=%i|%S`` and ``sacctmgr -P`` print them.
+
+    Raises
+    ------
+    SchedulerError
+        If a line is not of that form.
+    """
+    numbers = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        match = re.fullmatch(r"([^|]+)\|(-?\d+)", line, re.ASCII)
+        if match is None:
+            raise SchedulerError(f"{command} answered {line[:120]!r}; expected NAME|NUMBER")
+        numbers[match[1].strip()] = int(match[2])
+    return numbers
 
 
 def parse_reservations(text: str) -> list[Reservation]:
@@ -365,6 +446,7 @@ def parse_reservations(text: str) -> list[Reservation]:
                 f"scontrol show reservation: can't read the times of {line[:120]!r}"
             ) from error
         partition = values.get("PartitionName", "(null)")
+        nodes = values.get("Nodes", "(null)")
         processors = re.search(r"\bcpu=(\d+)", values.get("TRES", ""))
         reservations.append(
             Reservation(
@@ -374,6 +456,7 @@ def parse_reservations(text: str) -> list[Reservation]:
                 processors=int(processors[1]) if processors else None,
                 slurm_partition=None if partition == "(null)" else partition,
                 flags=frozenset(filter(None, values.get("Flags", "").split(","))),
+                nodes=None if nodes == "(null)" else expand_nodes(nodes),
             )
         )
     return reservations

@@ -1,0 +1,183 @@
+"""The pyslurm client, on objects with the attributes of pyslurm's classes and live values.
+
+The names are those of pyslurm 25.11.2's own source, which can only be installed beside its Slurm;
+the values are what squeue printed, in the shapes that its properties give.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from foretime_estimators.errors import InputError, SchedulerError
+from foretime_sidecar.clients.checks import READING, Check
+from foretime_sidecar.clients.client import ControllerLoad
+from foretime_sidecar.clients.pyslurm_client import PySlurm, import_pyslurm
+from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sidecar.clients.slurm_json import number
+
+
+class PyslurmError(Exception):
+    """As pyslurm's own."""
+
+
+class Commands:
+    """Slurm's commands as recorded, of a Slurm of pyslurm's release."""
+
+    def __init__(self, folder: Path, version: str = "25.11.7") -> None:
+        self.folder, self.version = folder, version
+
+    def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
+        assert stdin is None
+        name = argv[0] if argv[0] != "scontrol" else f"scontrol-{argv[2]}"
+        if "--json" in argv:
+            return json.loads((self.folder / f"{name}.json").read_text())
+        text = (self.folder / f"{name}.txt").read_text()
+        return text.replace("26.05.5", self.version)
+
+
+def _value(job: Mapping[str, Any], name: str) -> Any:
+    return number(job[name]) or None
+
+
+def _job(job: Mapping[str, Any]) -> dict[str, Any]:
+    """What pyslurm's properties give for what squeue printed: None for unset, minutes, names."""
+    tasks = job["array_task_string"].partition("%")[0]
+    return {
+        "id": job["job_id"],
+        "state": job["job_state"][0],
+        "state_reason": job["state_reason"],
+        "user_name": job["user_name"],
+        "account": job["account"] or None,
+        "cpus": _value(job, "cpus"),
+        "time_limit": _value(job, "time_limit"),
+        "time_limit_min": _value(job, "time_minimum"),
+        "submit_time": _value(job, "submit_time"),
+        "eligible_time": _value(job, "eligible_time"),
+        "start_time": _value(job, "start_time"),
+        "suspend_time": _value(job, "suspend_time"),
+        "pre_suspension_time": _value(job, "pre_sus_time"),
+        "deadline": _value(job, "deadline"),
+        "priority": number(job["priority"]),
+        "partition": job["partition"],
+        "array_id": _value(job, "array_job_id"),
+        "array_task_id": number(job["array_task_id"]),
+        "array_tasks_waiting": tasks or None,
+        "dependencies": {"afterok": [1]} if job["dependency"] else None,
+        "heterogeneous_id": number(job["het_job_id"]),
+        "qos": job["qos"],
+        "reservation": job["resv_name"] or None,
+        "admin_comment": job["admin_comment"] or None,
+    }
+
+
+@pytest.fixture
+def folder(repository: Path) -> Path:
+    return repository / "tests/assets/slurm/26.05"
+
+
+@pytest.fixture
+def pyslurm(repository: Path, folder: Path) -> SimpleNamespace:
+    """A module with classes that have pyslurm's attributes, and no other."""
+    names = json.loads((repository / "tests/assets/slurm/pyslurm-25.11.2.json").read_text())
+    classes = {
+        name: type(name, (), {"__slots__": tuple(names[name])})
+        for name in ("Job", "Node", "Statistics")
+    }
+
+    def build(name: str, values: Mapping[str, Any]) -> Any:
+        built = classes[name]()
+        for key, value in values.items():
+            setattr(built, key, value)
+        return built
+
+    recorded = json.loads((folder / "squeue.json").read_text())["jobs"]
+    jobs = {job["job_id"]: build("Job", _job(job)) for job in recorded}
+    states = ("ALLOCATED", "MIXED", "IDLE", "MIXED+DRAIN", "DOWN*")
+    nodes = {
+        state: build("Node", {"state": state, "total_cpus": 4, "allocated_cpus": place})
+        for place, state in enumerate(states)
+    }
+    statistics = {
+        "server_thread_count": 3,
+        "agent_queue_size": 1,
+        "dbd_agent_queue_size": 2,
+        "schedule_cycle_last": 1_500_000,
+    }
+    return SimpleNamespace(
+        __version__=names["version"],
+        PyslurmError=PyslurmError,
+        Jobs=SimpleNamespace(load=lambda preload_passwd_info=False: jobs),
+        Nodes=SimpleNamespace(load=lambda: nodes),
+        slurmctld=SimpleNamespace(diag=lambda: build("Statistics", statistics)),
+    )
+
+
+@pytest.fixture
+def client(pyslurm: SimpleNamespace, folder: Path) -> PySlurm:
+    return PySlurm(pyslurm, SlurmCommands(Commands(folder), 0))
+
+
+@pytest.mark.parametrize(
+    "check",
+    [check for check in READING if check.__name__ != "check_nothing_is_lost_between_cursors"],
+    ids=lambda check: check.__name__,
+)
+def test_reading(check: Check, client: PySlurm) -> None:
+    """All but the slices of finished jobs, which are sacct's own."""
+    check(client)
+
+
+def test_it_reads_the_queue_that_squeue_prints(client: PySlurm, folder: Path) -> None:
+    assert client.queue().jobs == SlurmCommands(Commands(folder)).queue().jobs
+    # Allocated, mixed and idle nodes whole; of the draining and the lost one what jobs have.
+    assert client.queue().processors == 4 + 4 + 4 + 3 + 4
+
+
+def test_load_and_what_the_commands_tell(client: PySlurm) -> None:
+    assert client.load() == ControllerLoad(3, 1, 2, 1.5)
+    assert client.configuration().version == "25.11.7"
+    assert client.site_factors()["16"] == -7
+    assert client.qos_priorities() == {"normal": 0, "high": 100}
+    assert [r.name for r in client.reservations()] == ["maintenance", "course"]
+
+
+def test_another_release_is_refused(pyslurm: SimpleNamespace, folder: Path) -> None:
+    client = PySlurm(pyslurm, SlurmCommands(Commands(folder, "26.05.5")))
+    for ask in (client.queue, client.load):
+        with pytest.raises(SchedulerError, match=r"is for Slurm 25\.11, but slurmctld is 26\.05"):
+            ask()
+
+
+def test_errors_of_pyslurm_are_told(pyslurm: SimpleNamespace, client: PySlurm) -> None:
+    def fail(**_: bool) -> None:
+        raise PyslurmError("Unable to contact slurm controller")
+
+    pyslurm.Jobs.load = pyslurm.slurmctld.diag = fail
+    for ask in (client.queue, client.load):
+        with pytest.raises(SchedulerError, match=r"pyslurm: Unable to contact .*check slurmctld"):
+            ask()
+    pyslurm.Jobs.load = lambda preload_passwd_info: {1: SimpleNamespace(state="PENDING")}
+    with pytest.raises(SchedulerError, match=r"pyslurm 25\.11\.2 gave a job in an unknown shape"):
+        client.queue()
+
+
+def test_a_pyslurm_that_is_not_there_or_does_not_load(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyslurm", None)
+    with pytest.raises(InputError, match=r"pyslurm is not installed: .*SLURM_INCLUDE_DIR"):
+        import_pyslurm()
+    monkeypatch.delitem(sys.modules, "pyslurm")
+    (tmp_path / "pyslurm.py").write_text("raise ImportError('libslurm.so.44: no such file')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InputError, match=r"does not load here: libslurm\.so\.44: no such file"):
+        import_pyslurm()
+    (tmp_path / "pyslurm.py").write_text("__version__ = '25.11.2'")
+    assert isinstance(import_pyslurm(), ModuleType)
+    monkeypatch.delitem(sys.modules, "pyslurm")

@@ -1,0 +1,107 @@
+"""Live Slurm clusters for tests: one fresh for a test, or one for all tests of a module.
+
+All of these tests carry the marker ``real_slurm``: ``make test-slurm`` runs them, ``make test``
+leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.slurm.experiments import Experiment, RunningExperiment
+from tests.slurm.slurm_cluster import SlurmCluster
+from tests.slurm.slurm_releases import RELEASES, SlurmRelease, why_no_cluster
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.real_slurm)
+    items.sort(key=lambda item: _experiment_of(item) is not None)
+
+
+def _experiment_of(item: pytest.Item) -> Experiment | None:
+    experiment: Experiment | None = getattr(getattr(item, "module", None), "EXPERIMENT", None)
+    return experiment
+
+
+@pytest.fixture(scope="session", autouse=True)
+def experiments(request: pytest.FixtureRequest) -> dict[tuple[str, str], RunningExperiment]:
+    """Begin every experiment of the selected tests, on every release."""
+    chosen = {
+        item.module.__name__: found
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and (found := _experiment_of(item))
+    }
+    usable = [release for release in RELEASES if not (why_no_cluster() or release.missing)]
+    return {
+        (module, release.name): RunningExperiment(run, release)
+        for module, run in chosen.items()
+        for release in usable
+    }
+
+
+@pytest.fixture
+def experiment(
+    request: pytest.FixtureRequest,
+    release: SlurmRelease,
+    experiments: dict[tuple[str, str], RunningExperiment],
+) -> Any:
+    """Give what this module's experiment found on a release."""
+    return experiments[request.module.__name__, release.name].result()
+
+
+def _demand(release: SlurmRelease) -> SlurmRelease:
+    missing = why_no_cluster() or release.missing
+    if missing:
+        pytest.skip(f"no live Slurm: {missing}")
+    return release
+
+
+@pytest.fixture(scope="session", params=RELEASES, ids=str)
+def release(request: pytest.FixtureRequest) -> SlurmRelease:
+    """Each Slurm release of this machine in turn; skips where it is missing."""
+    return _demand(request.param)
+
+
+@pytest.fixture(scope="session")
+def native_release() -> SlurmRelease:
+    """The newest release with ``time_min_as_soft_limit``; skips where there is none."""
+    native = [release for release in RELEASES if release.soft_limit]
+    return _demand(
+        max(native, key=lambda found: found.version or (0, 0, 0)) if native else RELEASES[-1]
+    )
+
+
+@pytest.fixture
+def new_cluster() -> Iterator[Callable[..., SlurmCluster]]:
+    """Bring up clusters, with the arguments of `SlurmCluster`; they end with the test."""
+    clusters: list[SlurmCluster] = []
+
+    def bring_up(release: SlurmRelease, **options: Any) -> SlurmCluster:
+        clusters.append(SlurmCluster(release, **options))
+        return clusters[-1]
+
+    yield bring_up
+    for cluster in clusters:
+        cluster.stop()
+
+
+@pytest.fixture
+def slurm(release: SlurmRelease, new_cluster: Callable[..., SlurmCluster]) -> SlurmCluster:
+    """Give a fresh cluster of four nodes with four CPUs, of each release."""
+    return new_cluster(release)
+
+
+@pytest.fixture(scope="module")
+def slurm_of_module(release: SlurmRelease) -> Iterator[SlurmCluster]:
+    """Give one cluster, of each release, to all tests of a module that ask for it."""
+    cluster = SlurmCluster(release)
+    yield cluster
+    cluster.stop()

@@ -1,0 +1,31 @@
+# The first process of a test cluster's own mount and process namespaces: slurm_namespace.py.
+#
+# Lives until its standard input ends, which the kernel sees to however the test run ends; then
+# ends every process of the cluster and removes its folder. Its mounts vanish with it.
+folder=$1 root=$2
+set -e
+mount --make-rprivate /
+mount --bind "$folder" "$folder"
+mount --make-shared "$folder"  # what is mounted in it later is seen in the release's root, too
+mount --bind "$folder/passwd" /etc/passwd
+mount --bind "$folder/group" /etc/group
+if [ -d /etc/slurm ]; then mount --bind "$folder/etc" /etc/slurm; fi
+if [ "$root" != / ]; then
+  mount -t proc proc "$root/proc"
+  mount --rbind /sys "$root/sys"
+  mount --rbind /dev "$root/dev"
+  mount -t tmpfs -o mode=0755 run "$root/run"
+  mount -t tmpfs -o mode=1777 tmp "$root/tmp"
+  mkdir -p "$root$folder"
+  mount --bind "$folder" "$root$folder"
+  for file in passwd group; do mount --bind "$folder/$file" "$root/etc/$file"; done
+  mount --bind "$folder/etc" "$root/etc/slurm"
+fi
+set +e
+echo ready
+read -r _
+kill -KILL -1
+while read -r _ mounted _; do
+  case $mounted in "$folder" | "$folder"/*) umount -l "$mounted" ;; esac
+done </proc/self/mounts
+rm -rf "$folder"

@@ -1,0 +1,166 @@
+"""The scheduler clients on live clusters: the shared checks, and what only a live Slurm shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from foretime_estimators.errors import SchedulerError
+from foretime_estimators.jobs import Ending
+from foretime_sidecar.clients.checks import CHANGING, READING, Check
+from foretime_sidecar.clients.client import Cursor, JobChange, SchedulerClient
+from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.clients.slurm_rest import SlurmRest
+from foretime_sidecar.clients.slurm_rest_connection import RestConnection
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.sidecar import Sidecar
+from foretime_sidecar.store import Store
+
+from tests.slurm.slurm_cluster import SlurmCluster
+from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.slurm_rest import SlurmRest as Address
+
+
+@pytest.fixture(scope="module")
+def busy_with_rest(release: SlurmRelease) -> Iterator[tuple[SlurmCluster, Address]]:
+    """A cluster with accounting and slurmrestd; jobs that ended, one that runs, some that wait."""
+    slurm = SlurmCluster(release, conf={"PriorityType": "priority/multifactor"})
+    try:
+        slurm.add_accounting()
+        slurm.sacctmgr("add", "account", "physics")
+        slurm.sacctmgr("add", "user", "alice,bob", "account=physics")
+        address = slurm.add_rest()
+        ended = [slurm.sbatch("-t5", script="true"), slurm.sbatch("-t5", script="exit 3")]
+        ended.append(slurm.sbatch("-t5", "--array=1-2", script="true", user="bob"))
+        for job_id in ended:
+            slurm.wait_for_end(job_id)
+        slurm.wait_for_state(slurm.sbatch("-n16", "-t60"), "RUNNING")
+        for _ in range(3):
+            slurm.sbatch("-n16", "-t30")
+        slurm.sbatch("-n16", "-t30", "--array=1-5%2")
+        slurm.wait_for(lambda: len(_commands(slurm).site_factors()) == 4, "priorities")
+        slurm.wait_for(lambda: len(_commands(slurm).finished_since(Cursor())[0]) == 4, "accounting")
+        yield slurm, address
+    finally:
+        slurm.stop()
+
+
+@pytest.fixture
+def busy(busy_with_rest: tuple[SlurmCluster, Address]) -> SlurmCluster:
+    return busy_with_rest[0]
+
+
+@pytest.fixture
+def address(busy_with_rest: tuple[SlurmCluster, Address]) -> Address:
+    return busy_with_rest[1]
+
+
+def _commands(slurm: SlurmCluster, cluster: str = "") -> SlurmCommands:
+    return SlurmCommands(SubprocessRunner(str(slurm.commands), attempts=1), 0, cluster)
+
+
+def _rest(slurm: SlurmCluster, address: Address) -> SlurmRest:
+    token = slurm.folder / "token"
+    token.write_text(slurm.token())
+    connection = RestConnection(address.url, "slurm", str(token), attempts=1)
+    return SlurmRest(connection, _commands(slurm), overlap_s=0)
+
+
+@pytest.fixture(params=["commands", "slurmrestd"])
+def client(request: pytest.FixtureRequest, busy: SlurmCluster, address: Address) -> SchedulerClient:
+    """Each client."""
+    if request.param == "slurmrestd":
+        return _rest(busy, address)
+    return _commands(busy)
+
+
+@pytest.mark.parametrize("check", [*READING, *CHANGING], ids=lambda check: check.__name__)
+def test_checks(check: Check, client: SchedulerClient) -> None:
+    check(client)
+
+
+def test_the_apis(busy: SlurmCluster, address: Address) -> None:
+    newest = {(22, 5): "v0.0.38", (26, 5): "v0.0.45"}
+    assert busy.release.version is not None
+    api = _rest(busy, address).api()
+    assert api == newest.get(busy.release.version[:2], api)
+
+
+def test_a_token_that_is_none_is_refused(
+    busy: SlurmCluster, address: Address, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("none")
+    connection = RestConnection(address.url, "slurm", str(tmp_path / "token"), attempts=1)
+    with pytest.raises(SchedulerError):
+        SlurmRest(connection, _commands(busy)).queue()
+
+
+def test_slurmrestd_reads_what_the_commands_print(busy: SlurmCluster, address: Address) -> None:
+    rest, commands = _rest(busy, address), _commands(busy)
+    assert rest.queue() == commands.queue()
+    finished = [ask.finished_since(Cursor())[0] for ask in (rest, commands)]
+    by_rest, by_commands = ({r.job.request.job_id: r for r in some} for some in finished)
+    assert by_rest == by_commands
+    assert rest.configuration() == commands.configuration()
+
+
+def test_another_cluster_is_asked_by_name(busy: SlurmCluster) -> None:
+    by_name, here = _commands(busy, "lab"), _commands(busy)
+    assert by_name.queue() == here.queue()
+    assert by_name.finished_since(Cursor()) == here.finished_since(Cursor())
+    assert by_name.configuration() == here.configuration()
+    assert by_name.site_factors() == here.site_factors()
+    assert by_name.load().server_threads >= 1
+
+
+def test_an_unknown_cluster_is_told(busy: SlurmCluster) -> None:
+    with pytest.raises(SchedulerError, match="nowhere"):
+        _commands(busy, "nowhere").queue()
+
+
+def test_restarts_lose_and_double_nothing(busy: SlurmCluster, tmp_path: Path) -> None:
+    """A sidecar that polls a little, dies, and is away while a job is requeued and ends."""
+    settings = Settings.model_validate({"table": {"path": str(tmp_path / "table")}})
+    slurm, client = busy, _commands(busy)
+    now = int(slurm.checked(["date", "+%s"]))
+
+    def poll() -> set[tuple[str, int, str]]:
+        store = Store(tmp_path / "store")
+        Sidecar(settings, client, store).poll(now + 3600)
+        stored = {
+            (job.request.job_id, job.request.submit_time, job.ending.value)
+            for job in store.finished_jobs()
+        }
+        assert store.finished_count() == len(stored)
+        store.close()
+        return stored
+
+    first = poll()
+    assert poll() == first
+    for job in client.queue().jobs:
+        slurm.run(["scontrol", "hold", job.request.job_id])
+    runs = next(j.request.job_id for j in client.queue().jobs if j.start_time and not j.held)
+    slurm.checked(["scontrol", "requeuehold", runs])
+    slurm.wait_for_state(runs, "PENDING", "REQUEUE_HOLD", "SPECIAL_EXIT")
+    done = slurm.sbatch("-t5", script="true")
+    slurm.wait_for_end(done)
+    slurm.checked(["scancel", runs])
+    slurm.wait_for(
+        lambda: {done, runs} <= {r.job.request.job_id for r in client.finished_since(Cursor())[0]},
+        "accounting",
+    )
+    last = poll()
+    assert first < last
+    endings = [ending for job_id, _, ending in sorted(last - first) if job_id == runs]
+    assert Ending.REQUEUED.value in endings
+    assert poll() == last
+
+
+def test_changes_of_array_tasks(busy: SlurmCluster) -> None:
+    client = _commands(busy)
+    array = next(j.request.array_id for j in client.queue().jobs if j.request.array_id)
+    client.update([JobChange(f"{array}_3", time_limit=600)])
+    seen = {job.request.job_id: job for job in client.queue().jobs}
+    assert seen[f"{array}_3"].request.requested_time == 600
+    assert seen[array].tasks == 4
