@@ -575,8 +575,8 @@ local function must_be_plain(job, records, requested_time)
   return script ~= nil and find(script, "--dea", 1, true) ~= nil
 end
 
--- Whether the table says so (V3, V5).
-local function excluded(t, job, records, user, project, requested_time, now)
+-- Whether the table says so (V5).
+local function excluded(t, job, records, user, project, requested_time)
   local any = t.longest.any["*"]
   if any and requested_time > any
     or user and leaves(t, "user", encode(user), requested_time)
@@ -591,7 +591,7 @@ local function excluded(t, job, records, user, project, requested_time, now)
       return true
     end
   end
-  return touches_reservation(t, job, records, requested_time, now)
+  return false
 end
 
 -- Whether enforce counts for this job: for a share of users, for some accounts, and where all
@@ -732,7 +732,10 @@ local function submit(job, part_list)
   local seconds = scheduled_time(t, user, project, processors_of(job, records), requested_time)
   if not seconds or seconds >= requested_time and not number(job.time_min)
     or must_be_plain(job, records, requested_time)
-    or excluded(t, job, records, user, project, requested_time, now) then
+    or excluded(t, job, records, user, project, requested_time)
+    -- At the poll it is looked for again, and may be over by then (V3).
+    or t.mechanism ~= "time-min-at-poll"
+      and touches_reservation(t, job, records, requested_time, now) then
     return
   end
   if t.mode == "advise" then
@@ -804,8 +807,9 @@ local function modify(job_desc, job_rec, part_list, uid)
   local requested_time, records = time_limit_s(job), partitions_of(job, part_list)
   -- A planned job stays planned without a table, so it is judged without one, too.
   if not requested_time or not records or must_be_plain(job, records, requested_time)
-    or t and excluded(t, job, records, text(job.user_name),
-      text(job.account) or text(job.default_account), requested_time, now) then
+    or t and (excluded(t, job, records, text(job.user_name),
+      text(job.account) or text(job.default_account), requested_time)
+      or touches_reservation(t, job, records, requested_time, now)) then
     job_desc.time_min = 0 -- clears it
   end
 end

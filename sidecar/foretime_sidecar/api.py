@@ -18,9 +18,10 @@ from foretime_estimators.jobs import JobRequest
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
+from foretime_sidecar.api_administration import add_administration
+from foretime_sidecar.api_callers import ApiError, Caller, caller_of
 from foretime_sidecar.durations import parse_duration
 from foretime_sidecar.forecast import ExpectedStart, expected_start
-from foretime_sidecar.peer import Peer
 from foretime_sidecar.self_metrics import Health, SelfMetrics
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Forecast
@@ -34,22 +35,6 @@ _MOST_KEPT = 100
 _LONGEST_S = 365 * 86_400
 
 Name = Annotated[str | None, Query(min_length=1, max_length=255)]
-
-
-class ApiError(Exception):
-    """An answer other than what was asked for: what is wrong, where, and what to do."""
-
-    def __init__(self, status: int, what: str, where: str, remedy: str) -> None:
-        super().__init__(what)
-        self.status = status
-        self.what = what
-        self.where = where
-        self.remedy = remedy
-
-    def response(self) -> JSONResponse:
-        """Give it in the one shape that errors have."""
-        error = {"what": self.what, "where": self.where, "remedy": self.remedy}
-        return JSONResponse({"error": error}, self.status)
 
 
 def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> FastAPI:
@@ -96,6 +81,8 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         )
         return desk.answer(job, caller)
 
+    add_administration(app, sidecar, clock)
+
     @app.get("/healthz")
     def healthz() -> dict[str, Any]:
         """Say whether the daemon does its work."""
@@ -107,47 +94,6 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     return app
-
-
-# -- who asks ----------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks, as the kernel says; nobody over TCP."""
-
-    peer: Peer | None
-
-    @property
-    def sees_everybody(self) -> bool:
-        """Whether any history may be shown."""
-        return self.peer is not None and self.peer.privileged
-
-    def may_see(self, user: str | None) -> str | None:
-        """Give whose history to show: the caller's own unless ``user`` names another by right."""
-        own = None if self.peer is None else self.peer.user
-        if user is None or user == own:
-            return own
-        if self.sees_everybody:
-            return user
-        if own is None:
-            raise ApiError(
-                403,
-                "this connection does not tell who you are, so no user's own history is shown",
-                "user",
-                "leave user out, or ask through the daemon's unix socket",
-            )
-        raise ApiError(
-            403,
-            f"you are {own!r} and may not see the history of {user!r}",
-            "user",
-            "leave user out",
-        )
-
-
-def caller_of(request: Request) -> Caller:
-    """Give who asks, from the state that `foretime_sidecar.peer.PeerProtocol` notes."""
-    return Caller(getattr(request.state, "peer", None))
 
 
 # -- errors ------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState, Reservation
+from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState
+from foretime_sidecar.exclusions import Exclusions, Why, why_plain
+from foretime_sidecar.job_note import JobNote, read_note
 from foretime_sidecar.learner import Learner
-from foretime_sidecar.limit_repairs import noted_limits
 from foretime_sidecar.settings import HookSettings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import check, encode_name
@@ -86,12 +87,24 @@ def in_share(user: str | None, share_percent: int) -> bool:
     return bool(user) and check(encode_name(user or "").encode("ascii")) % 100 < share_percent
 
 
+_WHY_PLAIN = {
+    Why.OPTED_OUT: "opt-out",
+    Why.CHOSEN: "settings",
+    Why.PARTS: "heterogeneous",
+    Why.DEADLINE: "deadline",
+    Why.IN_RESERVATION: "reservation-job",
+    Why.LIMITED: "limited",
+    Why.TOO_LONG: "too-long",
+    Why.RESERVATION: "reservation",
+}
+
+
 def judge(
     job: QueuedJob,
     hook: HookSettings,
     table: TableInForce,
     would_be_s: int | None,
-    reservations: Sequence[Reservation],
+    exclusions: Exclusions,
 ) -> tuple[Action, int | None, str]:
     """Say what was done with a job, its t_sched (seconds), and why.
 
@@ -105,16 +118,21 @@ def judge(
         The table at its submission.
     would_be_s
         t_sched by what is known of its user and project; ``None`` without enough history.
-    reservations
-        Those to come.
+    exclusions
+        What is left alone.
     """
-    limit = job.request.requested_time
-    noted = noted_limits(job.admin_comment)
-    if noted is not None:
-        return Action.PLANNED, noted[1], "-"
-    if job.time_min is not None and job.time_min < limit:
-        return Action.PLANNED, job.time_min, "-"
-    reason = _left_alone(job, hook, table, would_be_s, reservations)
+    note = read_note(job.admin_comment)
+    reason = _left_alone(job, hook, table, exclusions)
+    if note is not None:
+        return _noted(job, note, reason)
+    if _is_short(job):
+        if hook.mechanism == "pbs-soft-walltime":
+            return Action.PLANNED, job.time_min, "-"
+        return Action.LEFT, job.time_min, "own-time-min"
+    if not reason and would_be_s is None:
+        reason = "no-row"
+    if not reason and would_be_s is not None and would_be_s >= job.request.requested_time:
+        reason = "as-requested"
     if reason:
         return Action.LEFT, None, reason
     if table.mode == "observe":
@@ -127,14 +145,28 @@ def judge(
     return Action.UNPLANNED, would_be_s, "hook"
 
 
+def _is_short(job: QueuedJob) -> bool:
+    """Say whether a job is planned with less than its limit."""
+    return job.time_min is not None and job.time_min < job.request.requested_time
+
+
+def _noted(job: QueuedJob, note: JobNote, reason: str) -> tuple[Action, int | None, str]:
+    """Say what became of a job that the hook in Slurm has noted."""
+    if note.lowered_limit is not None:
+        return Action.PLANNED, note.lowered_limit, "-"
+    if _is_short(job):
+        return Action.PLANNED, job.time_min, "-"
+    if job.state is not QueueState.PENDING:
+        return Action.LEFT, None, "started"  # before the sidecar gave it its time_min
+    if reason:
+        return Action.LEFT, None, reason
+    return Action.PLANNED, note.time_min, "-"  # at this look
+
+
 def _left_alone(
-    job: QueuedJob,
-    hook: HookSettings,
-    table: TableInForce,
-    would_be_s: int | None,
-    reservations: Sequence[Reservation],
+    job: QueuedJob, hook: HookSettings, table: TableInForce, exclusions: Exclusions
 ) -> str:
-    """Give why a job is left alone, "" if it need not be."""
+    """Give why a job is left alone whatever is known of its user, "" if it need not be."""
     request = job.request
     if not table.mode:
         return "table"
@@ -142,38 +174,13 @@ def _left_alone(
         return "off"
     if request.requested_time >= UNLIMITED_S:
         return "no-limit"
-    if job.heterogeneous:
-        return "heterogeneous"
-    if job.deadline:
-        return "deadline"
-    if job.reservation:
-        return "reservation-job"
-    # A pending job may name several.
-    queues = (request.queue or "").split(",")
-    qos = {name.strip().lower() for name in (job.qos or "").split(",")}
-    accounts = {name.lower() for name in hook.leave_accounts}
-    if request.user in hook.leave_users:
-        return "user"
-    if (request.project or "").lower() in accounts:
-        return "account"
-    if any(name in hook.leave_slurm_partitions for name in queues):
-        return "slurm_partition"
-    if any(name in hook.leave_queues for name in queues):
-        return "queue"
-    if any(name.lower() in qos for name in hook.leave_qos):
-        return "qos"
-    if would_be_s is None:
-        return "no-row"
-    if would_be_s >= request.requested_time:
-        return "as-requested"
     starts = job.start_time if job.state is not QueueState.PENDING else job.eligible_time
-    begin = max(request.submit_time, starts or 0)
-    if any(
-        begin < claim.end_time and begin + request.requested_time > claim.start_time
-        for claim in reservations
-    ):
-        return "reservation"
-    return ""
+    why = why_plain(job, exclusions, max(request.submit_time, starts or 0))
+    if why is not None:
+        return _WHY_PLAIN[why]
+    # PBS' queues, which Slurm has none of.
+    queues = (request.queue or "").split(",")
+    return "settings" if any(name in hook.leave_queues for name in queues) else ""
 
 
 def _outside(job: QueuedJob, hook: HookSettings) -> str:
@@ -193,6 +200,8 @@ def _outside(job: QueuedJob, hook: HookSettings) -> str:
             return name
     return ""
 
+
+_FOLLOWED = (Action.PLANNED, Action.CHANGED, Action.CLEARED, Action.LEFT)
 
 _INSERT = "INSERT INTO job_decisions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SELECT = """
@@ -225,7 +234,7 @@ class DecisionLog:
         self,
         jobs: Sequence[QueuedJob],
         learner: Learner,
-        reservations: Sequence[Reservation],
+        exclusions: Exclusions,
         now: int,
     ) -> list[Decision]:
         """Record what is new of the jobs in the queue, and give it.
@@ -244,11 +253,10 @@ class DecisionLog:
             if key in present:
                 continue  # another task of the same array
             before = self._last.get(key)
-            found = (
-                self._changed(before, job, now)
-                if before
-                else self._first(key, job, learner, reservations, now)
-            )
+            if before is None:
+                found: Decision | None = self._first(key, job, learner, exclusions, now)
+            else:
+                found = self._changed(before, job, exclusions, now)
             if found is not None:
                 new[key] = found
             latest = found or before
@@ -280,15 +288,15 @@ class DecisionLog:
         key: Key,
         job: QueuedJob,
         learner: Learner,
-        reservations: Sequence[Reservation],
+        exclusions: Exclusions,
         now: int,
     ) -> Decision:
         request = job.request
         table = self._table_at(request.submit_time)
         known = learner.adjustment(request) is not None
         would_be_s = learner.scheduled_time(request) if known else None
-        action, scheduled_time, reason = judge(job, self._hook, table, would_be_s, reservations)
-        noted = noted_limits(job.admin_comment)
+        action, scheduled_time, reason = judge(job, self._hook, table, would_be_s, exclusions)
+        note = read_note(job.admin_comment)
         return Decision(
             made_at=now,
             job_id=key[0],
@@ -298,31 +306,43 @@ class DecisionLog:
             queue=request.queue,
             processors=request.processors,
             action=action,
-            requested_time_s=request.requested_time if noted is None else noted[0],
+            requested_time_s=request.requested_time if note is None else note.requested_time,
             scheduled_time_s=scheduled_time,
             reason=reason,
-            generation=table.generation,
+            generation=table.generation if note is None else note.generation,
         )
 
     @staticmethod
-    def _changed(before: Decision, job: QueuedJob, now: int) -> Decision | None:
-        """Give what was done since to a job that was planned, ``None`` if nothing."""
-        planned = before.action in (Action.PLANNED, Action.CHANGED)
-        if job.state is not QueueState.PENDING or not planned or noted_limits(job.admin_comment):
+    def _changed(
+        before: Decision, job: QueuedJob, exclusions: Exclusions, now: int
+    ) -> Decision | None:
+        """Give what was done since to a job that the hook had planned, ``None`` if nothing."""
+        if job.state is not QueueState.PENDING or before.action not in _FOLLOWED:
             return None
-        limit, time_min = job.request.requested_time, job.time_min
-        action, scheduled_time = Action.CHANGED, time_min
-        if time_min is None or time_min >= limit:
+        note = read_note(job.admin_comment)
+        if note is not None and note.lowered_limit is not None:
+            return None
+        limit, scheduled_time = job.request.requested_time, job.time_min
+        planned_before = before.action in (Action.PLANNED, Action.CHANGED)
+        if not _is_short(job):
+            if not planned_before:
+                return None
+            why = why_plain(job, exclusions, now)
             action, scheduled_time = Action.CLEARED, limit
-        if (limit, scheduled_time) == (before.requested_time_s, before.scheduled_time_s):
-            return None
+            reason = "modified" if why is None else _WHY_PLAIN[why]
+        elif note is None and not planned_before:
+            return None  # its user's own
+        else:
+            action, reason = Action.CHANGED, "modified" if planned_before else "-"
+            if (limit, scheduled_time) == (before.requested_time_s, before.scheduled_time_s):
+                return None
         return replace(
             before,
             made_at=now,
             action=action,
             requested_time_s=limit,
             scheduled_time_s=scheduled_time,
-            reason="modified",
+            reason=reason,
         )
 
     def find(

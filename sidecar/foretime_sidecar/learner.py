@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foretime_estimators.accuracy import AccuracyModel, AccuracyRow, ClassHistory, RowKey
 from foretime_estimators.endings import MICRO, Evidence, evidence_of
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
-from foretime_sidecar.clients.client import Reservation, SchedulerConfiguration
-from foretime_sidecar.settings import Settings
+from foretime_sidecar.clients.client import SchedulerConfiguration
+from foretime_sidecar.exclusions import Exclusions
+from foretime_sidecar.settings import HookSettings, Settings
 from foretime_sidecar.table import (
     NO_ADVICE,
     Advice,
     EnforcedOnly,
-    LeftAlone,
     Mechanism,
     Mode,
     Table,
@@ -24,13 +23,7 @@ from foretime_sidecar.table import (
     TableSettings,
     UserTimeMin,
 )
-from foretime_sidecar.table import Reservation as TableReservation
 
-_MECHANISMS = {
-    "slurm-soft-limit": Mechanism.TIME_MIN,
-    "rewrite-limit": Mechanism.REWRITE_LIMIT,
-    "pbs-soft-walltime": Mechanism.TIME_MIN,  # the PBS hook has one mechanism and reads no other
-}
 _SOFT_LIMIT_SINCE = (23, 11)
 
 
@@ -157,7 +150,7 @@ class Learner:
         written_at: int,
         valid_until: int,
         mode: Mode,
-        reservations: Sequence[Reservation],
+        exclusions: Exclusions,
         advice: Advice = NO_ADVICE,
     ) -> Table:
         """Give the table as of the last `refresh`.
@@ -168,8 +161,8 @@ class Learner:
             As they will stand in the file.
         mode
             What the hook may do; see `effective_mode`.
-        reservations
-            Those that the table shall list; see `reservations_ahead`.
+        exclusions
+            What the table shall leave alone.
         advice
             What the hook needs to tell users; empty unless the mode is ``advise``.
         """
@@ -182,29 +175,22 @@ class Learner:
                 mode=mode,
                 enforce_share_percent=hook.enforce_share_percent,
                 scheme=accuracy.to_scheme(),
-                mechanism=_MECHANISMS[hook.mechanism],
+                mechanism=_mechanism(hook),
                 user_time_min=UserTimeMin(hook.user_time_min),
                 minimum_adjustment=accuracy.minimum_adjustment,
                 minimum_scheduled_time_s=accuracy.minimum_scheduled_time_s,
                 rounding_s=accuracy.rounding_s,
                 requested_time_bounds_s=tuple(accuracy.class_bounds_s),
             ),
-            left_alone=LeftAlone(
-                users=tuple(hook.leave_users),
-                accounts=tuple(hook.leave_accounts),
-                slurm_partitions=tuple(hook.leave_slurm_partitions),
-                qos=tuple(hook.leave_qos),
-                queues=tuple(hook.leave_queues),
-            ),
+            left_alone=exclusions.left_alone,
+            longest=exclusions.longest,
             enforced_only=EnforcedOnly(
                 accounts=tuple(hook.enforce_only_accounts),
                 slurm_partitions=tuple(hook.enforce_only_slurm_partitions),
                 queues=tuple(hook.enforce_only_queues),
             ),
             advice=advice,
-            # A reservation's nodes may also belong to slurm_partitions that it does not name, so
-            # it counts for all of them.
-            reservations=tuple(TableReservation(r.start_time, r.end_time) for r in reservations),
+            reservations=exclusions.reservations,
             rows=tuple(self._rows.values()),
         )
 
@@ -223,14 +209,13 @@ def _table_row(row: AccuracyRow) -> TableRow:
     )
 
 
-def reservations_ahead(reservations: Sequence[Reservation], now: int) -> tuple[Reservation, ...]:
-    """Give the reservations that a job started now could run into.
-
-    One that has begun is left out: Slurm gives its nodes to no other job, however short it is said
-    to be, and to list it would keep the hook from touching any job while it lasts.
-    """
-    ahead = (r for r in reservations if r.start_time > now)
-    return tuple(sorted(ahead, key=lambda r: (r.start_time, r.end_time, r.name)))
+def _mechanism(hook: HookSettings) -> Mechanism:
+    """Give the mechanism in the table's words; the PBS hook has one and reads no other."""
+    if hook.mechanism == "rewrite-limit":
+        return Mechanism.REWRITE_LIMIT
+    if hook.mechanism == "slurm-soft-limit" and hook.time_min_at == "poll":
+        return Mechanism.TIME_MIN_AT_POLL
+    return Mechanism.TIME_MIN
 
 
 def effective_mode(settings: Settings, configuration: SchedulerConfiguration) -> tuple[Mode, str]:
@@ -263,6 +248,11 @@ def effective_mode(settings: Settings, configuration: SchedulerConfiguration) ->
         return Mode.OBSERVE, (
             f"Slurm {configuration.version} has no soft limit (23.11 has); hook.mechanism = "
             '"rewrite-limit" is for older ones'
+        )
+    if configuration.scheduler_type != "sched/backfill":
+        return Mode.OBSERVE, (
+            f"SchedulerType is {configuration.scheduler_type}: only sched/backfill plans with "
+            "time_min"
         )
     if not configuration.soft_limit:
         return Mode.OBSERVE, "SchedulerParameters lacks time_min_as_soft_limit"

@@ -1,86 +1,170 @@
 """Limits that the sidecar itself must change, so that no job is harmed by its t_sched.
 
-Pure: from the queue to the changes; `foretime_sidecar.sidecar` makes them at each look.
+Pure: from the queue to the changes; `foretime_sidecar.slurm_limits` makes them at each look, and
+`foretime_sidecar.watchdog` where the sidecar does not.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from foretime_sidecar.clients.client import (
-    JobChange,
-    QueuedJob,
-    QueueState,
-    Reservation,
-)
-
-MINUTE = 60
-
-# What the hook noted with rewrite-limit, a word of AdminComment by itself; the first is the hook's
-# (plugin/TABLE.md, "The note").
-_NOTE = re.compile(r"(?<!\S)foretime:treq=(\d{1,8}),tsched=(\d{1,8})(?!\S)", re.ASCII)
+from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState
+from foretime_sidecar.exclusions import Exclusions, why_plain
+from foretime_sidecar.job_note import JobNote, read_note
 
 
-def noted_limits(admin_comment: str) -> tuple[int, int] | None:
-    """Give t_req and t_sched in seconds as the hook noted them with rewrite-limit, if it did."""
-    note = _NOTE.search(admin_comment)
-    return None if note is None else (int(note[1]) * MINUTE, int(note[2]) * MINUTE)
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A change, and why, in words that follow "jobs"."""
+
+    change: JobChange
+    why: str
 
 
-def unrestored_limits(jobs: Sequence[QueuedJob]) -> list[JobChange]:
-    """Give back its own limit to each running job that still has the one that the hook lowered.
+def lowered_limits(
+    jobs: Iterable[QueuedJob], soft_limit: bool, waited_with: Mapping[str, int]
+) -> list[Repair]:
+    """Give back its own limit to each running job whose limit was lowered for its plan's sake.
 
-    PrologSlurmctld does so when a job starts; if it failed, the job would be killed at t_sched. A
-    limit that is not t_sched was changed by somebody since, and stays.
+    Under rewrite-limit PrologSlurmctld does so when a job starts; if it failed, the job would be
+    killed at t_sched. A limit that is not t_sched was changed by somebody since, and stays. Under
+    the native mechanism, where the soft limit was taken from slurm.conf, Slurm itself lowers the
+    limit of a job with a time_min as it starts it (SCHEDULERS: V2), to time_min or above.
+
+    Parameters
+    ----------
+    jobs
+        The queue.
+    soft_limit
+        Whether Slurm takes time_min as a soft limit.
+    waited_with
+        The limit, seconds, that each job by its id waited with at the last look.
     """
-    changes = []
+    repairs = []
     for job in jobs:
-        noted = noted_limits(job.admin_comment)
-        if job.state is not QueueState.RUNNING or noted is None:
+        note = read_note(job.admin_comment)
+        if job.state is not QueueState.RUNNING or note is None:
             continue
-        requested_time, scheduled_time = noted
-        if scheduled_time < requested_time and job.request.requested_time == scheduled_time:
-            changes.append(JobChange(job.request.job_id, time_limit=requested_time))
-    return changes
+        job_id, limit = job.request.job_id, job.request.requested_time
+        if note.lowered_limit is not None:
+            if limit == note.lowered_limit < note.requested_time:
+                change = JobChange(job_id, time_limit=note.requested_time)
+                repairs.append(Repair(change, "that PrologSlurmctld left with a lowered limit"))
+            continue
+        before = waited_with.get(job_id) or waited_with.get(job.request.array_id or "")
+        if before is None and not soft_limit and limit == note.time_min:
+            before = note.requested_time
+        if before is not None and limit < before and (limit == note.time_min or not soft_limit):
+            change = JobChange(job_id, time_limit=before)
+            repairs.append(Repair(change, "whose limit Slurm lowered to time_min"))
+    return repairs
 
 
-def endangered_by_time_min(
-    jobs: Sequence[QueuedJob],
-    reservations: Sequence[Reservation],
-    now: int,
-    pause_s: int,
-) -> list[JobChange]:
-    """Take time_min from pending jobs that must not be planned with less than their limit.
+def time_min_changes(
+    jobs: Iterable[QueuedJob], exclusions: Exclusions, now: int, start_within_s: int
+) -> list[Repair]:
+    """Bring time_min of every pending job to what it must be while the hook plans jobs.
 
-    Slurm starts a job with a time_min before a reservation or a deadline that its limit reaches
-    past, and it runs on into it (SCHEDULERS: V3, V6). The hook leaves such jobs alone, and the
-    parts of a heterogeneous job, but a reservation may be made, or a deadline given, after the job
-    was submitted. Any reservation ahead counts for any job, as its nodes may belong to every
-    slurm_partition; two polls of margin are for a job that starts just before the next look.
+    A job with a note gets the t_sched in it, unless it must be planned with its whole limit; that
+    also returns to it what it lost to a reservation since cancelled, or to the starvation guard.
+    A job without one loses a time_min of its user's own only where it is a danger.
     """
-    latest_start = now + 2 * pause_s
-    first_start = min((r.start_time for r in reservations if r.start_time > now), default=None)
-    return [
-        JobChange(job.request.job_id, time_min=0)
-        for job in _planned_short(jobs)
-        if job.deadline
-        or job.heterogeneous
-        or (first_start is not None and latest_start + job.request.requested_time > first_start)
-    ]
+    repairs = []
+    for job in _pending(jobs):
+        note = read_note(job.admin_comment)
+        planned = note.time_min if note is not None else None
+        short = _is_short(job)
+        if not short and planned is None:
+            continue
+        why = why_plain(job, exclusions, now, start_within_s)
+        if why is None:
+            repairs += _planned(job, note)
+        elif short and (planned is not None or why.is_danger):
+            own = note.own_time_min if note is not None and not why.is_danger else None
+            repairs += _with_time_min(job, own or 0, why.value)
+    return repairs
 
 
-def without_time_min(jobs: Sequence[QueuedJob]) -> list[JobChange]:
-    """Take time_min from every pending job that is planned short."""
-    return [JobChange(job.request.job_id, time_min=0) for job in _planned_short(jobs)]
+def _planned(job: QueuedJob, note: JobNote | None) -> list[Repair]:
+    if note is None or note.time_min is None or note.time_min > job.request.requested_time:
+        return []
+    if job.time_min is not None and job.time_min not in (note.own_time_min, note.time_min):
+        return []  # somebody meant that one
+    return _with_time_min(job, note.time_min, "as the hook planned them")
 
 
-def _planned_short(jobs: Sequence[QueuedJob]) -> list[QueuedJob]:
-    """Give the pending jobs with a time_min below their limit."""
-    return [
-        job
-        for job in jobs
-        if job.state is QueueState.PENDING
-        and job.time_min is not None
-        and job.time_min < job.request.requested_time
-    ]
+def lowered_in_danger(
+    jobs: Iterable[QueuedJob], exclusions: Exclusions, now: int, start_within_s: int
+) -> list[Repair]:
+    """Give pending jobs their own limit back where rewrite-limit must not have lowered it.
+
+    Such as those with a deadline that the hook could not see, or a reservation made since.
+    """
+    repairs = []
+    for job in _pending(jobs):
+        note = read_note(job.admin_comment)
+        if note is None or job.request.requested_time != note.lowered_limit:
+            continue
+        asked = replace(job.request, requested_time=note.requested_time)
+        why = why_plain(replace(job, request=asked), exclusions, now, start_within_s)
+        if why is not None:
+            change = JobChange(job.request.job_id, time_limit=note.requested_time)
+            repairs.append(Repair(change, why.value))
+    return repairs
+
+
+def undone(
+    jobs: Iterable[QueuedJob], why: str, *, time_min: bool = True, limits: bool = True
+) -> list[Repair]:
+    """Give pending jobs back what their users asked for, as their notes say.
+
+    Parameters
+    ----------
+    jobs
+        The queue.
+    why
+        The reason, in words that follow "jobs".
+    time_min, limits
+        Whether to undo time_min, and limits lowered under rewrite-limit.
+    """
+    repairs = []
+    for job in _pending(jobs):
+        note = read_note(job.admin_comment)
+        if note is None:
+            continue
+        if time_min and note.time_min is not None and _is_short(job):
+            repairs += _with_time_min(job, note.own_time_min or 0, why)
+        if limits and job.request.requested_time == note.lowered_limit != note.requested_time:
+            change = JobChange(job.request.job_id, time_limit=note.requested_time)
+            repairs.append(Repair(change, why))
+    return repairs
+
+
+def limits_waited_with(jobs: Iterable[QueuedJob]) -> dict[str, int]:
+    """Give the limit of each pending job that the hook has planned, seconds by job id."""
+    return {
+        job.request.job_id: job.request.requested_time
+        for job in _pending(jobs)
+        if (note := read_note(job.admin_comment)) is not None and note.time_min is not None
+    }
+
+
+def changes_of(repairs: Sequence[Repair]) -> list[JobChange]:
+    """Give the changes alone."""
+    return [repair.change for repair in repairs]
+
+
+def _pending(jobs: Iterable[QueuedJob]) -> Iterable[QueuedJob]:
+    return (job for job in jobs if job.state is QueueState.PENDING)
+
+
+def _is_short(job: QueuedJob) -> bool:
+    """Say whether a job is planned with less than its limit."""
+    return job.time_min is not None and job.time_min < job.request.requested_time
+
+
+def _with_time_min(job: QueuedJob, seconds: int, why: str) -> list[Repair]:
+    if (job.time_min or 0) == seconds:
+        return []
+    return [Repair(JobChange(job.request.job_id, time_min=seconds), why)]

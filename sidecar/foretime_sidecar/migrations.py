@@ -98,16 +98,7 @@ def jobs_by_user(database: Database) -> None:
     database.execute("CREATE INDEX jobs_by_user ON jobs (user, end_time)")
 
 
-@migrations(name="0006-time-min-given")
-def time_min_given(database: Database) -> None:
-    """Keep whether jobs may wait with a time_min of the hook's, until it is cleared from them."""
-    database.execute(
-        "ALTER TABLE table_generations ADD COLUMN time_min_given INTEGER NOT NULL DEFAULT 0"
-    )
-    database.execute("UPDATE table_generations SET time_min_given = 1 WHERE mode = 'enforce'")
-
-
-@migrations(name="0007-what-became-of-jobs")
+@migrations(name="0006-what-became-of-jobs")
 def what_became_of_jobs(database: Database) -> None:
     """Keep an audit of what each job was planned with, and why."""
     database.execute(
@@ -134,7 +125,7 @@ def what_became_of_jobs(database: Database) -> None:
     database.execute("CREATE INDEX job_decisions_by_time ON job_decisions (made_at)")
 
 
-@migrations(name="0008-oversight")
+@migrations(name="0007-oversight")
 def oversight(database: Database) -> None:
     """Keep who was told what their jobs use, how head jobs slip, and what the breaker did."""
     database.execute(

@@ -7,8 +7,9 @@ import os
 import threading
 
 from foretime_sidecar.circuit_breaker import CircuitBreaker, Trip
-from foretime_sidecar.clients.client import FinishedRecord, Reservation
+from foretime_sidecar.clients.client import FinishedRecord
 from foretime_sidecar.decision_log import DecisionLog
+from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.forecast import Snapshot
 from foretime_sidecar.learner import Learner
 from foretime_sidecar.settings import Settings
@@ -54,9 +55,7 @@ class Oversight:
             return True
         return True
 
-    def note(
-        self, snapshot: Snapshot, learner: Learner, reservations: tuple[Reservation, ...], now: int
-    ) -> bool:
+    def note(self, snapshot: Snapshot, learner: Learner, exclusions: Exclusions, now: int) -> bool:
         """Record what is seen of the queue; say whether the table must be written anew at once.
 
         Raises
@@ -66,7 +65,7 @@ class Oversight:
         """
         jobs = snapshot.queue.jobs
         with self._lock:
-            self.decisions.note(jobs, learner, reservations, now)
+            self.decisions.note(jobs, learner, exclusions, now)
             self.breaker.note_heads(jobs, now)
             if self._settings.hook.mode == "advise":
                 ended = [record.job.request for record in self._finished]

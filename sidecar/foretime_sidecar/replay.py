@@ -284,7 +284,13 @@ class Replay:
                 # one of history alone is never written again, so it must outlast the log.
                 valid_for_s=30 * 86_400 if self.learn else _OUTLASTS_ANY_LOG_S,
             ),
-            hook=HookSettings(mode="enforce", mechanism=self.mechanism.value),
+            hook=HookSettings(
+                mode="enforce",
+                mechanism=self.mechanism.value,
+                # The mock has no deadlines, and its guard is the engine's own.
+                time_min_at="submission",
+                starvation_guard_s=0,
+            ),
         )
 
     def _run(self, workload: Workload, folder: Path) -> tuple[ReplaySchedule, AdjustedStatistics]:

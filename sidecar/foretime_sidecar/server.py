@@ -19,6 +19,7 @@ from foretime_sidecar.clients.pyslurm_client import PySlurm, import_pyslurm
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.clients.slurm_rest import SlurmRest
 from foretime_sidecar.clients.slurm_rest_connection import RestConnection
+from foretime_sidecar.heartbeat import beat, heartbeat_path
 from foretime_sidecar.listener import Listener
 from foretime_sidecar.peer import PeerProtocol
 from foretime_sidecar.poll_rate import PollRate
@@ -157,7 +158,7 @@ class Daemon:
     def poll_once(self) -> None:
         """Look at the queue and poll once; what fails is logged and tried again at the next."""
         failures = []
-        for step in (self.sidecar.look, self.sidecar.poll):
+        for step in (self._look, self.sidecar.poll):
             try:
                 step(int(self._clock()))
             except SchedulerError as error:
@@ -170,6 +171,10 @@ class Daemon:
         for failure in dict.fromkeys(failures):
             logger.error("%s", failure)
         self.health.last_error = failures[-1] if failures else ""
+
+    def _look(self, now: int) -> None:
+        self.sidecar.look(now)
+        beat(heartbeat_path(self.settings.table))
 
 
 def _client(settings: Settings) -> SchedulerClient:

@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -289,6 +289,14 @@ class TableSettings(_Section):
             "death returns the cluster to its own plans."
         ),
     )
+    watchdog_after_s: int = Field(
+        default=900,
+        ge=10,
+        description=(
+            "When the daemon has not looked at the queue for so long, foretime watchdog withdraws "
+            "the table and gives jobs back what their users asked for (Slurm)."
+        ),
+    )
 
 
 class HookSettings(_Section):
@@ -299,7 +307,8 @@ class HookSettings(_Section):
         description=(
             "observe: the hook changes no job and only logs; advise: nor does it then, but tells "
             "users at submission, at most once a day, what such jobs use (Slurm); enforce is a "
-            "deliberate act. Back at observe, waiting jobs lose their time_min once (Slurm)."
+            "deliberate act. Back at observe, waiting jobs lose the time_min that Foretime gave "
+            "them (Slurm)."
         ),
     )
     disable_file: str = Field(
@@ -346,6 +355,31 @@ class HookSettings(_Section):
             "pbs-soft-walltime is PBS's."
         ),
     )
+    time_min_at: Literal["poll", "submission"] = Field(
+        default="poll",
+        description=(
+            "When a job gets its time_min under slurm-soft-limit. poll: at the daemon's next look, "
+            "which sees the whole job. submission: from the hook, which can't see a --deadline "
+            "on the command line: Slurm then accepts a job that it would have rejected."
+        ),
+    )
+    reservation_lead_time_s: int = Field(
+        default=0,
+        ge=0,
+        description=(
+            "Reservations are made at least so long before they begin: jobs that ask for more are "
+            "left alone, and none that was started on its time_min can meet one. 0: no such "
+            "promise (Slurm)."
+        ),
+    )
+    starvation_guard_s: int = Field(
+        default=21_600,
+        ge=0,
+        description=(
+            "When the queue's head waits longer than this over its plan on requested times, all "
+            "jobs are planned with their own limits until it starts; 0: never (Slurm)."
+        ),
+    )
     user_time_min: Literal["raise", "keep", "clear"] = Field(
         default="raise",
         description=(
@@ -357,9 +391,8 @@ class HookSettings(_Section):
     leave_accounts: Names = Field(
         default=[],
         description=(
-            "Accounts whose jobs are left alone; name those limited by GrpTRESMins, "
-            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins, and with rewrite-limit by "
-            "MaxWall."
+            "Accounts whose jobs are left alone, besides those that Slurm limits by GrpTRESMins, "
+            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins, which the daemon finds."
         ),
     )
     leave_slurm_partitions: Names = Field(
@@ -367,7 +400,7 @@ class HookSettings(_Section):
     )
     leave_qos: Names = Field(
         default=[],
-        description="QOS whose jobs are left alone; name those with limits as for accounts.",
+        description="QOS whose jobs are left alone, besides those with such limits.",
     )
     leave_queues: Names = Field(default=[], description="PBS queues whose jobs are left alone.")
 
@@ -564,6 +597,14 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             f"before the next; it must be at least {lapses}, twice table.publish_interval_s and "
             "scheduler.longest_poll_interval_s together"
         )
+    least_s = 2 * max(scheduler.longest_poll_interval_s, scheduler.poll_interval_s)
+    if table.watchdog_after_s < least_s:
+        line = _line_of(text, ("table", "watchdog_after_s"))
+        raise InputError(
+            f"{where}:{line}: table.watchdog_after_s = {table.watchdog_after_s}: a daemon that "
+            "only waits for its next look would be taken for dead; it must be at least "
+            f"{least_s}, twice scheduler.longest_poll_interval_s"
+        )
     if scheduler.overlap_s >= settings.store.retention_days * DAY_S:
         line = _line_of(text, ("scheduler", "overlap_s"))
         raise InputError(
@@ -680,8 +721,23 @@ def section_meaning(section: str) -> str:
     return (annotation.__doc__ or "").strip() if annotation is not None else ""
 
 
-def to_toml(settings: Settings | None = None) -> str:
-    """Write settings (by default the defaults) as a commented TOML file."""
+def origins(path: Path) -> dict[tuple[str, str], str]:
+    """Give where each setting that a readable file of settings sets stands in it: FILE:LINE."""
+    text = path.read_text(encoding="utf-8")
+    return {
+        (section, key): f"{path}:{_line_of(text, (section, key))}"
+        for section, values in tomllib.loads(text).items()
+        for key in values
+    }
+
+
+def to_toml(
+    settings: Settings | None = None, origin: Mapping[tuple[str, str], str] | None = None
+) -> str:
+    """Write settings (by default the defaults) as a commented TOML file.
+
+    ``origin`` says where a value comes from, by section and key; the others are defaults.
+    """
     values = (settings or Settings()).model_dump()
     lines = ["# Foretime's settings, all at their defaults: keep only what you change."]
     if settings is not None:
@@ -691,7 +747,10 @@ def to_toml(settings: Settings | None = None) -> str:
         if setting.section != section:
             section = setting.section
             lines += ["", f"# {section_meaning(section)}", f"[{section}]"]
-        lines.append(f"# {setting.meaning} ({setting.type})")
+        source = ""
+        if origin is not None:
+            source = f"; {origin.get((setting.section, setting.key), 'default')}"
+        lines.append(f"# {setting.meaning} ({setting.type}{source})")
         lines.append(f"{setting.key} = {_toml(values[setting.section][setting.key])}")
     return "\n".join(lines) + "\n"
 

@@ -10,23 +10,25 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from foretime_estimators.errors import StateError
+from foretime_estimators.errors import SchedulerError, StateError
 from foretime_sim.policy import Correction
 
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
     QueuedJob,
-    Reservation,
     SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
+from foretime_sidecar.exclusions import Exclusions, exclusions_of
 from foretime_sidecar.forecast import Snapshot, as_submitted
-from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
+from foretime_sidecar.learner import Learner, effective_mode
 from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_limits import SlurmLimits
+from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Advice, Mode, read_table, write_table
 
@@ -121,8 +123,14 @@ class Sidecar:
         self.oversight = Oversight(settings, store, self.lock)
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
+        self._guard: StarvationGuard | None = None
         if settings.scheduler.kind == "slurm":
-            self._limits = SlurmLimits(settings, client, store, self.lock)
+            self._limits = SlurmLimits(settings, client)
+            if settings.hook.starvation_guard_s:
+                self._guard = StarvationGuard(settings.hook.starvation_guard_s)
+        self._site_limits: SiteLimits | None = None
+        self._site_limits_read_at = 0
+        self._allowed: tuple[Mode, Exclusions | None] | None = None  # at the last look
         self._ordering: QueueOrdering | None = None
         if settings.scheduler.kind == "slurm" and settings.scheduler.client == "commands":
             self._ordering = QueueOrdering(settings.queue_order, client, store, self.lock)
@@ -130,7 +138,7 @@ class Sidecar:
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
         self._next_cleaning = 0
-        self._carried: tuple[Mode, tuple[Reservation, ...], Advice] | None = None
+        self._carried: tuple[Mode, Exclusions, Advice] | None = None
 
     def start(self, now: int) -> None:
         """Learn everything stored, and go on where the reading of finished jobs had stopped.
@@ -150,17 +158,12 @@ class Sidecar:
             self.progress.finished_jobs = count
             first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
             self._cursor = self.store.cursor(self.settings.scheduler.kind) or first
-        table = None
         path = Path(self.settings.table.path)
         if path.exists():
             try:
-                table = read_table(path)
+                self._table_generation = read_table(path).generation
             except StateError as error:
                 logger.warning("the table in place is replaced: %s", error)
-            else:
-                self._table_generation = table.generation
-        if self._limits is not None:
-            self._limits.recall(table)
 
     def poll(self, now: int) -> PollResult:
         """Read what has finished, store it, learn it, and publish a table if one is due.
@@ -190,10 +193,11 @@ class Sidecar:
         return PollResult(learned, generation)
 
     def look(self, now: int) -> Snapshot:
-        """Look at the queue, for forecasts, and at whether time_min still is a soft limit.
+        """Look at the queue, for forecasts, and at what the scheduler lets the hook do.
 
-        If it no longer is, the next poll publishes at once. On Slurm, limits that jobs would be
-        killed at too early are changed, and the queue is put in order if the settings say so.
+        If that has changed, the next poll publishes at once. On Slurm, time_min of pending jobs is
+        set, limits that jobs would be killed at too early are changed, and the queue is put in
+        order if the settings say so.
 
         Raises
         ------
@@ -202,19 +206,59 @@ class Sidecar:
         """
         configuration = self.client.configuration()
         soft_limit = configuration.soft_limit
-        if self.snapshot is not None and self.snapshot.soft_limit != soft_limit:
-            self._next_publication = now
         correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
-        self.snapshot = Snapshot(now, self.client.queue(), soft_limit, correction)
+        queue = self.client.queue()
+        self.snapshot = Snapshot(now, queue, soft_limit, correction)
+        if self._guard is not None:
+            self._guard.look(queue, now)
+        mode, _ = self._mode(configuration)
+        exclusions, failure = None, None
+        try:
+            exclusions = self._exclusions(configuration, now)
+        except SchedulerError as error:
+            failure = error  # what can be mended without them is
+        if self._allowed != (mode, exclusions):
+            # Before anything is changed, which may be refused.
+            self._allowed = mode, exclusions
+            self._next_publication = now
         if self._limits is not None:
-            self._limits.mend(self.snapshot.queue.jobs, soft_limit, now, self.pause_s)
-        ahead = reservations_ahead(self.client.reservations(), now)
-        if self.oversight.note(self.snapshot, self.learner, ahead, now):
+            self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now, self.pause_s)
+        if failure is not None:
+            raise failure
+        assert exclusions is not None  # noqa: S101 - else there was a failure
+        if self.oversight.note(self.snapshot, self.learner, exclusions, now):
             self._next_publication = now
         if self._ordering is not None:
             jobs = self.snapshot.queue.jobs
             self._ordering.arrange(jobs, configuration, self._scheduled_time, now)
         return self.snapshot
+
+    def _mode(self, configuration: SchedulerConfiguration) -> tuple[Mode, str]:
+        """Give the mode that the table may carry now, and why if it is not the one set."""
+        mode, reason = effective_mode(self.settings, configuration)
+        mode, reason = self.oversight.allowed(mode, reason)
+        if mode is Mode.ENFORCE and self._guard is not None and self._guard.waiting_too_long:
+            return Mode.OBSERVE, (
+                f"the starvation guard: job {self._guard.waiting_too_long} waits more than "
+                f"hook.starvation_guard_s = {self.settings.hook.starvation_guard_s} over its plan "
+                "on requested times, and all jobs are planned so until it starts"
+            )
+        return mode, reason
+
+    def _exclusions(self, configuration: SchedulerConfiguration, now: int) -> Exclusions:
+        """Read what must be left alone; the site's limits not more often than a table is due."""
+        limits = self._site_limits
+        age_s = now - self._site_limits_read_at
+        if limits is None or not 0 <= age_s < self.settings.table.publish_interval_s:
+            try:
+                limits = self._site_limits = self.client.limits(configuration)
+                self._site_limits_read_at = now
+            except SchedulerError as error:
+                if limits is None:
+                    raise
+                # As slurmctld itself does while slurmdbd is down.
+                logger.warning("the limits read before count on: %s", error)
+        return exclusions_of(self.settings, limits, self.client.reservations(), now)
 
     def end(self) -> None:
         """Give back what is only good while the sidecar runs: the queue's order.
@@ -261,21 +305,10 @@ class Sidecar:
 
     def _publish(self, now: int) -> int | None:
         configuration: SchedulerConfiguration = self.client.configuration()
-        reservations = reservations_ahead(self.client.reservations(), now)
-        mode, reason = effective_mode(self.settings, configuration)
-        mode, reason = self.oversight.allowed(mode, reason)
-        if self._limits is None:
-            return self._write(now, mode, reason, reservations)
-        # Before the table stands, so that it is never forgotten, whenever the sidecar dies.
-        self._limits.will_carry(mode)
-        generation = self._write(now, mode, reason, reservations)
-        # The table says so first, so that the hook gives no job another time_min.
-        self._limits.carries(mode)
-        return generation
+        mode, reason = self._mode(configuration)
+        return self._write(now, mode, reason, self._exclusions(configuration, now))
 
-    def _write(
-        self, now: int, mode: Mode, reason: str, reservations: tuple[Reservation, ...]
-    ) -> int | None:
+    def _write(self, now: int, mode: Mode, reason: str, exclusions: Exclusions) -> int | None:
         """Write a table unless the one in place says the same and will last.
 
         Only the thread that polls calls it, so nothing is learned between its two locks.
@@ -284,7 +317,7 @@ class Sidecar:
         with self.lock:
             changed = self.learner.refresh(now)
             advice = self.oversight.advice(mode, self.learner, now)
-            carried = (mode, reservations, advice)
+            carried = (mode, exclusions, advice)
             valid_until = self.progress.valid_until
             lasting = valid_until is not None and (
                 valid_until - now > table_settings.valid_for_s // 2
@@ -300,9 +333,8 @@ class Sidecar:
                 mode.value,
                 rows,
                 above=self._table_generation,
-                time_min_given=self._limits is not None and self._limits.time_min_given,
             )
-            table = self.learner.table(generation, now, valid_until, mode, reservations, advice)
+            table = self.learner.table(generation, now, valid_until, mode, exclusions, advice)
         # It can't change any more, and a slow disk must keep no question waiting.
         write_table(path, table)
         with self.lock:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
+from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.metrics import METRICS
 from foretime_sim.policy_comparison import PolicyCase, PolicyComparison
 
@@ -52,6 +53,8 @@ class SimulateResult:
         Whether the conservation laws were checked.
     wall_clock_s, peak_memory_bytes
         What it took, reading included.
+    blue_gene
+        The machine, if it is one.
     """
 
     workload_name: str
@@ -63,6 +66,7 @@ class SimulateResult:
     checked: bool
     wall_clock_s: float
     peak_memory_bytes: int | None = None
+    blue_gene: BgpMachine | None = None
 
 
 def to_json(result: SimulateResult) -> dict[str, JsonValue]:
@@ -88,23 +92,37 @@ def to_json(result: SimulateResult) -> dict[str, JsonValue]:
         "scored_until_s": comparison.span.end_time,
         "settings": dict(asdict(comparison.settings)),
         "checked": result.checked,
-        "policies": [_policy(comparison, case) for case in range(len(comparison.cases))],
+        "policies": [_policy(result, case) for case in range(len(comparison.cases))],
         "wall_clock_s": result.wall_clock_s,
         "peak_memory_bytes": result.peak_memory_bytes,
     }
 
 
-def _policy(comparison: PolicyComparison, case: int) -> dict[str, JsonValue]:
+def _policy(result: SimulateResult, case: int) -> dict[str, JsonValue]:
+    comparison = result.comparison
     described = comparison.cases[case]
     return {
         "name": described.name,
         **_described(described),
         "metrics": {key: _metric(comparison, case, key) for key in METRICS},
         "classes": [dict(value._asdict()) for value in comparison.by_class(case)],
+        "bgp_partitions": _bgp_partitions(result, case),
         "guard_activations": sum(run[case].guard_activations for run in comparison.runs)
         / len(comparison.runs),
         "jobs_per_s": comparison.jobs_per_s(case),
     }
+
+
+def _bgp_partitions(result: SimulateResult, case: int) -> list[JsonValue]:
+    used = result.comparison.bgp_use(case)
+    if used is None or result.blue_gene is None:
+        return []
+    return [
+        {"name": part.name, "nodes": part.nodes, "jobs": jobs, "busy_s": busy_s}
+        for part, jobs, busy_s in zip(
+            result.blue_gene.bgp_partitions, *(column.tolist() for column in used), strict=True
+        )
+    ]
 
 
 def _described(case: PolicyCase) -> dict[str, str | int]:

@@ -63,6 +63,12 @@ def _left_out(keys: Iterable[str]) -> Text:
     return Text(f"Left out for want of columns: {', '.join(titles)}; --json has them.", "dim")
 
 
+def _machine(result: SimulateResult) -> str:
+    if result.blue_gene is None:
+        return counted(result.machine_processors, "processor")
+    return f"{counted(result.blue_gene.nodes, 'node')} of {result.blue_gene.name}"
+
+
 def _heading(result: SimulateResult) -> RenderableType:
     comparison = result.comparison
     scored = comparison.runs[0][0].scores.jobs
@@ -86,7 +92,7 @@ def _heading(result: SimulateResult) -> RenderableType:
     lines = [
         Text.assemble(
             (result.workload_name, "bold"),
-            f": {jobs}, {counted(result.machine_processors, 'processor')}",
+            f": {jobs}, {_machine(result)}",
         )
     ]
     lines += [Text(f"  {text}", "dim") for text in (*result.workload_notes, told)]

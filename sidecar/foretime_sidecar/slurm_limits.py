@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
 
-from foretime_sidecar.clients.client import JobChange, QueuedJob, SchedulerClient
+from foretime_sidecar.clients.client import QueuedJob, SchedulerClient
+from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.limit_repairs import (
-    endangered_by_time_min,
-    unrestored_limits,
-    without_time_min,
+    Repair,
+    changes_of,
+    limits_waited_with,
+    lowered_in_danger,
+    lowered_limits,
+    time_min_changes,
+    undone,
 )
 from foretime_sidecar.settings import Settings
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mechanism, Mode, Table
+from foretime_sidecar.table import Mode
 
 logger = logging.getLogger("foretime")
 
@@ -22,47 +25,38 @@ _MOST_NAMED = 10  # jobs in one line of the log
 
 
 class SlurmLimits:
-    """Keeps in mind whether jobs may wait with a time_min of the hook's, and mends limits.
+    """Mends limits at each look, and sets time_min of pending jobs.
 
     Parameters
     ----------
-    settings, client, store
+    settings, client
         The sidecar's.
-    lock
-        Held while the store changes.
-
-    Attributes
-    ----------
-    time_min_given
-        Whether jobs may wait that the hook has given a time_min.
     """
 
-    def __init__(
-        self, settings: Settings, client: SchedulerClient, store: Store, lock: threading.RLock
-    ) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, client: SchedulerClient) -> None:
+        self._mechanism = settings.hook.mechanism
         self._client = client
-        self._store = store
-        self._lock = lock
-        self.time_min_given = self._gives_time_min(Mode(settings.hook.mode))
+        self._waited_with: dict[str, int] = {}
 
-    def recall(self, table: Table | None) -> None:
-        """Take over what the store and the table in place say of the time before this start."""
-        with self._lock:
-            self.time_min_given |= self._store.time_min_given()
-        if table is not None:
-            self.time_min_given |= (
-                table.settings.mode is Mode.ENFORCE
-                and table.settings.mechanism is Mechanism.TIME_MIN
-            )
-
-    def mend(self, jobs: Sequence[QueuedJob], soft_limit: bool, now: int, pause_s: int) -> None:
-        """Change the limits at which jobs would be ended too early.
+    def mend(
+        self,
+        jobs: Sequence[QueuedJob],
+        exclusions: Exclusions | None,
+        mode: Mode,
+        soft_limit: bool,
+        now: int,
+        pause_s: int,
+    ) -> None:
+        """Make the changes that the queue needs, in one request.
 
         Parameters
         ----------
         jobs
             The queue as it is.
+        exclusions
+            What is left alone; ``None`` if it can't be told: then no job is planned short.
+        mode
+            Whether the hook may plan jobs now.
         soft_limit
             Whether Slurm takes time_min as a soft limit.
         now
@@ -75,69 +69,34 @@ class SlurmLimits:
         SchedulerError
             If the scheduler did not answer, or refused a change.
         """
-        unrestored = unrestored_limits(jobs)
-        if unrestored:
-            logger.warning(
-                "PrologSlurmctld left %d running jobs with the limit that the hook had lowered; "
-                "given back what was asked for: %s",
-                len(unrestored),
-                _names(unrestored),
-            )
-        endangered: list[JobChange] = []
-        if self.time_min_given and self._settings.hook.mechanism == "slurm-soft-limit":
-            if soft_limit:
-                why = "with a deadline, of several parts, or before a reservation"
-                endangered = endangered_by_time_min(
-                    jobs,
-                    self._client.reservations(),
-                    now,
-                    pause_s,
-                )
-            else:
-                # At once: the next poll may fail at the accounting or the disk, and until the
-                # table says otherwise the hook gives more.
-                why = "as it is no soft limit any more"
-                endangered = without_time_min(jobs)
-            if endangered:
-                logger.warning(
-                    "time_min cleared from %d pending jobs %s: %s",
-                    len(endangered),
-                    why,
-                    _names(endangered),
-                )
-        changes = unrestored + endangered
-        if changes:
-            self._client.update(changes)
-
-    def will_carry(self, mode: Mode) -> None:
-        """Note the mode of the table that is about to be written."""
-        self.time_min_given |= self._gives_time_min(mode)
-
-    def carries(self, mode: Mode) -> None:
-        """Take time_min from all pending jobs, once a table stands with which the hook gives none.
-
-        Without a soft limit they would be killed at it; and it is how the hook is switched off
-        before the soft limit is taken from slurm.conf. A user's own is taken too, as nothing tells
-        it from the hook's: such a job keeps its whole limit, and only starts later than it might
-        have.
-        """
-        if not self.time_min_given or self._gives_time_min(mode):
-            return
-        changes = without_time_min(self._client.queue().jobs)
-        if changes:
-            logger.warning(
-                "the hook gives no time_min any more: cleared from %d pending jobs", len(changes)
-            )
-            self._client.update(changes)
-        with self._lock:
-            self._store.time_min_cleared()
-        self.time_min_given = False
-
-    def _gives_time_min(self, mode: Mode) -> bool:
-        """Say whether a table with this mode lets the hook give jobs a time_min."""
-        return mode is Mode.ENFORCE and self._settings.hook.mechanism == "slurm-soft-limit"
+        repairs = lowered_limits(jobs, soft_limit, self._waited_with)
+        native = self._mechanism == "slurm-soft-limit"
+        planning = mode is Mode.ENFORCE and exclusions is not None
+        why = "planned by the other mechanism" if planning else "as no job is planned short now"
+        if planning and exclusions is not None:
+            # Two pauses: one for a job that starts just before the next look, one to spare.
+            change = time_min_changes if native else lowered_in_danger
+            repairs += change(jobs, exclusions, now, 2 * pause_s)
+        repairs += undone(
+            jobs, why, time_min=not (planning and native), limits=not planning or native
+        )
+        if repairs:
+            log_repairs(repairs)
+            self._client.update(changes_of(repairs))
+        self._waited_with = limits_waited_with(jobs)
 
 
-def _names(changes: Sequence[JobChange]) -> str:
-    named = [change.job_id for change in changes[:_MOST_NAMED]]
-    return ", ".join(named) + (" and more" if len(changes) > len(named) else "")
+def log_repairs(repairs: Sequence[Repair]) -> None:
+    """Write one line for each reason, naming some of its jobs."""
+    by_reason: dict[tuple[int, str, str], list[str]] = {}
+    for repair in repairs:
+        if repair.change.time_limit is not None:
+            done, level = "given its own limit back to", logging.WARNING
+        elif repair.change.time_min:
+            done, level = "set time_min of", logging.INFO
+        else:
+            done, level = "took time_min from", logging.WARNING
+        by_reason.setdefault((level, done, repair.why), []).append(repair.change.job_id)
+    for (level, done, why), names in by_reason.items():
+        named = ", ".join(names[:_MOST_NAMED]) + (" and more" if names[_MOST_NAMED:] else "")
+        logger.log(level, "%s %d jobs %s: %s", done, len(names), why, named)

@@ -261,13 +261,8 @@ class Store:
         mode: str,
         table_rows: int,
         above: int = 0,
-        *,
-        time_min_given: bool = False,
     ) -> int:
         """Spend the next generation number: higher than any before, and than ``above``.
-
-        ``time_min_given`` says that jobs may wait with a time_min of the hook's by the time that
-        this table is out of use; see `time_min_given`.
 
         It is committed before the file is written, so that no number is ever used twice, whenever
         the sidecar dies.
@@ -277,8 +272,8 @@ class Store:
             (latest,) = execute("SELECT max(generation) FROM table_generations").fetchone()
             generation = max(latest or 0, above) + 1
             execute(
-                "INSERT INTO table_generations VALUES (?, ?, ?, ?, ?, 0, ?)",
-                (generation, written_at, valid_until, mode, table_rows, int(time_min_given)),
+                "INSERT INTO table_generations VALUES (?, ?, ?, ?, ?, 0)",
+                (generation, written_at, valid_until, mode, table_rows),
             )
         return generation
 
@@ -301,18 +296,6 @@ class Store:
         return TableGeneration(
             generation, written_at, valid_until, mode, table_rows, bool(published)
         )
-
-    def time_min_given(self) -> bool:
-        """Say whether any table let the hook give jobs a time_min that was not cleared since."""
-        query = "SELECT EXISTS (SELECT 1 FROM table_generations WHERE time_min_given)"
-        return bool(self.rows(query)[0][0])
-
-    def time_min_cleared(self) -> None:
-        """Record that no job waits with a time_min of the hook's."""
-        with self._clear_errors("record that time_min was cleared"), self._database.atomic():
-            self._database.conn.execute(
-                "UPDATE table_generations SET time_min_given = 0 WHERE time_min_given"
-            )
 
     # -- site factors ----------------------------------------------------------------------------
 

@@ -75,7 +75,8 @@ class ToldUsers:
     def _remembered(self, now: int) -> dict[str, int]:
         if self._told is None:
             self._told = dict(self._store.rows("SELECT user, told_at FROM told_users"))
-        self._told = {user: at for user, at in self._told.items() if now - at < DAY_S}
+        # A day more than the table needs: jobs are judged as of their submission.
+        self._told = {user: at for user, at in self._told.items() if now - at < 2 * DAY_S}
         return self._told
 
     def advice(self, learner: Learner, now: int) -> Advice:
@@ -84,8 +85,8 @@ class ToldUsers:
             return Advice()
         if self._waits_at is None or not 0 <= now - self._waits_at < _WAITS_AGAIN_S:
             self._waits, self._waits_at = self._median_waits(learner, now), now
-        told = tuple(sorted(self._remembered(now).items()))
-        return Advice(self._until, told, self._waits)
+        told = [(user, at) for user, at in self._remembered(now).items() if now - at < DAY_S]
+        return Advice(self._until, tuple(sorted(told)), self._waits)
 
     def _median_waits(self, learner: Learner, now: int) -> tuple[tuple[int, int], ...]:
         """Median wait, seconds, of the jobs that ended of late, by class of requested time."""

@@ -76,10 +76,12 @@ void Engine::start_on_bgp(JobIndex index, StartedBy how, std::size_t partition) 
   bgp_->start(index, partition);
 }
 
-// A job that runs already gets a bgp_partition as if it started now. There must be room.
-void Engine::resume_on_bgp(JobIndex index) {
+// A job that runs already has the bgp_partition that is said, or else gets one as if it started now.
+// There must be room.
+void Engine::resume_on_bgp(JobIndex index, std::optional<std::size_t> partition) {
   bgp_->add(index, job(index).processors);
-  if (const auto partition = bgp_->choose(index)) bgp_->start(index, *partition);
+  if (!partition) partition = bgp_->choose(index);
+  if (partition) bgp_->start(index, *partition);
 }
 
 bool Engine::has_room_on_bgp(Processors nodes) const { return bgp_->any_free(nodes); }

@@ -71,6 +71,7 @@ class BgpPool {
 
   // Whether any job that waits finds a free bgp_partition of its size.
   bool any_waiting_fits() const;
+  bool is_free(std::size_t partition) const { return in_the_way_[partition] == 0; }
   // Whether a job of so many nodes could start now.
   bool any_free(Processors nodes) const { return free_of_size_[smallest_size(nodes)] > 0; }
   bool fits(JobIndex job) const { return free_of_size_[size_of(job)] > 0; }

@@ -35,7 +35,7 @@ JobIndex Engine::submit(const Job& submitted) {
   return index;
 }
 
-JobIndex Engine::add_running(const Job& started) {
+JobIndex Engine::add_running(const Job& started, std::optional<std::size_t> bgp_partition) {
   const auto index = static_cast<JobIndex>(jobs_.size());
   jobs_.push_back(started);
   Job& added = job(index);
@@ -44,7 +44,7 @@ JobIndex Engine::add_running(const Job& started) {
   added.started_by = StartedBy::kHead;
   availability_.resume(index, now_);
   if (nodes_) resume_on_nodes(index);
-  if (bgp_) resume_on_bgp(index);
+  if (bgp_) resume_on_bgp(index, bgp_partition);
   if (planner_) planner_->changed_running(index, now_);
   set_end(index);
   if (outside_) news_.started.push_back(index);

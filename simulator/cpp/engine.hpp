@@ -62,7 +62,8 @@ class Engine {
 
   void reserve(std::size_t jobs);
   JobIndex submit(const Job& job);
-  JobIndex add_running(const Job& job);
+  // On a Blue Gene, on this bgp_partition, which must be free; else on one chosen as for a start.
+  JobIndex add_running(const Job& job, std::optional<std::size_t> bgp_partition = std::nullopt);
   // Takes over the times, the limit and the priority of `changed`.
   void update(JobIndex index, const Job& changed);
   void cancel(JobIndex index);
@@ -190,7 +191,7 @@ class Engine {
                                                                 bool on_requested) const;
   Drain drain_for(JobIndex head, bool on_requested) const;
   void start_on_bgp(JobIndex index, StartedBy how, std::size_t partition);
-  void resume_on_bgp(JobIndex index);
+  void resume_on_bgp(JobIndex index, std::optional<std::size_t> partition);
 
   // node_pass.cpp: the same on a machine of nodes
   void pass_on_nodes();

@@ -225,6 +225,11 @@ void register_engine(nb::module_& m) {
            })
       .def("use_bgp", &use_bgp, nb::arg("nodes"), nb::arg("conflicts"))
       .def("has_room_on_bgp", &Engine::has_room_on_bgp, nb::arg("nodes"))
+      .def("is_free_on_bgp",
+           [](const Engine& engine, std::size_t bgp_partition) {
+             return engine.bgp_pool().is_free(bgp_partition);
+           },
+           nb::arg("bgp_partition"))
       .def("bgp_partitions",
            [](const Engine& engine) {
              std::vector<std::int32_t> partitions;
@@ -253,15 +258,15 @@ void register_engine(nb::module_& m) {
           "add_running",
           [](Engine& engine, Seconds submit, Seconds start, Processors processors,
              Seconds actual_runtime, Seconds requested_time, Seconds drain_time,
-             Seconds time_limit) {
+             Seconds time_limit, std::optional<std::size_t> bgp_partition) {
             Job job = make_job(submit, processors, actual_runtime, requested_time, requested_time,
                                requested_time, drain_time, time_limit, 0);
             job.start = start;
-            return engine.add_running(job);
+            return engine.add_running(job, bgp_partition);
           },
           nb::arg("submit_time"), nb::arg("start_time"), nb::arg("processors"),
           nb::arg("actual_runtime"), nb::arg("requested_time"), nb::arg("drain_time"),
-          nb::arg("time_limit"))
+          nb::arg("time_limit"), nb::arg("bgp_partition") = nb::none())
       .def(
           "update",
           [](Engine& engine, JobIndex index, Seconds actual_runtime, Seconds requested_time,

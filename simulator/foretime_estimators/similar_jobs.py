@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,35 +55,35 @@ def kinds_of(job: JobRequest) -> list[Kind]:
     return kinds
 
 
-@dataclass(frozen=True, slots=True)
 class Expected:
-    """What is expected of a job's R, under each ageing.
+    """What is expected of a job's R: ascending values in millionths, and the weight of each.
 
-    Attributes
+    Parameters
     ----------
-    accuracy
-        Ascending R in millionths, shape (values,).
-    weight
-        Shape (ageings, values); each row sums to 1.
+    accuracy, weight
+        Shape (values,); the weights sum to 1.
     """
 
-    accuracy: Int64Array
-    weight: Float64Array
+    __slots__ = ("_accuracy", "_reached", "_weight")
 
-    def percentile(self, ageing: int, share: float) -> float:
+    def __init__(self, accuracy: Int64Array, weight: Float64Array) -> None:
+        self._accuracy = accuracy
+        self._weight = weight
+        self._reached = weight.cumsum()
+
+    def percentile(self, share: float) -> float:
         """Smallest R that at least ``share`` of the weight does not exceed."""
-        reached = np.cumsum(self.weight[ageing])
-        place = int(np.searchsorted(reached, share * reached[-1] * (1 - 1e-12)))
-        return int(self.accuracy[min(place, len(self.accuracy) - 1)]) / MICRO
+        wanted = share * self._reached[-1] * (1 - 1e-12)  # rounding must not ask for one more
+        return float(self._accuracy[self._reached.searchsorted(wanted)]) / MICRO
 
-    def mean(self, ageing: int) -> float:
+    def mean(self) -> float:
         """Mean R."""
-        return float(self.weight[ageing] @ self.accuracy) / MICRO
+        return float(self._weight @ self._accuracy) / MICRO
 
-    def share_below(self, ageing: int, accuracy_micro: int) -> float:
+    def share_below(self, accuracy_micro: int) -> float:
         """Share of the weight at smaller R than the one given, in millionths."""
-        below = int(np.searchsorted(self.accuracy, accuracy_micro))
-        return float(self.weight[ageing, :below].sum())
+        below = int(self._accuracy.searchsorted(accuracy_micro))
+        return float(self._reached[below - 1]) if below else 0.0
 
 
 class SimilarJobs:
@@ -107,9 +106,10 @@ class SimilarJobs:
         self._codes: OrderedDict[Kind, deque[int]] = OrderedDict()
         self._latest_end: dict[Kind, int] = {}
         age = np.arange(remembered_jobs, dtype=np.float64)[::-1]  # the newest stands last
-        self._weights = np.stack([np.exp2(-age / ageing.half_life_jobs) for ageing in ageings])
-        self._totals = np.cumsum(self._weights[:, ::-1], axis=1)
-        self._enough = np.array([ageing.enough_jobs for ageing in ageings])
+        self._weights = [np.exp2(-age / ageing.half_life_jobs) for ageing in ageings]
+        # Total weight of the newest 1, 2, 3, ... jobs.
+        self._totals = [weights[::-1].cumsum().tolist() for weights in self._weights]
+        self._enough = [ageing.enough_jobs for ageing in ageings]
 
     def __len__(self) -> int:
         """Count the kinds remembered."""
@@ -129,7 +129,8 @@ class SimilarJobs:
         end_time
             Seconds; call in order of it.
         """
-        code = 2 * accuracy_micro + (not exact)
+        # Above R = 1 nothing lies: a bound there is that R.
+        code = 2 * accuracy_micro + (not exact and accuracy_micro < MICRO)
         for kind in kinds_of(job):
             codes = self._codes.get(kind)
             if codes is None:
@@ -141,30 +142,30 @@ class SimilarJobs:
         while self._latest_end[oldest := next(iter(self._codes))] < end_time - self._window_s:
             del self._codes[oldest], self._latest_end[oldest]
 
-    def expected(self, job: JobRequest) -> Expected | None:
-        """Say what is expected of a job; ``None`` where nothing has finished."""
-        left_open = np.ones(len(self._enough))
+    def expected(self, job: JobRequest, ageing: int) -> Expected | None:
+        """Say what is expected of a job under one of the ageings; ``None`` before any ended."""
+        weights, totals, enough = self._weights[ageing], self._totals[ageing], self._enough[ageing]
+        left_open = 1.0
         codes: list[int] = []
-        weights: list[Float64Array] = []
+        parts: list[Float64Array] = []
         for kind in kinds_of(job):
             known = self._codes.get(kind)
             if known is None:
                 continue
-            total = self._totals[:, len(known) - 1]
-            each = left_open / (total + self._enough)
+            each = left_open / (totals[len(known) - 1] + enough)
             codes += known
-            weights.append(self._weights[:, -len(known) :] * each[:, np.newaxis])
-            left_open = each * self._enough
-            if left_open.max() < _LEFT_OPEN:
+            parts.append(weights[-len(known) :] * each)
+            left_open = each * enough
+            if left_open < _LEFT_OPEN:
                 break
         if not codes:
             return None
         codes.append(2 * MICRO)  # what is left open: the request as it is
-        weights.append(left_open[:, np.newaxis])
+        parts.append(np.array([left_open]))
         code = np.array(codes, dtype=np.int64)
-        order = np.argsort(code, kind="stable")
+        order = code.argsort(kind="stable")
         code = code[order]
-        weight = np.concatenate(weights, axis=1)[:, order]
+        weight = np.concatenate(parts)[order]
         bounds = np.flatnonzero(code & 1)
         if len(bounds):
             weight = _redistributed(weight, bounds)
@@ -192,7 +193,7 @@ def _redistributed(weight: Float64Array, bounds: Int64Array) -> Float64Array:
     """
     weight = weight.copy()
     for place in bounds.tolist():
-        above = weight[:, place + 1 :]
-        above *= 1 + weight[:, place, np.newaxis] / above.sum(axis=1, keepdims=True)
-        weight[:, place] = 0.0
+        above = weight[place + 1 :]
+        above *= 1 + weight[place] / above.sum()
+        weight[place] = 0.0
     return weight

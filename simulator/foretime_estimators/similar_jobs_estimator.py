@@ -27,8 +27,9 @@ _SHORTEST_S = 10.0
 class SimilarJobsEstimator:
     """Backs off from the jobs most like one to all; a scheduled time of its own for each role.
 
-    Two things are tuned on what has finished, without a look ahead. When a job has ended, what
-    would have been expected of it is compared with what it took, before it is learned:
+    Two things are tuned on what has finished, without a look ahead. When a job has ended (one
+    in ``settings.judge_every``), what would have been expected of it is compared with what it
+    took, before it is learned:
 
     - each candidate of ``settings.ageings`` is charged the pinball loss of its median and its 90th
       percentile (in logarithms of runtime); the one with the smallest aged loss serves;
@@ -50,9 +51,10 @@ class SimilarJobsEstimator:
             self.settings.ageings, self.settings.remembered_jobs, self.settings.window_s
         )
         self._fading = math.exp2(-1 / self.settings.judgement_half_life_jobs)
+        self._finished = 0
         self._judged = 0
         self._loss = [0.0] * len(self.settings.ageings)
-        self._below = [0.0] * _LEVELS  # aged counts of jobs by the share expected below them
+        self._below = np.zeros(_LEVELS)  # aged counts of jobs by the share expected below them
         self._tune()
 
     def predict_one(self, job: JobRequest, now: int) -> int:
@@ -61,7 +63,7 @@ class SimilarJobsEstimator:
 
     def predict_roles(self, job: JobRequest, now: int) -> RolePrediction:
         """Give each role's time by its rule, seconds; the request where nothing has finished."""
-        expected = self._jobs.expected(job)
+        expected = self._jobs.expected(job, self._ageing)
         if expected is None:
             return RolePrediction(job.requested_time, job.requested_time, job.requested_time)
         rules = self.settings
@@ -72,11 +74,13 @@ class SimilarJobsEstimator:
         )
 
     def _scheduled_time(self, expected: Expected, rule: RoleRule, requested_time: int) -> int:
+        if rule.trust == 0:
+            return requested_time
         if rule.percentile is None:
-            accuracy = expected.mean(self._ageing)
+            accuracy = expected.mean()
         else:
-            accuracy = expected.percentile(self._ageing, self._level(rule.percentile))
-        adjustment = max(accuracy, rule.least) ** rule.trust
+            accuracy = expected.percentile(self._level(rule.percentile))
+        adjustment: float = max(accuracy, rule.least) ** rule.trust
         scheduled = math.ceil(adjustment * requested_time)
         return min(requested_time, max(self.settings.minimum_scheduled_time_s, scheduled))
 
@@ -84,7 +88,7 @@ class SimilarJobsEstimator:
         """Give the share of a mixture's weight at which ``share`` of the jobs were covered."""
         if self._judged < self.settings.judged_jobs:
             return share
-        place = int(np.searchsorted(self._covered, share * self._covered[-1] * (1 - 1e-12)))
+        place = int(self._covered.searchsorted(share * self._covered[-1] * (1 - 1e-12)))
         return (place + 1) / _LEVELS
 
     def learn_one(self, job: FinishedJob) -> None:
@@ -92,32 +96,35 @@ class SimilarJobsEstimator:
         evidence = evidence_of(job)
         if evidence is Evidence.NONE:
             return
-        exact = evidence is Evidence.EXACT
         micro = accuracy_micro(job)
+        exact = evidence is Evidence.EXACT
         if exact:
-            expected = self._jobs.expected(job.request)
-            if expected is not None:
-                self._judge(expected, micro, job.request.requested_time)
+            self._finished += 1
+            if self._finished % self.settings.judge_every == 0:
+                self._judge(job.request, micro)
         self._jobs.remember(job.request, micro, exact=exact, end_time=job.end_time)
 
-    def _judge(self, expected: Expected, micro: int, requested_time: int) -> None:
-        took = max(_SHORTEST_S, micro / MICRO * requested_time)
+    def _judge(self, job: JobRequest, micro: int) -> None:
+        took = max(_SHORTEST_S, micro / MICRO * job.requested_time)
         for ageing in range(len(self._loss)):
+            expected = self._jobs.expected(job, ageing)
+            if expected is None:
+                return
             loss = 0.0
             for share in _JUDGED_SHARES:
-                told = max(_SHORTEST_S, expected.percentile(ageing, share) * requested_time)
+                told = max(_SHORTEST_S, expected.percentile(share) * job.requested_time)
                 error = math.log(took / told)
                 loss += error * share if error > 0 else error * (share - 1)
             self._loss[ageing] = self._loss[ageing] * self._fading + loss
-        below = expected.share_below(self._ageing, micro)
-        place = min(_LEVELS - 1, int(below * _LEVELS))
-        self._below = [count * self._fading for count in self._below]
+            if ageing == self._ageing:
+                place = min(_LEVELS - 1, int(expected.share_below(micro) * _LEVELS))
+        self._below *= self._fading
         self._below[place] += 1
         self._judged += 1
         self._tune()
 
     def _tune(self) -> None:
-        self._covered = np.cumsum(self._below)
+        self._covered = self._below.cumsum()
         self._ageing = 0
         if self._judged >= self.settings.judged_jobs:
             self._ageing = min(range(len(self._loss)), key=self._loss.__getitem__)
@@ -127,9 +134,10 @@ class SimilarJobsEstimator:
         return {
             "similar_jobs": 1,
             "settings": _plain(self.settings),
+            "finished": self._finished,
             "judged": self._judged,
             "loss": list(self._loss),
-            "below": list(self._below),
+            "below": self._below.tolist(),
             "kinds": self._jobs.state(),
         }
 
@@ -149,9 +157,10 @@ class SimilarJobsEstimator:
             raise StateError(
                 "similar: the state was learned under other settings: learn the history anew"
             )
+        self._finished = state["finished"]
         self._judged = state["judged"]
         self._loss = list(state["loss"])
-        self._below = list(state["below"])
+        self._below = np.array(state["below"])
         self._jobs.restore(state["kinds"])
         self._tune()
 

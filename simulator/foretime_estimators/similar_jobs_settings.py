@@ -72,27 +72,34 @@ class SimilarJobsSettings:
     queue, backfill, drain
         Each role's rule.
     ageings
-        Candidates; the first serves until ``judged_jobs`` have finished.
+        Candidates; the first serves until ``judged_jobs`` have been judged.
     remembered_jobs
         Jobs of each kind that are kept.
     window_s
         A kind of which no job has ended for so long is forgotten, seconds.
+    judge_every
+        One in so many finished jobs is judged.
     judged_jobs
-        Finished jobs from which on ageing and percentiles are tuned.
+        Judged jobs from which on ageing and percentiles are tuned.
     judgement_half_life_jobs
-        How well an ageing or a percentile did weighs half after so many further jobs.
+        What was found by judging a job weighs half after so many further ones.
     minimum_scheduled_time_s
         t_sched is never below this (nor above t_req), seconds, at least 1.
     """
 
-    queue: RoleRule = RoleRule(0.5, trust=0.5, least=0.04)
-    backfill: RoleRule = RoleRule(None, trust=0.75)
-    drain: RoleRule = RoleRule(0.9)
-    ageings: tuple[Ageing, ...] = (Ageing(15.0, 2.0), Ageing(5.0, 1.0))
+    queue: RoleRule = RoleRule(0.4, trust=0.5, least=0.01)
+    backfill: RoleRule = RoleRule(None, trust=0.5)
+    drain: RoleRule = RoleRule(None, trust=0.0)
+    ageings: tuple[Ageing, ...] = (
+        Ageing(8.0, 2.0),
+        Ageing(15.0, 2.0),
+        Ageing(30.0, 3.0),
+    )
     remembered_jobs: int = 40
     window_s: int = 180 * DAY_S
-    judged_jobs: int = 200
-    judgement_half_life_jobs: float = 2_000.0
+    judge_every: int = 4
+    judged_jobs: int = 50
+    judgement_half_life_jobs: float = 500.0
     minimum_scheduled_time_s: int = 300
 
     def __post_init__(self) -> None:
@@ -104,6 +111,7 @@ class SimilarJobsSettings:
         require("ageings", len(self.ageings) >= 1, "at least one")
         require("remembered_jobs", self.remembered_jobs >= 1, "at least 1")
         require("window_s", self.window_s >= 1, "at least 1 second")
+        require("judge_every", self.judge_every >= 1, "at least 1")
         require("judged_jobs", self.judged_jobs >= 1, "at least 1")
         require("judgement_half_life_jobs", self.judgement_half_life_jobs > 0, "above 0")
         require("minimum_scheduled_time_s", self.minimum_scheduled_time_s >= 1, "at least 1 second")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from foretime_sim.bgp_floor import find_bgp_machine
 from foretime_sim.bgp_machine import BgpMachine
+from foretime_sim.bgp_machine_source import find_bgp_machine
 from foretime_sim.compressed_files import read_text
 from foretime_sim.machine import Machine
 from foretime_sim.machine_file import parse_machine
@@ -22,7 +22,7 @@ def read_any_machine(path: Path) -> Machine | BgpMachine:
     ----------
     path
         TOML with node_groups and slurm_partitions (`foretime_sim.machine_file`); a Blue Gene's
-        TOML or Cobalt configuration, or its name (`foretime_sim.bgp_floor.find_bgp_machine`).
+        TOML or Cobalt configuration, or its name (`foretime_sim.bgp_machine_source`).
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from foretime_estimators.errors import InputError
@@ -96,6 +96,37 @@ def too_large(workload: Workload, machine: BgpMachine) -> str | None:
         f" largest bgp_partition of {machine.name} has {machine.sizes[-1]}: drop such jobs with a"
         " filter, or say how many of the log's processors are a node"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class BgpUse:
+    """How much each bgp_partition was used; arrays of shape (bgp_partitions,), in their order.
+
+    Attributes
+    ----------
+    jobs
+        How many jobs ran on it.
+    busy_s
+        For how many seconds.
+    """
+
+    jobs: Int64Array
+    busy_s: Int64Array
+
+    @classmethod
+    def of(
+        cls,
+        machine: BgpMachine,
+        bgp_partition: Int32Array,
+        start_time: Int64Array,
+        end_time: Int64Array,
+    ) -> BgpUse:
+        """Add up what jobs had, by the indices of their bgp_partitions and their times, seconds."""
+        count = len(machine.bgp_partitions)
+        jobs = np.bincount(bgp_partition, minlength=count)
+        busy_s = np.zeros(count, dtype=np.int64)
+        np.add.at(busy_s, bgp_partition, end_time - start_time)
+        return cls(jobs.astype(np.int64), busy_s)
 
 
 def sizes_for(machine: BgpMachine, nodes: Int64Array) -> Int64Array:

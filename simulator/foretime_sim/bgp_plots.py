@@ -15,13 +15,17 @@ from foretime_sim.bgp_geometry import DIGITS
 from foretime_sim.bgp_machine import BgpMachine
 
 _COLOURS = (
-    "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1", "#9c755f",
-)  # fmt: skip
+    "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1",
+)  # fmt: skip  # seven: neighbours differ in rows of two, four, eight and sixteen
 _FREE, _OWN, _WIRED = "#eeeeee", _COLOURS[0], "#fdd5a5"
 
 
 def plot_bgp_machine(machine: BgpMachine) -> Figure:
     """Draw the floor once for each size, with bgp_partitions of it that can be in use together."""
+
+    def first_midplane(index: int) -> int:
+        return machine.bgp_partitions[index].midplanes[0]
+
     columns = min(3, len(machine.sizes))
     rows = math.ceil(len(machine.sizes) / columns)
     figure = Figure(figsize=(4.2 * columns, 3.2 * rows), layout="constrained")
@@ -30,7 +34,7 @@ def plot_bgp_machine(machine: BgpMachine) -> Figure:
         chosen = side_by_side(machine, nodes)
         colours = {
             midplane: _COLOURS[order % len(_COLOURS)]
-            for order, index in enumerate(chosen)
+            for order, index in enumerate(sorted(chosen, key=first_midplane))
             for midplane in machine.bgp_partitions[index].midplanes
         }
         _draw_floor(axes, machine, colours)

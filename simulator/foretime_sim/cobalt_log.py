@@ -1,8 +1,8 @@
 """Cobalt's event logs: jobs of a Blue Gene, with the bgp_partition that each really had.
 
 A line has the form of PBS's accounting: ``MM/DD/YYYY HH:MM:SS;KIND;JOB;key=value key=value ...``.
-``S`` is written when a job starts and ``E`` when it has ended; the latter repeats all that the former
-says, so a job is read from its ``E``. Times among the values are epoch seconds with a fraction. What
+``S`` is written when a job starts and ``E`` when it has ended; the latter repeats all that the
+former says, so a job is read from its ``E``. Times are epoch seconds with a fraction. What
 PBS calls processors are nodes here.
 """
 

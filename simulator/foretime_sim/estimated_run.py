@@ -163,7 +163,8 @@ def simulate_with_estimator(
         return EstimatedSchedule(schedule, scheduled)
     requests = job_requests(workload)
     if not learn or isinstance(estimator, Memoryless):
-        predicted = [_predict(estimator, request, request.submit_time) for request in requests]
+        predict = _role_predictor(estimator)
+        predicted = [predict(request, request.submit_time) for request in requests]
         times = _role_times(predicted, policy.roles)
         schedule = simulate(workload, policy, times, reservations=reservations, check=check)
         return EstimatedSchedule(schedule, _told(predicted), times)
@@ -194,6 +195,7 @@ def _learning_run(
     actual_runtimes = workload.actual_runtime.tolist()
     endings = _endings(workload)
     roles = engine.policy.roles
+    predict = _role_predictor(estimator)
     predicted: list[RolePrediction] = []
     step = max(len(requests) // 100, 1)
     for request, actual_runtime in zip(requests, actual_runtimes, strict=True):
@@ -206,7 +208,7 @@ def _learning_run(
                 at_limit = runtime >= done.requested_time
                 ending = Ending.TIMED_OUT if at_limit else endings[index]
                 estimator.learn_one(FinishedJob(done, start_time, end_time, runtime, ending))
-        times = _predict(estimator, request, now)
+        times = predict(request, now)
         predicted.append(times)
         resources = None
         if isinstance(workload.machine, Machine):
@@ -231,12 +233,18 @@ def _learning_run(
     return EstimatedSchedule(engine.schedule(), _told(predicted), _role_times(predicted, roles))
 
 
-def _predict(estimator: RuntimeEstimator, request: JobRequest, now: int) -> RolePrediction:
-    """Give a job's scheduled time in each role; the same in all, if the estimator has one."""
+def _role_predictor(
+    estimator: RuntimeEstimator,
+) -> Callable[[JobRequest, int], RolePrediction]:
+    """Give what predicts each role's time: the same in all, if the estimator has one."""
     if isinstance(estimator, RoleEstimator):
-        return estimator.predict_roles(request, now)
-    scheduled = estimator.predict_one(request, now)
-    return RolePrediction(scheduled, scheduled, scheduled)
+        return estimator.predict_roles
+
+    def alike(job: JobRequest, now: int) -> RolePrediction:
+        scheduled = estimator.predict_one(job, now)
+        return RolePrediction(scheduled, scheduled, scheduled)
+
+    return alike
 
 
 def _told(predicted: Sequence[RolePrediction]) -> Int64Array:

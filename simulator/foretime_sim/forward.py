@@ -16,6 +16,7 @@ import psutil
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
+from foretime_sim.advance_reservations import check_interval
 from foretime_sim.engine_core import core_policy
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import has_python
@@ -205,6 +206,7 @@ def _checked_runtimes(snapshot: Snapshot, actual_runtime: Int64Array) -> Int64Ar
 
 
 def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
+    check_interval(policy, snapshot.reservations)
     beginning = _core.Beginning(
         snapshot.machine_processors,
         core_policy(policy),

@@ -23,8 +23,8 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.intrepid_people import APPLICATIONS, Headcount, People, Sessions
-from foretime_sim.job_log import labels_of_numbers
-from foretime_sim.workload import ENDINGS, Int64Array, Labels, Workload
+from foretime_sim.request_model import labels_from_zero
+from foretime_sim.workload import ENDINGS, Int64Array, Workload
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -143,15 +143,15 @@ class IntrepidLike:
         (0.80, 1.0),
         (1.0, 1.03),
     )
-    size_traits: TraitShares = TraitShares(0.2, 0.1, 0.3, 0.4)
+    size_traits: TraitShares = TraitShares(0.1, 0.1, 0.2, 0.6)
     request_traits: TraitShares = TraitShares(0.15, 0.15, 0.4, 0.3)
-    accuracy_traits: TraitShares = TraitShares(0.3, 0.15, 0.2, 0.2)
+    accuracy_traits: TraitShares = TraitShares(0.45, 0.08, 0.2, 0.12)
     session_memory: float = 0.5
-    jobs_per_session: float = 10.0
+    jobs_per_session: float = 6.0
     batch_share: float = 0.5
     batch_gap_s: float = 20.0
     return_gap_s: float = 5_400.0
-    test_load: float = 0.64
+    test_load: float = 0.605
     night_rate: float = 0.35
     weekend_rate: float = 0.5
 
@@ -243,8 +243,8 @@ def generate(
         requested_time=requested,
         status=np.ma.MaskedArray(np.where(timed_out, 0, 1).astype(np.int64), mask=nowhere),
         endings=np.ma.MaskedArray(endings.astype(np.int8), mask=nowhere.copy()),
-        users=_labels(user, "user"),
-        projects=_labels(project, "project"),
+        users=labels_from_zero(user, "user"),
+        projects=labels_from_zero(project, "project"),
         notes=(
             "generated, not real: an Intrepid-like workload after what Tang et al. (2010) say of "
             f"theirs; processors are nodes; seed {seed}"
@@ -385,7 +385,7 @@ def _sizes(
     misses = []
     for tie in candidates:
         nodes = tied(tie)
-        misses.append(abs(float(nodes @ runtime) / (work * len(runtime)) - 1))
+        misses.append(abs(float((nodes * runtime).mean()) / work - 1))
         if misses[-1] < CLOSE_LOAD:
             return nodes
     return tied(candidates[int(np.argmin(misses))])
@@ -429,12 +429,3 @@ def _quantile(shares: tuple[tuple[int, float], ...], places: Float64Array) -> In
     bounds = np.cumsum([share for _, share in shares])
     found = np.searchsorted(bounds, places)
     return np.asarray(values[np.minimum(found, len(values) - 1)])
-
-
-def _labels(numbers: Int64Array, prefix: str) -> Labels:
-    """Name numbers from 0 as "user1", "user2"."""
-    counted = np.ma.MaskedArray(numbers + 1, mask=np.zeros(len(numbers), dtype=np.bool_))
-    labels = labels_of_numbers(counted, prefix)
-    if labels is None:
-        raise ValueError("no jobs")
-    return labels

@@ -389,6 +389,8 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 return f"{allocated}/{idle}/0/{self._setup.processors}\n"
             case ["scontrol", "show", "config"]:
                 return replies.configuration(self._setup)
+            case ["scontrol", "show", "partition", *_]:
+                return replies.partitions(self._partitions)
             case ["scontrol", "show", "federation"]:
                 return ""
             case ["sdiag"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from foretime_sim.advance_reservations import AdvanceReservation
@@ -11,8 +11,10 @@ from foretime_sim.mock_scheduler import Phase
 
 if TYPE_CHECKING:
     from foretime_sim.mock_slurm import SlurmJob, SlurmSetup
+    from foretime_sim.slurm_hook import Value
 
 DEFAULT_PARTITION = "main"
+_INFINITE = 4294967295
 
 
 def listed(jobs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -40,6 +42,16 @@ def configuration(setup: SlurmSetup) -> str:
         "SchedulerType           = sched/backfill\n"
         "SLURM_VERSION           = 23.11.10\n"
     )
+
+
+def partitions(records: Mapping[str, Mapping[str, Value]]) -> str:
+    """Give every slurm_partition as ``scontrol show partition --oneliner`` does."""
+    lines = []
+    for name, record in records.items():
+        longest = int(record["max_time"])
+        shown = "UNLIMITED" if longest >= _INFINITE else f"{longest}:00"
+        lines.append(f"PartitionName={name} QoS=N/A MaxTime={shown} Nodes=n1 State=UP\n")
+    return "".join(lines)
 
 
 def reservations(claims: Sequence[AdvanceReservation], now: int) -> str:

@@ -12,6 +12,8 @@ from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.errors import InputError
 
 from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.bgp_jobs import BgpUse
+from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.estimated_run import EstimatedSchedule, estimator_of, simulate_with_estimator
 from foretime_sim.gains import MetricComparison, compare_metric, mean, resampled_figures
 from foretime_sim.intervals import Interval, Weeks, gains, t_interval
@@ -81,6 +83,8 @@ class CaseScores:
         Shape (jobs,), seconds, in the order of the repeat's workload.
     bgp_partition
         On which bgp_partition of a Blue Gene each job ran, shape (jobs,), in the same order.
+    bgp_use
+        How much each of them was used.
     """
 
     scores: Scores
@@ -91,6 +95,7 @@ class CaseScores:
     wall_clock_s: float
     wait: Int64Array
     bgp_partition: Int32Array | None
+    bgp_use: BgpUse | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +163,32 @@ class PolicyComparison:
             for one in zip(*(run[case].by_class for run in self.runs), strict=True)
         )
 
+    def bgp_use(self, case: int) -> tuple[Float64Array, Float64Array] | None:
+        """Give jobs on each bgp_partition of a Blue Gene and its seconds in use, by case.
+
+        Means over the repeats, shape (bgp_partitions,) each; ``None`` on other machines.
+        """
+        used = [run[case].bgp_use for run in self.runs]
+        known = [use for use in used if use is not None]
+        if not known:
+            return None
+        return (
+            np.mean([use.jobs for use in known], axis=0),
+            np.mean([use.busy_s for use in known], axis=0),
+        )
+
     def jobs_per_s(self, case: int) -> float:
         """Jobs simulated per second of wall clock, estimators included, over all repeats."""
         jobs = sum(len(run[case].wait) for run in self.runs)
         return jobs / sum(run[case].wall_clock_s for run in self.runs)
+
+
+def _bgp_use(workload: Workload, schedule: EstimatedSchedule) -> BgpUse | None:
+    if schedule.bgp_partition is None or not isinstance(workload.machine, BgpMachine):
+        return None
+    return BgpUse.of(
+        workload.machine, schedule.bgp_partition, schedule.start_time, schedule.end_time
+    )
 
 
 def compare_policies(
@@ -292,6 +319,7 @@ class _Task:
                     wall_clock_s=wall_clock_s,
                     wait=wait,
                     bgp_partition=schedule.bgp_partition,
+                    bgp_use=_bgp_use(workload, schedule),
                 )
             )
         return tuple(found)

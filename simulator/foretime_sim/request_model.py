@@ -157,9 +157,9 @@ def add_requests(
             np.where(failing | timed_out, 0, 1).astype(np.int64)[order], mask=nowhere
         ),
         endings=np.ma.MaskedArray(endings[order], mask=nowhere.copy()),
-        users=_labels(user_of[session_of], "user"),
-        projects=_labels(project_of[session_of], "group"),
-        executables=_labels(_executables(user_of, rng)[session_of], "executable"),
+        users=labels_from_zero(user_of[session_of], "user"),
+        projects=labels_from_zero(project_of[session_of], "group"),
+        executables=labels_from_zero(_executables(user_of, rng)[session_of], "executable"),
     )
 
 
@@ -250,7 +250,7 @@ def _executables(user_of: Int64Array, rng: np.random.Generator) -> Int64Array:
     return np.asarray(user_of * 3 + rng.integers(0, 3, size=len(user_of)))
 
 
-def _labels(numbers: Int64Array, prefix: str) -> Labels:
+def labels_from_zero(numbers: Int64Array, prefix: str) -> Labels:
     """Name numbers from 0 as "user1", "user2"."""
     counted = np.ma.MaskedArray(numbers + 1, mask=np.zeros(len(numbers), dtype=np.bool_))
     labels = labels_of_numbers(counted, prefix)

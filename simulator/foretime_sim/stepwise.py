@@ -10,7 +10,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.bgp_core import use_bgp_machine
+from foretime_sim.bgp_core import by_size_and_name, use_bgp_machine
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.engine_core import core_counters, core_engine, core_schedule
 from foretime_sim.job_view import JobView, Moves
@@ -235,16 +235,19 @@ class Engine:
         resources: JobResources | None = None,
         user: str | None = None,
         project: str | None = None,
+        bgp_partition: str | None = None,
     ) -> int:
         """Add a job that started before now, to begin from a snapshot; give its index.
 
         If its estimate has expired already it has been corrected by the policy's rule. If it should
-        have ended already it ends now.
+        have ended already it ends now. On a Blue Gene it has the bgp_partition of that name; one is
+        chosen as if it started now where none is named.
 
         Raises
         ------
         InputError
-            If it starts after the clock's time, or there are not enough free processors for it.
+            If it starts after the clock's time, or there are not enough free processors for it, or
+            its bgp_partition is not free, or does not suit its size.
         """
         processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
@@ -259,10 +262,7 @@ class Engine:
             if not self._core.has_room(request):
                 raise InputError("a running job does not fit on what is free of the nodes")
             self._core.set_request(len(self._core), request)
-        if isinstance(self.machine, BgpMachine) and not self._core.has_room_on_bgp(processors):
-            raise InputError(
-                f"a running job has {processors} nodes, but no bgp_partition that holds it is free"
-            )
+        place = self._bgp_place(processors, bgp_partition)
         _, _, drain = self._roles(requested_time, scheduled_time)
         if self._calls is not None:
             self._calls.add_job(user, project)
@@ -274,7 +274,34 @@ class Engine:
             requested_time,
             drain,
             requested_time if time_limit is None else time_limit,
+            place,
         )
+
+    def _bgp_place(self, processors: int, bgp_partition: str | None) -> int | None:
+        """Give where the core has a running job's bgp_partition; ``None`` to let it choose."""
+        if not isinstance(self.machine, BgpMachine):
+            if bgp_partition is not None:
+                raise InputError(f"bgp_partition {bgp_partition}: the machine is no Blue Gene")
+            return None
+        if bgp_partition is None:
+            if not self._core.has_room_on_bgp(processors):
+                raise InputError(
+                    f"a running job has {processors} nodes, but no bgp_partition that holds it is"
+                    " free"
+                )
+            return None
+        index = self.machine.bgp_partition_index(bgp_partition)
+        has = self.machine.bgp_partitions[index].nodes
+        smallest = next((size for size in self.machine.sizes if size >= processors), None)
+        if has != smallest:
+            raise InputError(
+                f"a running job has {processors} nodes, which bgp_partitions of {smallest} hold;"
+                f" {bgp_partition} has {has}"
+            )
+        place = int(np.flatnonzero(by_size_and_name(self.machine) == index)[0])
+        if not self._core.is_free_on_bgp(place):
+            raise InputError(f"a running job has {bgp_partition}, which is not free")
+        return place
 
     def advance(self, until: int) -> Moves:
         """Move the clock to ``until`` and report what started and finished since the last step.

@@ -2,7 +2,7 @@
 
 A benchmark says in ``extra_info`` what it measured beside time, each key with its unit; what is
 known here is in the table, everything is in the JSON. ``jobs`` (how many one round ran) gives
-jobs/s. A goal stands under ``goal_jobs_per_s`` (at least) or ``goal_s`` (at most).
+jobs/s. A goal stands under ``goal_jobs_per_s`` (at least), ``goal_s`` or ``goal_ratio`` (at most).
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ def verdict(bench: Any) -> str:
     elif "goal_bytes_per_job" in info:
         goal = f"< {info['goal_bytes_per_job']} bytes"
         reached = info["bytes_per_job"] < info["goal_bytes_per_job"]
+    elif "goal_ratio" in info:
+        goal, reached = f"ratio <= {info['goal_ratio']:g}", info["ratio"] <= info["goal_ratio"]
     else:
         return ""
     return f"{goal} {'met' if reached else 'MISSED'}"

@@ -46,6 +46,12 @@ def test_a_log_in_cores_runs_on_intrepid(run: Run, cores_log: Path, tmp_path: Pa
     assert (written.submit_time + written.wait).tolist() == expected.start_time.tolist()
     assert written.slurm_partitions is not None
     assert expected.bgp_partition is not None
+    used = document["policies"][0]["bgp_partitions"]
+    assert sum(part["jobs"] for part in used) == 200
+    lasted = expected.end_time - expected.start_time
+    for index, part in enumerate(used):
+        there = expected.bgp_partition == index
+        assert (part["jobs"], part["busy_s"]) == (there.sum(), lasted[there].sum()), part["name"]
     names = [intrepid().bgp_partitions[index].name for index in expected.bgp_partition]
     assert written.slurm_partitions.by_job() == names
 
@@ -104,4 +110,4 @@ def test_a_description_of_a_blue_gene(run: Run, cores_log: Path, tmp_path: Path)
     described.write_text('name = "small"\nrows = 1\nracks_per_row = 2\nsizes = [512, 1024, 2048]\n')
     code, out, err = run("simulate", cores_log, "--machine", described)
     assert (code, err) == (0, "")
-    assert "2,048 processors" in out
+    assert "2,048 nodes of small" in out

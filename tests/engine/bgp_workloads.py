@@ -11,6 +11,8 @@ from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy,
 from foretime_sim.workload import Workload
 from hypothesis import strategies as st
 
+from tests.engine.scheduling_intervals import intervals
+
 NODES = 4
 """Of a midplane of those that are made up."""
 
@@ -64,9 +66,6 @@ def workloads(draw: st.DrawFn, machine: BgpMachine, *, exact: bool = False) -> W
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
     event_order = draw(st.sampled_from(EventOrder))
-    interval_s = None
-    if event_order is EventOrder.PER_TIMESTEP:
-        interval_s = draw(st.sampled_from([None, None, 1, 10, 45]))
     return Policy(
         order=draw(st.sampled_from(Order)),
         backfill=draw(st.sampled_from([Backfill.NONE, Backfill.EASY, Backfill.EASY])),
@@ -74,5 +73,5 @@ def policies(draw: st.DrawFn) -> Policy:
         guard_s=draw(st.none() | st.integers(0, 200)),
         roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
         event_order=event_order,
-        scheduling_interval_s=interval_s,
+        scheduling_interval_s=draw(intervals(event_order)),
     )

@@ -20,6 +20,7 @@ from foretime_sim.policy import (
 from hypothesis import strategies as st
 
 from tests.engine.real_logs import Load, read_workload
+from tests.engine.scheduling_intervals import intervals
 
 
 def pytest_report_header() -> str:
@@ -49,9 +50,7 @@ def _policies(draw: st.DrawFn) -> Policy:
         guard_s = draw(st.none() | st.integers(0, 60))
     event_order = draw(st.sampled_from(list(EventOrder)))
     plans_more = depth > 1 or backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
-    interval_s = None
-    if event_order is EventOrder.PER_TIMESTEP and not plans_more:
-        interval_s = draw(st.sampled_from([None, None, 1, 10, 45]))
+    interval_s = draw(intervals(event_order, plans_more=plans_more))
     return Policy(
         draw(st.sampled_from(list(Order))),
         backfill,

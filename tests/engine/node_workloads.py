@@ -9,6 +9,8 @@ from foretime_sim.resource_requests import ResourceRequests, fit_requests
 from foretime_sim.workload import Labels, Workload
 from hypothesis import strategies as st
 
+from tests.engine.scheduling_intervals import intervals
+
 
 @st.composite
 def machines(draw: st.DrawFn) -> Machine:
@@ -105,9 +107,7 @@ def policies(draw: st.DrawFn) -> Policy:
     guard = draw(st.none() | st.integers(0, 200)) if backfill in EASY and depth == 1 else None
     event_order = draw(st.sampled_from(EventOrder))
     plans_more = depth > 1 or backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
-    interval_s = None
-    if event_order is EventOrder.PER_TIMESTEP and not plans_more:
-        interval_s = draw(st.sampled_from([None, None, 1, 10, 45]))
+    interval_s = draw(intervals(event_order, plans_more=plans_more))
     return Policy(
         order=draw(st.sampled_from(Order)),
         backfill=backfill,

@@ -25,7 +25,7 @@ def assert_same(one: Schedule, other: Schedule) -> None:
 
 
 @given(data=st.data(), workload=machines.flatmap(workloads), policy=policies())
-@settings(max_examples=500)
+@settings(max_examples=400)
 def test_native_stepwise_and_reference_agree(
     data: st.DataObject, workload: Workload, policy: Policy
 ) -> None:
@@ -61,14 +61,14 @@ def test_native_stepwise_and_reference_agree(
 @pytest.mark.parametrize("order", [Order.FCFS, Order.WFP])
 def test_on_the_whole_of_intrepid(order: Order) -> None:
     rng = np.random.default_rng(4)
-    jobs = 150
+    jobs = 100
     requested = rng.choice([1_800, 3_600, 21_600], jobs)
     workload = Workload(
-        "intrepid", 40_960, None, np.arange(jobs), np.sort(rng.integers(0, 20_000, jobs)),
+        "intrepid", 40_960, None, np.arange(jobs), np.sort(rng.integers(0, 12_000, jobs)),
         rng.choice([64, 512, 1_024, 2_048, 8_192, 16_384, 32_768], jobs),
         (requested * rng.random(jobs)).astype(np.int64), requested, machine=intrepid_once(),
     )  # fmt: skip
     policy = Policy(order=order)
     native = simulate(workload, policy, check=True)
-    assert np.bincount(native.started_by, minlength=4)[1:].min() > 5  # each of the three kinds
+    assert np.bincount(native.started_by, minlength=4)[1:].min() > 3  # each of the three kinds
     assert_same(native, reference_bgp.simulate(workload, policy))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
+from foretime_sim import reference_bgp
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.bgp_jobs import with_bgp_machine
 from foretime_sim.bgp_machine import BgpMachine, BgpPartition
@@ -103,6 +105,18 @@ def test_the_three_kinds_of_start() -> None:
     schedule = simulate(jobs, check=True)
     assert schedule.start_time.tolist() == [0, 0, 10, 1, 15]
     assert StartedBy(schedule.started_by[3]) is StartedBy.BACKFILLED
+
+
+@pytest.mark.parametrize("run", [simulate, reference_bgp.simulate])
+def test_the_guard_lets_in_by_requested_times(run: Any) -> None:
+    """The third job outlives its t_sched, and the head job misses its plan on t_req, 10."""
+    jobs = workload_of([(0, 4, 10, 10), (1, 16, 5, 5), (2, 4, 30, 30), (12, 4, 5, 30)])
+    scheduled = np.array([10, 5, 2, 5])
+    free = run(jobs, Policy(), scheduled)
+    assert free.start_time.tolist() == [0, 32, 2, 12]
+    guarded = run(jobs, Policy(guard_s=1), scheduled)
+    assert guarded.start_time.tolist() == [0, 32, 2, 37]
+    assert (free.guard_activations, guarded.guard_activations) == (0, 1)
 
 
 def test_least_blocking_then_by_name() -> None:

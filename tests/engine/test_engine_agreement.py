@@ -18,6 +18,8 @@ from foretime_sim.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engine.scheduling_intervals import intervals
+
 HEAD_ONLY = [Backfill.NONE, Backfill.EASY, Backfill.EASY_SJBF]
 """The others are in test_families_agreement.py."""
 policies = st.builds(
@@ -56,18 +58,14 @@ def assert_same(one: Schedule, other: Schedule) -> None:
     assert one.counters == other.counters
 
 
-@given(
-    rows=st.lists(job_rows, min_size=1, max_size=40),
-    policy=policies,
-    interval_s=st.sampled_from([None, None, 1, 10, 45]),
-)
-@settings(max_examples=600)
+@given(data=st.data(), rows=st.lists(job_rows, min_size=1, max_size=40), policy=policies)
+@settings(max_examples=400)
 def test_native_stepwise_and_reference_agree(
-    rows: list[tuple[int, ...]], policy: Policy, interval_s: int | None
+    data: st.DataObject, rows: list[tuple[int, ...]], policy: Policy
 ) -> None:
     jobs, columns = workload_of(rows)
-    if policy.event_order is EventOrder.PER_TIMESTEP:
-        policy = replace(policy, scheduling_interval_s=interval_s)
+    interval_s = data.draw(intervals(policy.event_order))
+    policy = replace(policy, scheduling_interval_s=interval_s)
     whole = simulate(jobs, policy, columns[4], columns[5], columns[6], check=True)
     assert_same(whole, reference.simulate(jobs, policy, columns[4], columns[5], columns[6]))
     engine = Engine(8, policy, now=int(jobs.submit_time[0]))

@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.errors import InputError
-from foretime_estimators.estimator import RuntimeEstimator, clamped
+from foretime_estimators.estimator import (
+    RoleEstimator,
+    RolePrediction,
+    RuntimeEstimator,
+    clamped,
+)
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.last_two import LastTwo
 from foretime_estimators.registry import ESTIMATORS
@@ -61,6 +66,14 @@ class InTheLoop:
         self.estimator.restore(state)
 
 
+class RolesInTheLoop(InTheLoop):
+    """The same of an estimator with a time for each role."""
+
+    def predict_roles(self, job: JobRequest, now: int) -> RolePrediction:
+        assert isinstance(self.estimator, RoleEstimator)
+        return self.estimator.predict_roles(job, now)
+
+
 class LearnedRuntimes:
     """Plans every job with the sum of all runtimes learned so far, so that each one shows."""
 
@@ -109,7 +122,9 @@ def test_every_estimator_gives_the_schedule_of_its_predictions(name: str, policy
 @pytest.mark.parametrize("policy", POLICIES, ids=IDS)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_fast_path_is_the_loop(name: str, policy: Policy) -> None:
-    in_the_loop = InTheLoop(fresh(name))
+    estimator = fresh(name)
+    wrapper = RolesInTheLoop if isinstance(estimator, RoleEstimator) else InTheLoop
+    in_the_loop = wrapper(estimator)
     assert_same(run(name, policy), simulate_with_estimator(JOBS, policy, in_the_loop))
     assert len(in_the_loop.learned) > 300
 

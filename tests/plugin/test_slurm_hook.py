@@ -164,6 +164,12 @@ def test_planned_at_the_poll(site: Site) -> None:
     assert site.submit().changes == {"admin_comment": told}
     assert site.submit(time_min=1).changes == {"admin_comment": told + ",own=1"}
     assert site.submit(time_min=300).changes == {}
+    soon = replace(TABLE, reservations=(Reservation(NOW + 60, NOW + 120),))
+    site.write(soon, mechanism=Mechanism.TIME_MIN_AT_POLL)
+    assert site.submit().changes, "the sidecar looks for reservations"
+    assert site.modify({"qos": "x"}, time_min=241).changes == {"time_min": 0}
+    site.write(soon)
+    assert site.submit().changes == {}
     assert site.modify({"time_limit": 100}, time_min=241).changes == {"time_min": 100}
     assert site.modify({"comment": "foretime:off"}, time_min=241).changes == {"time_min": 0}
 

@@ -16,6 +16,7 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
 
 
@@ -81,6 +82,9 @@ class FakeScheduler(SchedulerClient):
 
     def reservations(self) -> list[Reservation]:
         return self.to_come
+
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        return SiteLimits()
 
     def update(self, changes: Sequence[JobChange]) -> None:
         assert not changes

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
@@ -16,6 +17,7 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.settings import AccuracySection, SchedulerSettings, Settings, TableSettings
 from foretime_sidecar.sidecar import Sidecar
@@ -52,8 +54,20 @@ class Accounting(SchedulerClient):
     def reservations(self) -> list[Reservation]:
         return []
 
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        return SiteLimits()
+
     def update(self, changes: Sequence[JobChange]) -> None:
         raise NotImplementedError(changes)
+
+    def load(self) -> ControllerLoad | None:
+        return None
+
+    def site_factors(self) -> dict[str, int]:
+        return {}
+
+    def qos_priorities(self) -> dict[str, int]:
+        return {}
 
 
 def _record(number: int) -> FinishedRecord:

@@ -10,7 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 from foretime_estimators.errors import SchedulerError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.api import Caller, caller_of, create_app
+from foretime_sidecar.api import create_app
+from foretime_sidecar.api_callers import Caller, caller_of
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.peer import Peer

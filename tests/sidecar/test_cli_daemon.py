@@ -16,8 +16,9 @@ import typer
 from foretime_estimators.errors import InputError
 from foretime_sidecar.cli.config import config_app
 from foretime_sidecar.cli.serve import serve
-from foretime_sidecar.cli.wait import DaemonError, ask, describe, wait
+from foretime_sidecar.cli.wait import describe, wait
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sidecar.daemon_client import DaemonError, ask
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import Settings, parse_settings, to_markdown, to_toml
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
@@ -100,7 +101,7 @@ def test_no_daemon_is_one_line_and_its_own_exit_code(tmp_path: Path) -> None:
         "(systemctl status foretime)?"
     )
     with pytest.raises(DaemonError, match="no foretime daemon answers at 127"):
-        ask("127.0.0.1:9", {})
+        ask("127.0.0.1:9", "/v1/forecast", {})
 
 
 def test_why_there_is_no_answer_as_json(tmp_path: Path, socket_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_something_else_answers(tmp_path: Path, said: bytes) -> None:
         thread.start()
         try:
             with pytest.raises(DaemonError, match="no foretime daemon"):
-                ask(f"unix:{path}", {"processors": 1, "time": "1"})
+                ask(f"unix:{path}", "/v1/forecast", {"processors": 1, "time": "1"})
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join(30)

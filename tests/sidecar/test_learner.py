@@ -8,9 +8,15 @@ from fractions import Fraction
 
 import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.clients.client import FinishedRecord, Reservation, SchedulerConfiguration
+from foretime_sidecar.clients.client import (
+    FinishedRecord,
+    Reservation,
+    SchedulerConfiguration,
+    SiteLimits,
+)
 from foretime_sidecar.clients.slurm_json import parse_configuration
-from foretime_sidecar.learner import Learner, effective_mode, reservations_ahead
+from foretime_sidecar.exclusions import Exclusions, exclusions_of
+from foretime_sidecar.learner import Learner, effective_mode
 from foretime_sidecar.settings import AccuracySection, HookSettings, Settings
 from foretime_sidecar.table import Mode, Table, TableRow, parse_table, table_bytes
 from hypothesis import given
@@ -104,7 +110,7 @@ def test_the_table_gives_the_models_scheduled_times(
         for finished in batch:
             learner.learn_one(finished)
         learner.refresh(NOW)
-        table = learner.table(1, NOW, NOW + 9, Mode.OBSERVE, [])
+        table = learner.table(1, NOW, NOW + 9, Mode.OBSERVE, Exclusions())
         learner.published()
         assert learner.row_count() == len(table.rows)
         read = parse_table(table_bytes(table))
@@ -120,7 +126,7 @@ def test_with_equation_5_as_printed_a_row_of_1_stands_for_no_data(record: Record
     learner.learn_one(record(1, user="late", project="other", runtime=3600).job)
     learner.learn_one(record(2, user="other", project="early", runtime=1800).job)
     learner.refresh(NOW)
-    table = learner.table(1, NOW, NOW + 9, Mode.OBSERVE, [])
+    table = learner.table(1, NOW, NOW + 9, Mode.OBSERVE, Exclusions())
     assert {row.name for row in table.rows if row.scope == "user"} == {"other"}
     job = JobRequest("3", "late", "early", 4, 3600, NOW)
     assert _plain_scheduled_time(table, job) == learner.scheduled_time(job) == 1800
@@ -136,7 +142,7 @@ def test_a_row_whose_history_has_aged_out_leaves_the_table(record: Record) -> No
     assert not learner.refresh(NOW + 900)
     assert learner.refresh(NOW + 2000)
     assert learner.row_count() == 0
-    assert learner.table(2, NOW, NOW + 1, Mode.OBSERVE, []).rows == ()
+    assert learner.table(2, NOW, NOW + 1, Mode.OBSERVE, Exclusions()).rows == ()
 
 
 def test_a_change_that_was_not_published_is_still_one(record: Record) -> None:
@@ -159,8 +165,9 @@ def test_the_table_carries_the_settings() -> None:
         leave_qos=["d"],
     )
     accuracy = AccuracySection(scheme="user", minimum_adjustment=0.25, class_bounds_s=[60])
-    table = Learner(Settings(hook=hook, accuracy=accuracy)).table(
-        3, 4, 5, Mode.ENFORCE, [Reservation("r", 10, 20)]
+    settings = Settings(hook=hook, accuracy=accuracy)
+    table = Learner(settings).table(
+        3, 4, 5, Mode.ENFORCE, exclusions_of(settings, SiteLimits(), [Reservation("r", 10, 20)], 5)
     )
     assert (table.generation, table.written_at, table.valid_until) == (3, 4, 5)
     left = table.left_alone
@@ -170,21 +177,11 @@ def test_the_table_carries_the_settings() -> None:
         ("c",),
         ("d",),
     )
-    settings = table.settings
-    assert (settings.mode.value, settings.scheme.value) == ("enforce", "user")
-    assert (settings.mechanism.value, settings.user_time_min.value) == ("rewrite-limit", "clear")
-    assert (settings.minimum_adjustment, settings.requested_time_bounds_s) == (0.25, (60,))
+    written = table.settings
+    assert (written.mode.value, written.scheme.value) == ("enforce", "user")
+    assert (written.mechanism.value, written.user_time_min.value) == ("rewrite-limit", "clear")
+    assert (written.minimum_adjustment, written.requested_time_bounds_s) == (0.25, (60,))
     assert [(r.start_time, r.end_time) for r in table.reservations] == [(10, 20)]
-
-
-def test_only_reservations_ahead_are_listed() -> None:
-    begun, now, ahead, next_one = (
-        Reservation("begun", 10, 500),
-        Reservation("now", 100, 500),
-        Reservation("ahead", 101, 500),
-        Reservation("next", 150, 160),
-    )
-    assert reservations_ahead([next_one, begun, now, ahead], 100) == (ahead, next_one)
 
 
 SOFT = {"time_min_as_soft_limit": ""}

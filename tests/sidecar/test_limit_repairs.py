@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import JobRequest
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
@@ -21,10 +23,17 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.clients.slurm_json import parse_queue
-from foretime_sidecar.limit_repairs import endangered_by_time_min, unrestored_limits
+from foretime_sidecar.exclusions import Exclusions
+from foretime_sidecar.limit_repairs import (
+    changes_of,
+    lowered_limits,
+    time_min_changes,
+    undone,
+)
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
@@ -90,7 +99,7 @@ def test_a_look_saves_jobs_from_a_failed_prolog(
     records, _ = SlurmCommands(slurm.run, 0).finished_since(Cursor())
     assert [record.state for record in records] == [state, state]
     repaired = 2 if looks and not prolog_works else 0
-    assert caplog.text.count("PrologSlurmctld left 1 running jobs") == repaired
+    assert caplog.text.count("that PrologSlurmctld left with a lowered limit") == repaired
     sidecar.store.close()
 
 
@@ -116,7 +125,8 @@ def test_only_a_limit_that_still_is_t_sched_is_raised(
         JobRequest("7_1", "ann", "p", 8, limit_min * 60, START), state, admin_comment=comment
     )
     expected = [] if expected_min is None else [JobChange("7_1", time_limit=expected_min * 60)]
-    assert unrestored_limits([job]) == expected
+    for soft_limit in (True, False):
+        assert changes_of(lowered_limits([job], soft_limit, {})) == expected
 
 
 class Soft(SchedulerClient):
@@ -126,10 +136,18 @@ class Soft(SchedulerClient):
         self.jobs = list(jobs)
         self.ahead: list[Reservation] = []
         self.changes: list[JobChange] = []
+        self.parameters = {"time_min_as_soft_limit": ""}
+        self.scheduler_type, self.prolog, self.no_limits = "sched/backfill", "", False
 
     def configuration(self) -> SchedulerConfiguration:
-        parameters = {"time_min_as_soft_limit": ""}
-        return SchedulerConfiguration("slurm", "c", "23.11.10", "sched/backfill", parameters)
+        return SchedulerConfiguration(
+            "slurm",
+            "c",
+            "23.11.10",
+            self.scheduler_type,
+            self.parameters,
+            prolog_slurmctld=self.prolog,
+        )
 
     def finished_since(
         self, cursor: Cursor, until: int | None = None
@@ -142,18 +160,36 @@ class Soft(SchedulerClient):
     def reservations(self) -> list[Reservation]:
         return self.ahead
 
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        if self.no_limits:
+            raise SchedulerError("sacctmgr failed; check slurmdbd")
+        return SiteLimits()
+
     def update(self, changes: Sequence[JobChange]) -> None:
         self.changes += changes
-        cleared = {change.job_id for change in changes}
+        given = {change.job_id: change.time_min or None for change in changes}
         self.jobs = [
-            replace(job, time_min=None) if job.request.job_id in cleared else job
-            for job in self.jobs
+            replace(job, time_min=given.get(job.request.job_id, job.time_min)) for job in self.jobs
         ]
+
+    def load(self) -> ControllerLoad | None:
+        return None
+
+    def site_factors(self) -> dict[str, int]:
+        return {}
+
+    def qos_priorities(self) -> dict[str, int]:
+        return {}
+
+
+NOTE = "foretime:treq=60,tmin=10,generation=1"
+RAISED = "foretime:treq=60,tmin=10,generation=1,own=5"
 
 
 def _waiting(job_id: str, time_min: int | None = 600, **changed: Any) -> QueuedJob:
-    request = JobRequest(job_id, "ann", "p", 8, HOUR, START)
-    return replace(QueuedJob(request, QueueState.PENDING, time_min=time_min), **changed)
+    request = JobRequest(job_id, "ann", "p", 8, HOUR, START, "main")
+    waiting = QueuedJob(request, QueueState.PENDING, time_min=time_min, admin_comment=NOTE)
+    return replace(waiting, **changed)
 
 
 def _looking(client: Soft, folder: Path, **hook: str) -> Sidecar:
@@ -161,7 +197,7 @@ def _looking(client: Soft, folder: Path, **hook: str) -> Sidecar:
         {
             "scheduler": {"poll_interval_s": 60},
             "table": {"path": str(folder / "table")},
-            "hook": {"mode": "enforce"} | hook,
+            "hook": {"mode": "enforce", "disable_file": str(folder / "off")} | hook,
         }
     )
     return Sidecar(settings, client, Store(":memory:"))
@@ -174,19 +210,21 @@ JOBS = [
     _waiting("4", None, deadline=True),
     _waiting("5", HOUR, deadline=True),
     _waiting("6", state=QueueState.RUNNING, deadline=True),
+    _waiting("7", admin_comment=""),
+    _waiting("8", admin_comment="", deadline=True),
 ]
 
 
 @pytest.mark.parametrize(
     ("starts_in_s", "cleared"),
     [
-        (None, ["2", "3"]),
-        (-60, ["2", "3"]),
-        (0, ["2", "3"]),
-        (1, ["1", "2", "3"]),
-        (HOUR, ["1", "2", "3"]),
-        (HOUR + 119, ["1", "2", "3"]),
-        (HOUR + 120, ["2", "3"]),
+        (None, ["2", "3", "8"]),
+        (-60, ["2", "3", "8"]),
+        (0, ["2", "3", "8"]),
+        (1, ["1", "2", "3", "7", "8"]),
+        (HOUR, ["1", "2", "3", "7", "8"]),
+        (HOUR + 119, ["1", "2", "3", "7", "8"]),
+        (HOUR + 120, ["2", "3", "8"]),
     ],
 )
 def test_jobs_that_would_run_into_something_lose_time_min(
@@ -203,18 +241,123 @@ def test_jobs_that_would_run_into_something_lose_time_min(
     sidecar = _looking(client, tmp_path)
     sidecar.look(START)
     assert client.changes == [JobChange(job_id, time_min=0) for job_id in cleared]
+    sidecar.look(START)
+    assert len(client.changes) == len(cleared), "what was cleared is not cleared again"
+    client.ahead = []
     sidecar.look(START + 1)
-    again = {change.job_id for change in client.changes[len(cleared) :]}
-    assert again <= {"1"}, "what was cleared is not cleared again"
+    back = [JobChange("1", time_min=600)] if "1" in cleared else []
+    assert client.changes[len(cleared) :] == back, "only what the hook planned is given back"
 
 
-@pytest.mark.parametrize("hook", [{"mode": "observe"}, {"mechanism": "rewrite-limit"}])
-def test_time_min_of_users_stays_where_the_hook_gives_none(
-    hook: dict[str, str], tmp_path: Path
-) -> None:
-    client = Soft(JOBS)
+def test_a_job_gets_its_time_min_at_the_look(tmp_path: Path) -> None:
+    client = Soft(
+        [
+            _waiting("1", None),
+            _waiting("2", 300, admin_comment=RAISED),
+            _waiting("3", 300, admin_comment=""),
+            _waiting("4", 420, admin_comment=RAISED),
+            _waiting("5", None, comment="x foretime:off"),
+            _waiting("6", None, state=QueueState.RUNNING),
+            _waiting("7", None, request=JobRequest("7", "ann", "p", 8, 540, START)),
+        ]
+    )
+    sidecar = _looking(client, tmp_path)
+    sidecar.look(START)
+    assert client.changes == [JobChange("1", time_min=600), JobChange("2", time_min=600)]
+
+
+@pytest.mark.parametrize("how", ["observe", "rewrite-limit", "disabled", "no parameter", "builtin"])
+def test_what_the_hook_gave_is_taken_back(how: str, tmp_path: Path) -> None:
+    lowered = replace(
+        _waiting("4", None, admin_comment="foretime:treq=90,tsched=60,generation=1"),
+    )
+    client = Soft(
+        [
+            _waiting("1"),
+            _waiting("2", admin_comment=RAISED),
+            _waiting("3", admin_comment=""),
+            lowered,
+        ]
+    )
+    hook: dict[str, str] = {}
+    if how == "observe":
+        hook = {"mode": "observe"}
+    elif how == "rewrite-limit":
+        hook = {"mechanism": "rewrite-limit"}
+        client.prolog = "/etc/slurm/prolog_slurmctld"
+    elif how == "disabled":
+        (tmp_path / "off").touch()
+    elif how == "no parameter":
+        client.parameters = {}
+    else:
+        client.scheduler_type = "sched/builtin"
     _looking(client, tmp_path, **hook).look(START)
+    taken = [JobChange("1", time_min=0), JobChange("2", time_min=300)]
+    raised = [] if how == "rewrite-limit" else [JobChange("4", time_limit=5400)]
+    assert client.changes == taken + raised
+
+
+def test_a_limit_that_slurm_lowered_is_raised(tmp_path: Path) -> None:
+    client = Soft([_waiting("1"), _waiting("2"), _waiting("5_[3-9]"), _waiting("4")])
+    sidecar = _looking(client, tmp_path)
+    sidecar.look(START)
     assert client.changes == []
+
+    def started(job_id: str, limit: int, array_id: str | None = None) -> QueuedJob:
+        request = JobRequest(job_id, "ann", "p", 8, limit, START, "main", array_id)
+        return QueuedJob(request, QueueState.RUNNING, time_min=600, admin_comment=NOTE)
+
+    client.jobs = [
+        started("1", 600),  # to time_min: Slurm's doing, parameter or not
+        started("2", 1200),  # above it: only without the parameter
+        started("5_3", 900, "5_[3-9]"),
+        started("9", 600),  # never seen to wait
+        started("8", 900),
+    ]
+    client.parameters = {}
+    sidecar.look(START + 60)
+    raised = [JobChange(job_id, time_limit=HOUR) for job_id in ("1", "2", "5_3", "9")]
+    assert client.changes == raised
+    client.changes.clear()
+    client.jobs = [started("2", 1200)]
+    sidecar.look(START + 120)
+    assert client.changes == [], "somebody lowered it since"
+
+
+def test_a_lowered_limit_is_given_back_before_a_danger(tmp_path: Path) -> None:
+    lowered = _waiting("1", None, admin_comment="foretime:treq=90,tsched=60,generation=1")
+    client = Soft(
+        [
+            lowered,
+            replace(lowered, request=replace(lowered.request, job_id="2"), deadline=True),
+            replace(lowered, request=replace(lowered.request, job_id="3", requested_time=1800)),
+        ]
+    )
+    client.prolog = "/etc/slurm/prolog_slurmctld"
+    sidecar = _looking(client, tmp_path, mechanism="rewrite-limit")
+    sidecar.look(START)
+    assert client.changes == [JobChange("2", time_limit=5400)]
+    client.changes.clear()
+    client.jobs = [client.jobs[0], client.jobs[2]]
+    client.ahead = [Reservation("r", START + 5500, START + 9000)]
+    sidecar.look(START + 1)
+    assert client.changes == [JobChange("1", time_limit=5400)], "whose limit is t_sched still"
+
+
+def test_without_the_accounting_what_can_be_done_is(tmp_path: Path) -> None:
+    client = Soft([_waiting("1"), _waiting("2", None)])
+    sidecar = _looking(client, tmp_path)
+    client.no_limits = True
+    with pytest.raises(SchedulerError, match="slurmdbd"):
+        sidecar.look(START)
+    assert client.changes == [JobChange("1", time_min=0)], "who is limited is not known"
+    client.no_limits = False
+    sidecar.look(START + 1)
+    given = [JobChange("1", time_min=600), JobChange("2", time_min=600)]
+    assert client.changes[1:] == given
+    client.no_limits = True
+    sidecar.look(START + 10_000)
+    assert client.changes[1:] == given, "what was known before counts on"
 
 
 def test_recorded_jobs_with_a_deadline_or_of_several_parts(repository: Path) -> None:
@@ -222,10 +365,15 @@ def test_recorded_jobs_with_a_deadline_or_of_several_parts(repository: Path) -> 
     for job in reply["jobs"]:
         job["time_minimum"] = 1
     jobs = parse_queue(reply)
-    cleared = {change.job_id for change in endangered_by_time_min(jobs, [], START, 60)}
-    assert {"20", "21", "22"} <= cleared
+    cleared = {
+        repair.change.job_id for repair in time_min_changes(jobs, Exclusions(), 1_795_266_000, 60)
+    }
+    assert len(cleared) >= 3
     assert cleared == {
         job.request.job_id
         for job in jobs
-        if job.state is QueueState.PENDING and (job.deadline or job.heterogeneous)
+        if job.state is QueueState.PENDING
+        and (job.deadline or job.heterogeneous or job.reservation)
+        and job.request.requested_time > 60
     }
+    assert undone(jobs, "in no case") == [], "without a note they are nobody's but their users'"

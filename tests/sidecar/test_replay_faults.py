@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs import FinishedJob
 from foretime_sidecar.clients.client import (
+    ControllerLoad,
     Cursor,
     FinishedRecord,
     JobChange,
@@ -20,7 +21,9 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
+from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.settings import (
     AccuracySection,
     HookSettings,
@@ -199,8 +202,20 @@ class Recorded(SchedulerClient):
     def reservations(self) -> list[Reservation]:
         return []
 
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        return SiteLimits()
+
     def update(self, changes: Sequence[JobChange]) -> None:
         del changes
+
+    def load(self) -> ControllerLoad | None:
+        return None
+
+    def site_factors(self) -> dict[str, int]:
+        return {}
+
+    def qos_priorities(self) -> dict[str, int]:
+        return {}
 
 
 def sidecar_settings(folder: Path) -> Settings:
@@ -269,7 +284,7 @@ def test_killed_at_any_moment_it_loses_nothing(tmp_path: Path) -> None:
         assert list(store.finished_jobs()) == jobs
         whole.start(end)
         whole.learner.refresh(end)
-        expected = whole.learner.table(1, 0, 1, Mode.ENFORCE, ()).rows
+        expected = whole.learner.table(1, 0, 1, Mode.ENFORCE, Exclusions()).rows
         assert set(read_table(table).rows) == set(expected)
         store.close()
         here.close()

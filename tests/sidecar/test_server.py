@@ -103,6 +103,7 @@ else cat {recorded}/sacct.json; fi""",
         "sinfo": f"cat {recorded}/sinfo.txt",
         "sdiag": f"cat {recorded}/sdiag.txt",
         "scontrol": f"cat {recorded}/scontrol-$2.txt",
+        "sacctmgr": "true",
     }
     for name, script in scripts.items():
         (commands / name).write_text(f"#!/bin/sh\n{script}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from foretime_estimators.errors import InputError
 from foretime_sidecar.settings import (
     Settings,
     describe,
+    origins,
     parse_settings,
     read_settings,
     to_markdown,
@@ -81,7 +83,7 @@ def test_the_accuracy_section_is_the_production_rule() -> None:
         ("[scheduler]\npoll_interval_s = true", "f:2: scheduler.poll_interval_s = True: "),
         ("[scheduler]\npoll_interval_s = 0", "f:2: .* greater than or equal to 1"),
         ("[scheduler]\nattempts = 21", "f:2: .* less than or equal to 20"),
-        ("[hook]\nmode = 'off'", "f:2: hook.mode = 'off': input should be 'observe', 'advise' or 'enforce'"),
+        ("[hook]\nmode = 'off'", "f:2: hook.mode = 'off': .* 'observe', 'advise' or 'enforce'"),
         ("[hook]\nleave_qos = 'long'", "f:2: hook.leave_qos = 'long': .*valid list"),
         ("[hook]\nleave_users = ['']", "f:2: hook.leave_users.0 = '': .*at least 1 character"),
         ("[accuracy]\npercentile = 0", "f:2: accuracy.percentile = 0: .*greater than 0"),
@@ -123,3 +125,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"# \xe4\n")
     with pytest.raises(InputError, match="latin: can't read the settings: not UTF-8 text"):
         read_settings(tmp_path / "latin")
+
+
+def test_where_a_value_comes_from_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "foretime.toml"
+    path.write_text("# ours\n[hook]\nmode = 'advise'\n")
+    shown = to_toml(read_settings(path), origins(path))
+    (mode,) = re.findall(r"\((.*)\)\nmode = \"advise\"", shown)
+    assert mode.endswith(f'"enforce"; {path}:3')
+    assert shown.count("; default)\n") == sum(1 for _ in describe()) - 1
+    assert parse_settings(shown) == read_settings(path)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.learner import Learner
 from foretime_sidecar.settings import AccuracySection, Settings
 from foretime_sidecar.store import Store
@@ -70,7 +71,7 @@ def _relearned(store: Store, table: Table) -> bytes:
     learner.refresh(table.written_at)
     return table_bytes(
         learner.table(
-            table.generation, table.written_at, table.valid_until, table.settings.mode, []
+            table.generation, table.written_at, table.valid_until, table.settings.mode, Exclusions()
         )
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,26 @@ from foretime_sidecar.store import Store
 from foretime_sidecar.table import Mode, read_table
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Correction, Policy
+from foretime_sim.slurm_hook import Fields, HookReply
 
 START = 1_700_000_000
+
+
+class Planning:
+    """A hook that gives every job of an hour ten minutes, but dave's, who asked for it himself."""
+
+    def submit(
+        self, job: Fields, partitions: Mapping[str, Fields], uid: int, now: int
+    ) -> HookReply:
+        if job["user_name"] == "dave" or job.get("time_min"):
+            return HookReply(0, {}, [])
+        note = "foretime:treq=60,tmin=10,generation=1"
+        return HookReply(0, {"time_min": 10, "admin_comment": note}, [])
+
+    def modify(
+        self, request: Fields, job: Fields, partitions: Mapping[str, Fields], uid: int, now: int
+    ) -> HookReply:
+        return HookReply(0, {}, [])
 
 
 class Cluster:
@@ -25,13 +43,13 @@ class Cluster:
 
     def __init__(self, folder: Path, mode: str = "enforce") -> None:
         policy = Policy(correction=Correction.SLURM)
-        self.slurm = MockSlurm(SlurmSetup(8), policy, None, START)
+        self.slurm = MockSlurm(SlurmSetup(8), policy, Planning(), START)
         self.soft_limit, self.refuses, self.no_accounting = True, False, False
         self.folder = folder
         self.store = Store(folder / "store.sqlite")
         self.sidecar = self.begin(mode)
-        for time_min in (600, 600, None, 3600):
-            self.slurm.submit(Submission("ann", "p", None, 8, 3600, 3000, time_min=time_min))
+        for user, time_min in (("ann", None), ("ann", None), ("dave", None), ("dave", 300)):
+            self.slurm.submit(Submission(user, "p", None, 8, 3600, 3000, time_min=time_min))
         self.slurm.advance(START + 60)
         self.now = START + 60
 
@@ -40,7 +58,7 @@ class Cluster:
             {
                 "scheduler": {"history_days": 1},
                 "table": {"path": str(self.folder / "table")},
-                "hook": {"mode": mode},
+                "hook": {"mode": mode, "disable_file": str(self.folder / "off")},
             }
         )
         return Sidecar(settings, SlurmCommands(self, 0), self.store)
@@ -75,11 +93,11 @@ def test_waiting_jobs_lose_their_time_min_at_once(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     cluster.poll()
     assert cluster.mode() is Mode.ENFORCE
-    assert cluster.time_min(QueueState.PENDING) == [600, None, 3600]
+    assert cluster.time_min(QueueState.PENDING) == [600, None, 300]
     cluster.soft_limit = False
     cluster.poll()  # long before the next table was due
     assert cluster.mode() is Mode.OBSERVE
-    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 300]
     assert cluster.time_min(QueueState.RUNNING) == [600]
 
 
@@ -92,7 +110,7 @@ def test_it_is_tried_again_until_it_is_done(tmp_path: Path) -> None:
     assert cluster.mode() is Mode.OBSERVE
     cluster.refuses = False
     cluster.poll()
-    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 300]
 
 
 def test_also_if_it_was_lost_while_the_daemon_was_down(tmp_path: Path) -> None:
@@ -102,7 +120,7 @@ def test_also_if_it_was_lost_while_the_daemon_was_down(tmp_path: Path) -> None:
     # Even if the administrator told the hook to observe meanwhile.
     cluster.sidecar = cluster.begin("observe")
     cluster.poll()
-    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 300]
 
 
 def test_it_waits_neither_for_the_accounting_nor_for_the_disk(tmp_path: Path) -> None:
@@ -112,65 +130,31 @@ def test_it_waits_neither_for_the_accounting_nor_for_the_disk(tmp_path: Path) ->
     with pytest.raises(SchedulerError, match="slurmdbd"):
         cluster.poll()
     assert cluster.mode() is Mode.ENFORCE, "no new table yet"
-    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
-    cluster.slurm.submit(Submission("bob", "p", None, 8, 3600, 3000, time_min=600))
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 300]
+    cluster.slurm.submit(Submission("bob", "p", None, 8, 3600, 3000))
     cluster.no_accounting = False
     cluster.poll()
     assert cluster.mode() is Mode.OBSERVE
-    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600, None]
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 300, None]
 
 
-def test_to_observe_after_enforcing_clears_once(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.poll()
-    cluster.sidecar = cluster.begin("observe")
-    cluster.refuses = True
-    with pytest.raises(SchedulerError):
-        cluster.poll()
-    # A restart in between does not make it forget.
-    cluster.sidecar = cluster.begin("observe")
-    cluster.refuses = False
-    cluster.poll()
-    assert cluster.mode() is Mode.OBSERVE
-    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
-    assert cluster.time_min(QueueState.RUNNING) == [600]
-    cluster.slurm.submit(Submission("bob", "p", None, 8, 3600, 3000, time_min=600))
-    for _ in range(2):
-        cluster.sidecar = cluster.begin("observe")
-        cluster.poll()
-    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600, 600], "a user's own stays"
-
-
-def test_enforcing_is_remembered_over_restarts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("restarts", [0, 2])
+def test_to_observe_after_enforcing(restarts: int, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     cluster.poll()
     cluster.refuses = True
-    for _ in range(2):
+    for _ in range(restarts):
         cluster.sidecar = cluster.begin("observe")
         with pytest.raises(SchedulerError):
             cluster.poll()
-    cluster.soft_limit, cluster.refuses = False, False
-    cluster.sidecar = cluster.begin("observe")
-    cluster.poll()
-    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
-
-
-def test_the_table_in_place_tells_it_to_a_new_store(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.poll()
+    cluster.refuses = False
     cluster.store.close()
-    cluster.store = Store(":memory:")
+    cluster.store = Store(":memory:")  # it is the jobs themselves that tell
     cluster.sidecar = cluster.begin("observe")
     cluster.poll()
-    assert cluster.time_min(QueueState.PENDING) == [None, None, 3600]
-
-
-def test_users_keep_their_own_time_min_where_the_hook_never_gave_one(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path, mode="observe")
-    cluster.poll()
-    cluster.soft_limit = False
-    cluster.poll()
-    assert cluster.time_min(QueueState.PENDING) == [600, None, 3600]
+    assert cluster.mode() is Mode.OBSERVE
+    assert cluster.time_min(QueueState.PENDING) == [None, None, 300], "a user's own stays"
+    assert cluster.time_min(QueueState.RUNNING) == [600]
 
 
 def test_enforcing_goes_on_when_the_soft_limit_is_back(tmp_path: Path) -> None:
@@ -181,3 +165,4 @@ def test_enforcing_goes_on_when_the_soft_limit_is_back(tmp_path: Path) -> None:
     cluster.soft_limit = True
     cluster.poll()
     assert cluster.mode() is Mode.ENFORCE
+    assert cluster.time_min(QueueState.PENDING) == [600, None, 300], "and its jobs are planned"

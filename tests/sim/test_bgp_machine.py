@@ -207,3 +207,20 @@ def test_unknown_bgp_partition() -> None:
 def test_impossible_catalogues(parts: tuple[BgpPartition, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         BgpMachine("m", 512, ("R00-M0", "R00-M1"), parts)
+
+
+def test_intrepid_by_sizes_alone() -> None:
+    """What geometry alone offers on Intrepid's floor: docs/bluegene.md says so."""
+    text = """
+    name = "floor"
+    rows = 5
+    racks_per_row = 8
+    racks_per_z_line = 2
+    mirrored_rows = [1, 2]
+    sizes = [512, 1024, 2048, 4096, 8192, 16384, 24576, 32768, 40960]
+    """
+    counts = Counter(part.nodes for part in machine(text).bgp_partitions)
+    assert list(counts.values()) == [80, 40, 20, 10, 5, 4, 3, 2, 1]
+    real = {part.midplanes for part in intrepid().bgp_partitions}
+    ours = {part.midplanes for part in machine(text).bgp_partitions}
+    assert len(ours - real) == 3  # rows 1 and 2, and two of three rows

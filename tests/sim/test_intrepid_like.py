@@ -118,6 +118,19 @@ def test_history_tells_of_the_future_and_of_near_jobs_more(
     assert np.corrcoef(expected, accuracy[known])[0, 1] > 0.2
 
 
+def test_the_page_has_the_parts_of_the_variance(repository: Path) -> None:
+    page = (repository / "docs" / "studies" / "intrepid-like.md").read_text()
+    for name, shares in (
+        ("size", MODEL.size_traits),
+        ("request", MODEL.request_traits),
+        ("R", MODEL.accuracy_traits),
+    ):
+        parts = (shares.project, shares.user, shares.application, shares.session, shares.job)
+        cells = [f"{part:.2f}" if part > 1e-9 else "" for part in parts]
+        assert " ".join(f"| {name} | {' | '.join(cells)} |".split()) in " ".join(page.split())
+    assert f"load of July, {MODEL.test_load:g}" in page
+
+
 def test_traits_that_nothing_shares_are_independent() -> None:
     alone = TraitShares(0.0, 0.0, 0.0, 0.0)
     jobs = generate(20_000, model=IntrepidLike(accuracy_traits=alone))

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.slurm.slurm_conf import SLURM_UID, free_ports
+from tests.slurm.slurm_conf import SLURM_UID
 from tests.slurm.slurm_namespace import SlurmNamespace
 from tests.slurm.slurm_rest import why_no_rest, write_jwt_key
 
@@ -29,7 +29,7 @@ def why_no_accounting() -> str:
 
 
 def start_accounting(
-    folder: Path, namespace: SlurmNamespace, wait_for: Callable[..., None]
+    folder: Path, namespace: SlurmNamespace, wait_for: Callable[..., None], port: int
 ) -> dict[str, str]:
     """Start MariaDB and slurmdbd; gives what slurm.conf must say of them.
 
@@ -50,7 +50,6 @@ def start_accounting(
     )
     if made.returncode:
         raise RuntimeError(f"mariadb-install-db: {made.stdout}{made.stderr}")
-    port = free_ports(1)
     namespace.start(
         [
             *("mariadbd", "--no-defaults", f"--datadir={database}/data", "--user=slurm"),

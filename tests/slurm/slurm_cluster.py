@@ -22,6 +22,7 @@ import pytest
 from foretime_sidecar.table import Mechanism, Mode, Table, TableRow, TableSettings, write_table
 
 from tests.slurm import slurm_accounting, slurm_conf, slurm_rest
+from tests.slurm.port_block import PortBlock
 from tests.slurm.slurm_conf import MUNGE_UID, SLURM_UID
 from tests.slurm.slurm_namespace import SlurmNamespace
 from tests.slurm.slurm_releases import SlurmRelease
@@ -55,8 +56,8 @@ class SlurmCluster:
         Where every user may write.
     commands
         Folder of squeue, sbatch, ..., as the sidecar's ``commands_dir``.
-    table
-        The hook's table.
+    table, disable_file
+        The hook's table, and the file that switches it off.
     """
 
     def __init__(
@@ -73,10 +74,14 @@ class SlurmCluster:
         self.folder = Path(tempfile.mkdtemp(prefix="foretime-slurm-", dir="/tmp"))
         self.jobs_folder = self.folder / "jobs"
         self.table = self.folder / "table" / "foretime.table"
+        self.disable_file = self.folder / "foretime.off"
         self._generation = 0
+        self._ports = PortBlock()
         try:
             self._make_folders(nodes)
-            self.conf = slurm_conf.new_configuration(self.folder, nodes, cpus, conf or {})
+            self.conf = slurm_conf.new_configuration(
+                self.folder, nodes, cpus, conf or {}, self._ports
+            )
             self.conf.scheduler_parameters |= scheduler_parameters or {}
             if slurm_partitions is not None:
                 self.conf.slurm_partitions = list(slurm_partitions)
@@ -85,6 +90,7 @@ class SlurmCluster:
             self.commands = slurm_conf.write_commands(self.folder, release)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
+            self._ports.close()
             raise
         self.namespace = SlurmNamespace(self.folder, release.root)
         try:
@@ -150,7 +156,7 @@ class SlurmCluster:
     def _wait_for_nodes(self) -> None:
         def known() -> bool:
             states = self.run(["sinfo", "-h", "-N", "-o", "%T"]).stdout.split()
-            return bool(states) and not any("unk" in state for state in states)
+            return bool(states) and not any("unk" in state or "*" in state for state in states)
 
         self.wait_for(known, "the nodes to register", READY_S)
 
@@ -173,6 +179,7 @@ class SlurmCluster:
     def stop(self) -> None:
         """End every process of the cluster and remove its folder."""
         self.namespace.end()
+        self._ports.close()
 
     def __enter__(self) -> Self:
         return self
@@ -342,7 +349,9 @@ class SlurmCluster:
     def add_accounting(self) -> None:
         """Add MariaDB and slurmdbd, and the cluster to it; skips the test if they are missing."""
         _skip_if(slurm_accounting.why_no_accounting())
-        values = slurm_accounting.start_accounting(self.folder, self.namespace, self.wait_for)
+        values = slurm_accounting.start_accounting(
+            self.folder, self.namespace, self.wait_for, self._ports.take()
+        )
         self.conf.values |= values
         slurm_conf.write_configuration(self.folder, self.conf, self.release)
         self.wait_for(
@@ -366,7 +375,7 @@ class SlurmCluster:
         """Add slurmrestd, with JWT; skips the test if it is missing."""
         _skip_if(slurm_rest.why_no_rest(self.release.root))
         self.set_conf(slurm_rest.write_jwt_key(self.folder), restart=True)
-        rest = slurm_rest.start_rest(self.folder, self.namespace)
+        rest = slurm_rest.start_rest(self.folder, self.namespace, self._ports.take())
         self.wait_for(rest.socket.exists, "slurmrestd", READY_S)
         return rest
 
@@ -392,9 +401,13 @@ class SlurmCluster:
         etc = self.folder / "etc"
         shutil.copy(PLUGIN / "foretime.lua", etc)
         script = (PLUGIN / "job_submit.lua").read_text(encoding="utf-8")
-        shipped = "/var/lib/foretime/table/foretime.table"
-        assert shipped in script
-        (etc / "job_submit.lua").write_text(script.replace(shipped, str(self.table)))
+        for shipped, ours in (
+            ("/var/lib/foretime/table/foretime.table", self.table),
+            ("/etc/foretime/foretime.off", self.disable_file),
+        ):
+            assert shipped in script
+            script = script.replace(shipped, str(ours))
+        (etc / "job_submit.lua").write_text(script, encoding="utf-8")
         self.publish(rows, chosen)
         values = {"JobSubmitPlugins": "lua"}
         parameters: dict[str, str | bool | None] = {}

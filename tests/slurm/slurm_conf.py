@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.slurm.port_block import PortBlock
 from tests.slurm.slurm_releases import SlurmRelease
 
 SLURM_UID, MUNGE_UID, REST_UID, FIRST_USER_UID = 64030, 64031, 64032, 64041
@@ -77,10 +77,10 @@ class SlurmConfiguration:
 
 
 def new_configuration(
-    folder: Path, nodes: int, cpus: int, values: Mapping[str, str]
+    folder: Path, nodes: int, cpus: int, values: Mapping[str, str], ports: PortBlock
 ) -> SlurmConfiguration:
     """Give the configuration of a cluster whose files are all in one folder."""
-    port = free_ports(nodes + 1)
+    port = ports.take(nodes + 1)
     run, log = folder / "run", folder / "log"
     basic = {
         "ClusterName": "lab",
@@ -111,25 +111,6 @@ def new_configuration(
         "MinJobAge": "3600",
     }
     return SlurmConfiguration({**basic, **values}, nodes, cpus, port + 1)
-
-
-def free_ports(count: int) -> int:
-    """Give the first of so many ports in a row that nobody listens on."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            first = int(probe.getsockname()[1])
-        if first + count < 65_536 and all(_free(first + more) for more in range(count)):
-            return first
-
-
-def _free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def write_accounts(folder: Path) -> None:

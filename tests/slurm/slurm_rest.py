@@ -8,7 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.slurm.slurm_conf import REST_UID, SLURM_UID, free_ports
+from tests.slurm.slurm_conf import REST_UID, SLURM_UID
 from tests.slurm.slurm_namespace import SlurmNamespace
 
 
@@ -38,12 +38,11 @@ def write_jwt_key(folder: Path) -> dict[str, str]:
     return {"AuthAltTypes": "auth/jwt", "AuthAltParameters": f"jwt_key={key}"}
 
 
-def start_rest(folder: Path, namespace: SlurmNamespace) -> SlurmRest:
+def start_rest(folder: Path, namespace: SlurmNamespace, port: int) -> SlurmRest:
     """Start slurmrestd as a user of its own (it refuses root) on loopback and on a unix socket."""
     rest = folder / "rest"
     rest.mkdir()
     os.chown(rest, REST_UID, REST_UID)
-    port = free_ports(1)
     namespace.start(
         [
             *("slurmrestd", "-a", "rest_auth/jwt,rest_auth/local"),

@@ -140,7 +140,7 @@ def folder_gone(cluster: SlurmCluster) -> None:
 
 
 def switched_off(cluster: SlurmCluster) -> None:
-    (cluster.folder / "etc/foretime.off").touch()
+    cluster.disable_file.touch()
 
 
 FAULTS: list[Callable[[SlurmCluster], None]] = [
@@ -164,7 +164,7 @@ FAULTS: list[Callable[[SlurmCluster], None]] = [
 
 
 def repair(cluster: SlurmCluster) -> None:
-    remove(cluster.folder / "etc/foretime.off")
+    remove(cluster.disable_file)
     if not cluster.table.parent.exists():
         cluster.table.parent.mkdir()
         as_slurm(cluster.table.parent)

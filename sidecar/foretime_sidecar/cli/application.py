@@ -42,15 +42,50 @@ COMMANDS = {
         "serve",
         "Run the daemon: learn from finished jobs, publish the table, answer questions.",
     ),
+    "watchdog": CommandModule(
+        "foretime_sidecar.cli.watchdog",
+        "watchdog",
+        "Give Slurm's jobs back what their users asked for, if the daemon has fallen silent.",
+    ),
     "wait": CommandModule(
         "foretime_sidecar.cli.wait",
         "wait",
         "Say how long a job would wait if it were submitted now.",
     ),
+    "explain": CommandModule(
+        "foretime_sidecar.cli.decisions",
+        "explain",
+        "Say what Foretime did with a job of yours, and why.",
+    ),
+    "status": CommandModule(
+        "foretime_sidecar.cli.status",
+        "status",
+        "Say how Foretime stands: mode, daemon, table, circuit breaker, switch.",
+    ),
+    "decisions": CommandModule(
+        "foretime_sidecar.cli.decisions",
+        "decisions",
+        "Show the audit: what each job was planned with instead of what was asked for, and why.",
+    ),
+    "report": CommandModule(
+        "foretime_sidecar.cli.report",
+        "report_app",
+        "Report what planning has done to the site's jobs.",
+    ),
+    "disable": CommandModule(
+        "foretime_sidecar.cli.switch",
+        "disable",
+        "Plan no more jobs from the next submission on, and clear those that wait.",
+    ),
+    "enable": CommandModule(
+        "foretime_sidecar.cli.switch",
+        "enable",
+        "Plan jobs again: after foretime disable, or once the circuit breaker has opened.",
+    ),
     "doctor": CommandModule(
         "foretime_sidecar.cli.doctor",
         "doctor",
-        "Look whether the table and the hook in PBS are sound, and say what to do where not.",
+        "Look whether table, scheduler and hook are sound, and say what to do where not.",
     ),
     "workload": CommandModule(
         "foretime_sidecar.cli.workload",
@@ -61,6 +96,11 @@ COMMANDS = {
         "foretime_sidecar.cli.traces",
         "app",
         "Fetch job logs from the Parallel Workloads Archive.",
+    ),
+    "study": CommandModule(
+        "foretime_sidecar.cli.study",
+        "app",
+        "Run published studies again, and compare.",
     ),
     "config": CommandModule(
         "foretime_sidecar.cli.config",

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from foretime_sim.bgp_floor import find_bgp_machine, passed_midplanes, places, side_by_side
+from foretime_sim.bgp_floor import passed_midplanes, places, side_by_side
 from foretime_sim.bgp_geometry import DIGITS
 from foretime_sim.bgp_machine import BgpMachine, BgpPartition
+from foretime_sim.bgp_machine_source import find_bgp_machine
 from rich.console import Console
 from rich.table import Table
 

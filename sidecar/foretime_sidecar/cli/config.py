@@ -9,7 +9,7 @@ import typer
 from foretime_estimators.errors import InputError
 
 from foretime_sidecar.listener import parse_listen
-from foretime_sidecar.settings import read_settings, to_markdown, to_toml
+from foretime_sidecar.settings import origins, read_settings, to_markdown, to_toml
 
 config_app = typer.Typer(
     help="Show every setting with its meaning, or check a file of settings.",
@@ -26,7 +26,7 @@ def show(
         bool, typer.Option("--markdown", help="Print the settings' documentation instead.")
     ] = False,
 ) -> None:
-    """Print every setting with its meaning, at its default or as a file sets it.
+    """Print every setting with its meaning, at its default or as a file sets it, and where.
 
     Example: [bold]foretime config show > foretime.toml[/bold]
     """
@@ -34,8 +34,10 @@ def show(
         raise InputError("--markdown describes every setting: give it without FILE")
     if markdown:
         typer.echo(to_markdown(), nl=False)
+    elif file is None:
+        typer.echo(to_toml(), nl=False)
     else:
-        typer.echo(to_toml(None if file is None else read_settings(file)), nl=False)
+        typer.echo(to_toml(read_settings(file), origins(file)), nl=False)
 
 
 @config_app.command("check")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from foretime_sidecar.doctor import Check, Diagnosis, Finding, Health, examine, exit_code, warning
+from foretime_sidecar.doctor import Check, Diagnosis, Health, examine, exit_code
 from foretime_sidecar.doctor_pbs import pbs_checks
+from foretime_sidecar.doctor_slurm import slurm_checks
 from foretime_sidecar.doctor_table import table_checks
 from foretime_sidecar.pbs_server import PbsServer
 from foretime_sidecar.settings import Settings, read_settings
+from foretime_sidecar.slurm_controller import SlurmController
 
 _STYLES = {Health.OK: "green", Health.WARNING: "yellow", Health.PROBLEM: "red"}
 
@@ -34,22 +37,29 @@ def doctor(
             help="Folder of the scheduler's commands; the PATH if not given.",
         ),
     ] = "",
+    conf: Annotated[
+        Path | None,
+        typer.Option(
+            "--conf", metavar="FILE", help="slurm.conf; where slurmctld says it is if not given."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look whether the table and the hook in PBS are sound, and say what to do where not.
+    """Look whether table, scheduler and hook are sound, and say what to do where not.
 
-    Run it as root on the server's host. With settings for Slurm only the table is looked at. Exit
-    code 1 if there is a problem; warnings don't count.
+    Run it as root on the host of slurmctld or pbs_server. Exit code 1 if there is a problem;
+    warnings don't count.
 
     Example: [bold]foretime doctor --settings /etc/foretime/foretime.toml[/bold]
     """
     chosen = Settings() if settings is None else read_settings(settings)
     now = int(time.time())
+    folder = commands_dir or chosen.scheduler.commands_dir
     own: list[tuple[str, Check]]
-    if settings is not None and chosen.scheduler.kind == "slurm":
-        own = [("Slurm", _no_slurm_checks)]
+    if chosen.scheduler.kind == "pbs" or (settings is None and _only_pbs_here(folder)):
+        own = pbs_checks(chosen, PbsServer(folder), now, folder)
     else:
-        own = pbs_checks(chosen, PbsServer(commands_dir), now, commands_dir)
+        own = slurm_checks(chosen, SlurmController(folder), now, folder, conf)
     diagnoses = examine([*table_checks(chosen, now), *own])
     if as_json:
         typer.echo(json.dumps([_as_json(diagnosis) for diagnosis in diagnoses], indent=2))
@@ -58,11 +68,10 @@ def doctor(
     raise typer.Exit(exit_code(diagnoses))
 
 
-def _no_slurm_checks() -> Finding:
-    return warning(
-        "there are no checks of Slurm and of the hook in it yet: only the table was looked at",
-        "compare slurm.conf and the hook with plugin/README.md",
-    )
+def _only_pbs_here(folder: str) -> bool:
+    """Without settings the scheduler is the one whose commands are here."""
+    has = [shutil.which(name, path=folder or None) is not None for name in ("qmgr", "scontrol")]
+    return has == [True, False]
 
 
 def _as_json(diagnosis: Diagnosis) -> dict[str, str]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from foretime_estimators.errors import ForetimeError
 from foretime_sim.plugin_files import plugin_file
 
-from foretime_sidecar import pbs_install
+from foretime_sidecar import pbs_install, slurm_install
+from foretime_sidecar.installed_files import FileChange
 from foretime_sidecar.pbs_server import PbsServer
 from foretime_sidecar.settings import Settings, read_settings
+from foretime_sidecar.slurm_controller import SlurmController
+
+_MOST_LINES = 40  # of a file's differences
 
 install_app = typer.Typer(
     help="Put the hook into a scheduler; without --yes, show how.", no_args_is_help=True
@@ -24,6 +29,11 @@ uninstall_app = typer.Typer(
 _YES = typer.Option("--yes", help="Do it; else only show what would be done.")
 _COMMANDS_DIR = typer.Option(
     "--commands-dir", metavar="DIR", help="Folder of qmgr and the others; the PATH if not given."
+)
+_COMMANDS_DIR_SLURM = typer.Option(
+    "--commands-dir",
+    metavar="DIR",
+    help="Folder of scontrol and the others; that of the settings, or the PATH, if not given.",
 )
 _JSON = typer.Option("--json", help="Print JSON.")
 
@@ -98,24 +108,142 @@ def uninstall_pbs(
     typer.echo("\n".join(lines))
 
 
-_ANY = {"ignore_unknown_options": True, "allow_extra_args": True}
+_CONF = typer.Option(
+    "--conf", metavar="FILE", help="slurm.conf; where slurmctld says it is if not given."
+)
 
 
-@install_app.command("slurm", hidden=True, context_settings=_ANY)
-def install_slurm() -> None:
-    """Say how Slurm's hook is installed."""
-    raise ForetimeError(
-        "Slurm's hook is installed by hand for now, in a few lines: see plugin/README.md"
-    )
+@install_app.command("slurm")
+def install_slurm(
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings", metavar="FILE", help="The daemon's settings, for mechanism and table."
+        ),
+    ] = None,
+    conf: Annotated[Path | None, _CONF] = None,
+    yes: Annotated[bool, _YES] = False,
+    commands_dir: Annotated[str, _COMMANDS_DIR_SLURM] = "",
+    as_json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Put the hook into Slurm, or bring it up to date: first the soft limit, then the hook.
+
+    Without --yes it shows each file and line that it would change. Scripts are loaded in Slurm's
+    own Lua before any is replaced. Run it as root on slurmctld's host.
+
+    Example: [bold]foretime install slurm --settings /etc/foretime/foretime.toml[/bold]
+    """
+    site = _slurm_site(settings, conf, commands_dir)
+    if yes:
+        _say(slurm_install.install(site), as_json)
+        return
+    plan = slurm_install.make_plan(site)
+    if as_json:
+        typer.echo(json.dumps(_plan_as_json(plan), indent=2))
+    else:
+        typer.echo("\n".join(_plan_lines(site, plan)))
 
 
-@uninstall_app.command("slurm", hidden=True, context_settings=_ANY)
-def uninstall_slurm() -> None:
-    """Say how Slurm's hook is taken out."""
-    raise ForetimeError("Slurm's hook is taken out by hand for now: see plugin/README.md")
+@uninstall_app.command("slurm")
+def uninstall_slurm(
+    settings: Annotated[
+        Path | None,
+        typer.Option("--settings", metavar="FILE", help="The daemon's settings, as at install."),
+    ] = None,
+    conf: Annotated[Path | None, _CONF] = None,
+    yes: Annotated[bool, _YES] = False,
+    commands_dir: Annotated[str, _COMMANDS_DIR_SLURM] = "",
+    as_json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Take the hook out of Slurm, jobs included: the soft limit goes last.
+
+    Waiting jobs get back what their users asked for. Files get the very content back that they
+    had, or lose only Foretime's words if somebody changed them since. Run it as root on slurmctld's
+    host.
+
+    Example: [bold]foretime uninstall slurm --yes[/bold]
+    """
+    site = _slurm_site(settings, conf, commands_dir)
+    if yes:
+        _say(slurm_install.uninstall(site), as_json)
+        return
+    steps = slurm_install.uninstall_steps(site)
+    if as_json:
+        typer.echo(json.dumps({"steps": steps}, indent=2))
+    elif not steps:
+        typer.echo(f"There is no {site.record_path}: nothing is installed.")
+    else:
+        typer.echo("# As root on slurmctld's host; with --yes this is done at once.")
+        typer.echo("\n".join(steps))
 
 
-def _say(outcome: pbs_install.Outcome, as_json: bool) -> None:
+def _slurm_site(
+    settings: Path | None, conf: Path | None, commands_dir: str
+) -> slurm_install.SlurmSite:
+    chosen = Settings() if settings is None else read_settings(settings)
+    controller = SlurmController(commands_dir or chosen.scheduler.commands_dir)
+    return slurm_install.SlurmSite(controller, chosen, conf)
+
+
+def _plan_as_json(plan: slurm_install.Plan) -> dict[str, Any]:
+    return {
+        "packages": plan.packages,
+        "slurm_conf": plan.lines,
+        "files": [
+            {"path": str(change.path), "new": change.before is None}
+            for change in (*plan.soft_limit, *plan.hook)
+        ],
+        "script_line": plan.script_line,
+        "links": {str(link): target for link, target in plan.links.items()},
+        "notes": plan.notes,
+    }
+
+
+def _plan_lines(site: slurm_install.SlurmSite, plan: slurm_install.Plan) -> Iterator[str]:
+    """Say in words what an installation would change, file by file, as differences."""
+    if plan.empty:
+        yield f"Slurm {site.version}, {site.conf_path}: everything is as it should be."
+        return
+    yield f"# Slurm {site.version}. As root on slurmctld's host; with --yes this is done at once."
+    for missing in plan.packages:
+        yield f"missing: {missing}"
+    if plan.soft_limit:
+        yield "\n# First the soft limit:"
+        yield from _differences(plan.soft_limit)
+        yield "scontrol reconfigure"
+    if plan.links or plan.hook:
+        yield "\n# Then the hook:"
+    for link, target in plan.links.items():
+        yield f"ln -s {target} {link}"
+    yield from _differences(plan.hook)
+    if plan.script_line:
+        yield f"# The line in the site's own job_submit.lua:\n{plan.script_line}"
+    if plan.hook:
+        yield "scontrol reconfigure"
+    if plan.notes:
+        yield ""
+    yield from (f"note: {note}" for note in plan.notes)
+
+
+def _differences(changes: Iterable[FileChange]) -> Iterator[str]:
+    for change in changes:
+        after = (change.after or b"").decode("utf-8", "replace")
+        if change.before is None:
+            count = after.count("\n")
+            yield f"new file {change.path} ({count} lines, mode {change.mode:04o})"
+            continue
+        lines = difflib.unified_diff(
+            change.before.decode("utf-8", "replace").splitlines(),
+            after.splitlines(),
+            str(change.path),
+            str(change.path),
+            n=0,
+            lineterm="",
+        )
+        yield from list(lines)[:_MOST_LINES]
+
+
+def _say(outcome: pbs_install.Outcome | slurm_install.Outcome, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"done": outcome.done, "notes": outcome.notes}, indent=2))
         return

@@ -267,6 +267,7 @@ def simulate(
         checked=check,
         wall_clock_s=time.perf_counter() - began,
         peak_memory_bytes=peak_memory_bytes(),
+        blue_gene=workload.machine if isinstance(workload.machine, BgpMachine) else None,
     )
     if csv_out is not None:
         write_csv(csv_out, CSV_COLUMNS, csv_rows(result))

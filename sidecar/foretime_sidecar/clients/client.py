@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import FinishedJob, JobRequest
@@ -39,6 +39,8 @@ class SchedulerConfiguration:
         ``EnforcePartLimits``, upper case ("NO", "ALL", "ANY").
     prolog_slurmctld
         ``PrologSlurmctld``, "" if none is set.
+    accounting_enforce
+        ``AccountingStorageEnforce``, lower case, such as "limits" and "safe"; empty if none.
     priority_type
         ``PriorityType``, such as "priority/multifactor"; "" on PBS.
     site_factor_plugin
@@ -56,6 +58,7 @@ class SchedulerConfiguration:
     parameters: Mapping[str, str] = field(default_factory=dict)
     enforce_part_limits: str = "NO"
     prolog_slurmctld: str = ""
+    accounting_enforce: frozenset[str] = frozenset()
     priority_type: str = ""
     site_factor_plugin: str = ""
     qos_weight: int = 0
@@ -67,7 +70,9 @@ class SchedulerConfiguration:
 
         PBS's soft_walltime always is.
         """
-        return self.scheduler == "pbs" or "time_min_as_soft_limit" in self.parameters
+        return self.scheduler == "pbs" or (
+            "time_min_as_soft_limit" in self.parameters and self.scheduler_type == "sched/backfill"
+        )
 
     @property
     def time_step_s(self) -> int:
@@ -151,6 +156,10 @@ class QueuedJob:
         Names, ``None`` if none.
     admin_comment
         Where the hook records what it decided; "" if none.
+    comment
+        The user's own; "" if none.
+    priority
+        As the scheduler orders the queue, higher first; 0 if it is unknown.
     """
 
     request: JobRequest
@@ -168,6 +177,8 @@ class QueuedJob:
     qos: str | None = None
     reservation: str | None = None
     admin_comment: str = ""
+    comment: str = ""
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +213,8 @@ class Reservation:
         The slurm_partition it is tied to, ``None`` if none.
     flags
         The scheduler's own flags, such as "MAINT".
+    nodes
+        Names of its nodes; ``None`` if unknown.
     """
 
     name: str
@@ -210,6 +223,53 @@ class Reservation:
     processors: int | None = None
     slurm_partition: str | None = None
     flags: frozenset[str] = frozenset()
+    nodes: frozenset[str] | None = None
+
+
+Holder: TypeAlias = Literal["user", "account", "slurm_partition", "qos"]
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmPartition:
+    """A slurm_partition, as far as Foretime depends on it.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    max_time
+        ``MaxTime``, seconds; ``None`` if there is none.
+    qos
+        The QOS whose limits count for its jobs, ``None`` if none.
+    nodes
+        Names of its nodes; ``None`` if unknown.
+    """
+
+    name: str
+    max_time: int | None = None
+    qos: str | None = None
+    nodes: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLimits:
+    """What Slurm judges jobs by, beside the limit of each.
+
+    Attributes
+    ----------
+    slurm_partitions
+        All of them.
+    accumulating
+        Who has a limit on the time of all jobs together, or on one job's processors x time
+        (GrpTRESMins, GrpTRESRunMins, MaxTRESMins, ...), by kind and name; of an account also the
+        accounts below it. Slurm judges these on time_min (SCHEDULERS: V5).
+    longest_walltime
+        MaxWall in seconds by kind and name; of an account also for the accounts below it.
+    """
+
+    slurm_partitions: tuple[SlurmPartition, ...] = ()
+    accumulating: frozenset[tuple[Holder, str]] = frozenset()
+    longest_walltime: Mapping[tuple[Holder, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +334,12 @@ class SchedulerClient(Protocol):
 
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""
+
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        """Read what jobs are judged by; ``configuration`` tells which of it is enforced.
+
+        PBS judges nothing on soft_walltime, and its answer is empty.
+        """
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes; those that the scheduler refuses are named in one `SchedulerError`."""

@@ -21,6 +21,7 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.clients.pbs_json import (
     finished_record,
@@ -153,6 +154,10 @@ class PbsCommands(SchedulerClient):
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""
         return parse_reservations(self._run(["pbs_rstat", "-f"]))
+
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        """Answer that there are none: PBS judges nothing on soft_walltime."""
+        return SiteLimits()
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes, those that are alike by one qalter.

@@ -26,6 +26,7 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.clients.slurm_json import QUEUE_STATES, count_tasks
 
@@ -108,6 +109,10 @@ class PySlurm:
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""
         return self._commands.reservations()
+
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        """Read MaxTime and nodes of the slurm_partitions, and what accounting limits."""
+        return self._commands.limits(configuration)
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes, all in one scontrol."""
@@ -200,6 +205,8 @@ def _queued(job: Any) -> QueuedJob | None:  # noqa: ANN401
         qos=job.qos or None,
         reservation=job.reservation or None,
         admin_comment=job.admin_comment or "",
+        comment=job.comment or "",
+        priority=job.priority or 0,
     )
 
 

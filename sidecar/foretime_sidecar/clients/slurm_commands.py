@@ -18,6 +18,7 @@ from foretime_sidecar.clients.client import (
     Queue,
     Reservation,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.clients.slurm_json import (
     ENDINGS,
@@ -29,6 +30,12 @@ from foretime_sidecar.clients.slurm_json import (
     parse_processors,
     parse_queue,
     parse_reservations,
+)
+from foretime_sidecar.clients.slurm_site import (
+    ASSOCIATION_FIELDS,
+    QOS_FIELDS,
+    parse_limits,
+    parse_partitions,
 )
 from foretime_sidecar.durations import whole_minutes
 
@@ -132,6 +139,22 @@ class SlurmCommands:
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""
         return parse_reservations(self._text(["scontrol", "show", "reservation", "--oneliner"]))
+
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        """Read MaxTime and nodes of the slurm_partitions, and what accounting limits."""
+        partitions = parse_partitions(
+            self._text(["scontrol", "show", "partition", "--all", "--oneliner"])
+        )
+        if not configuration.accounting_enforce & {"limits", "safe", "qos"}:
+            return SiteLimits(partitions)
+        # Without what is inherited: by an account's limit its users would be limited everywhere.
+        associations = ["show", "assoc", f"cluster={configuration.cluster}", "WOPLimits"]
+        shown = ["sacctmgr", "--noheader", "--parsable2"]
+        return parse_limits(
+            partitions,
+            self._text([*shown, *associations, "format=" + ",".join(ASSOCIATION_FIELDS)]),
+            self._text([*shown, "show", "qos", "format=" + ",".join(QOS_FIELDS)]),
+        )
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes through one scontrol: over a thousand a second."""

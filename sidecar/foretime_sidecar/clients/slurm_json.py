@@ -24,6 +24,7 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerConfiguration,
 )
+from foretime_sidecar.clients.slurm_site import expand_nodes
 
 logger = logging.getLogger("foretime")
 
@@ -285,6 +286,8 @@ def _queued(job: Json) -> QueuedJob | None:
         qos=_text(job["qos"]),
         reservation=_text(job["resv_name"]),
         admin_comment=_text(job["admin_comment"]) or "",
+        comment=_text(job["comment"]) or "",
+        priority=number(job["priority"]) or 0,
     )
 
 
@@ -345,6 +348,10 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
         parameters=parse_parameters(_unless_null(values.get("SchedulerParameters", "")).split(",")),
         enforce_part_limits=values.get("EnforcePartLimits", "NO").upper(),
         prolog_slurmctld=",".join(prologs),
+        accounting_enforce=frozenset(
+            values.get("AccountingStorageEnforce", "none").lower().split(",")
+        )
+        - {"none", "(null)", ""},
         priority_type=values.get("PriorityType", ""),
         site_factor_plugin=_unless_null(values.get("PrioritySiteFactorPlugin", "")),
         qos_weight=int(weight) if (weight := values.get("PriorityWeightQOS", "")).isdigit() else 0,
@@ -439,6 +446,7 @@ def parse_reservations(text: str) -> list[Reservation]:
                 f"scontrol show reservation: can't read the times of {line[:120]!r}"
             ) from error
         partition = values.get("PartitionName", "(null)")
+        nodes = values.get("Nodes", "(null)")
         processors = re.search(r"\bcpu=(\d+)", values.get("TRES", ""))
         reservations.append(
             Reservation(
@@ -448,6 +456,7 @@ def parse_reservations(text: str) -> list[Reservation]:
                 processors=int(processors[1]) if processors else None,
                 slurm_partition=None if partition == "(null)" else partition,
                 flags=frozenset(filter(None, values.get("Flags", "").split(","))),
+                nodes=None if nodes == "(null)" else expand_nodes(nodes),
             )
         )
     return reservations

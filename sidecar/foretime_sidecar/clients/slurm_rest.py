@@ -1,8 +1,8 @@
 """The client that asks slurmrestd.
 
 Tested with Slurm 22.05 (API v0.0.38) and 26.05 (v0.0.42 and v0.0.45). What an API can't tell or do
-is left to Slurm's commands: slurm.conf before v0.0.45, and changes before v0.0.39, whose slurmrestd
-can't clear time_min.
+is left to Slurm's commands: slurm.conf before v0.0.45, changes before v0.0.39, whose slurmrestd
+can't clear time_min, and the limits of slurm_partitions, associations and QOS.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
+    SiteLimits,
 )
 from foretime_sidecar.clients.slurm_commands import EARLIEST, LATEST
 from foretime_sidecar.clients.slurm_json import parse_finished, parse_queue
@@ -119,6 +120,10 @@ class SlurmRest(SchedulerClient):
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""
         return parse_rest_reservations(self._get(f"slurm/{self.api()}/reservations"))
+
+    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
+        """Read MaxTime and nodes of the slurm_partitions, and what accounting limits."""
+        return self._commands.limits(configuration)
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes, one request each; a task of an array by its own number."""

@@ -1,0 +1,132 @@
+"""What the daemon answers to administrators, and to users about their own jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Query
+
+from foretime_sidecar.ab_report import ab_report
+from foretime_sidecar.api_callers import ApiError, Caller, caller_of
+from foretime_sidecar.decision_log import Decision
+from foretime_sidecar.reasons import REASONS
+from foretime_sidecar.sidecar import Sidecar
+
+MOST_DECISIONS = 100_000
+
+Asker = Annotated[Caller, Depends(caller_of)]
+JobId = Annotated[str, Query(min_length=1, max_length=64)]
+
+
+def add_administration(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float]) -> None:
+    """Add the paths to the application; each is described in ``docs/api.md``."""
+    oversight = sidecar.oversight
+
+    @app.get("/v1/decisions")
+    def decisions(
+        caller: Asker,
+        job: Annotated[str | None, Query(min_length=1, max_length=64)] = None,
+        user: Annotated[str | None, Query(min_length=1, max_length=255)] = None,
+        since: Annotated[int | None, Query(ge=0)] = None,
+        limit: Annotated[int, Query(ge=1, le=MOST_DECISIONS)] = 1000,
+    ) -> dict[str, Any]:
+        """Give the audit: of the caller's own jobs, or of everybody's to an administrator."""
+        whose = user
+        if not caller.sees_everybody:
+            whose = _known(caller.may_see(user))
+        with sidecar.lock:
+            found = oversight.decisions.find(job_id=job, user=whose, since=since, limit=limit)
+        return {"decisions": [dataclasses.asdict(decision) for decision in found]}
+
+    @app.get("/v1/explain")
+    def explain(caller: Asker, job: JobId) -> dict[str, Any]:
+        """Say what became of one job, and what is known of such jobs."""
+        whose = None if caller.sees_everybody else _known(caller.may_see(None))
+        with sidecar.lock:
+            found = oversight.decisions.find(job_id=job, user=whose)
+            if not found:
+                raise ApiError(
+                    404,
+                    f"nothing is known of job {job}"
+                    + ("" if whose is None else f" of user {whose}"),
+                    "job",
+                    "it may have come and gone between two looks at the queue, or is not yours",
+                )
+            # A job's id may be used again; a requeued job is submitted anew.
+            latest = [one for one in found if one.submit_time == found[-1].submit_time]
+            return _explanation(sidecar, latest)
+
+    @app.get("/v1/ab")
+    def ab(caller: Asker, since: Annotated[int, Query(ge=0)]) -> dict[str, Any]:
+        """Compare planned jobs with those that were only observed."""
+        _administrator(caller)
+        with sidecar.lock:
+            return ab_report(sidecar.store, since).as_json()
+
+    @app.get("/v1/breaker")
+    def breaker(caller: Asker) -> dict[str, Any]:
+        """Give the circuit breaker's figures, its limits and whether it is open."""
+        _administrator(caller)
+        with sidecar.lock:
+            figures = oversight.breaker.figures(math.floor(clock()))
+            trip = oversight.breaker.trip()
+        return {
+            "open": trip is not None,
+            "tripped_at": None if trip is None else trip.tripped_at,
+            "reason": None if trip is None else trip.reason,
+            "figures": dataclasses.asdict(figures),
+            "limits": sidecar.settings.breaker.model_dump(),
+        }
+
+    @app.post("/v1/breaker/reset")
+    def reset(caller: Asker) -> dict[str, Any]:
+        """Close the circuit breaker."""
+        _administrator(caller)
+        with sidecar.lock:
+            trip = oversight.breaker.reset(math.floor(clock()))
+        return {"was_open": trip is not None, "reason": None if trip is None else trip.reason}
+
+
+def _known(name: str | None) -> str:
+    if name is None:
+        raise ApiError(
+            403,
+            "this connection does not tell who you are, so no jobs are shown",
+            "user",
+            "ask through the daemon's unix socket",
+        )
+    return name
+
+
+def _administrator(caller: Caller) -> None:
+    if not caller.sees_everybody:
+        raise ApiError(
+            403,
+            "this is for administrators",
+            "user",
+            "ask as root, or as the daemon's own user, through its unix socket",
+        )
+
+
+def _explanation(sidecar: Sidecar, latest: list[Decision]) -> dict[str, Any]:
+    first, last = latest[0], latest[-1]
+    history = []
+    for name, of in (("user", first.user), ("project", first.project)):
+        if of is not None:
+            history += sidecar.learner.describe(**{name: of})
+    time_class = sidecar.learner.class_of_requested_time(first.requested_time_s)
+    own = [
+        {"submissions": one.submissions, "threshold": one.threshold, "adjustment": one.adjustment}
+        for one in history
+        if one.requested_time_class == time_class and one.name == first.user
+    ]
+    return {
+        **dataclasses.asdict(last),
+        "why": REASONS.get(last.reason, last.reason),
+        "history": [dataclasses.asdict(decision) for decision in latest],
+        "own_jobs": own[0] if own else None,
+        "mode": sidecar.progress.mode,
+    }

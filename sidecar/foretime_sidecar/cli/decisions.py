@@ -1,0 +1,162 @@
+"""``foretime decisions`` and ``foretime explain``: the audit."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import time
+from typing import Annotated, Any
+
+import typer
+from foretime_estimators.errors import InputError
+from rich.table import Table
+from rich.text import Text
+
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
+from foretime_sidecar.cli.whole_tables import print_whole
+from foretime_sidecar.daemon_client import ask, where
+from foretime_sidecar.durations import format_duration, parse_duration
+
+
+def parse_since(text: str, now: float) -> int:
+    """Read a time: a duration ago (as for sbatch), or a date or time of the local clock.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    try:
+        return int(datetime.datetime.fromisoformat(text).timestamp())
+    except ValueError:
+        pass
+    try:
+        return max(math.floor(now) - parse_duration(text, "--since"), 0)
+    except InputError:
+        raise InputError(
+            f"--since: {text!r} is neither how long ago (1-00:00:00 is a day) nor a date such as "
+            "2026-11-21 or 2026-11-21T13:00"
+        ) from None
+
+
+def decisions(
+    job: Annotated[
+        str | None, typer.Option("--job", metavar="JOBID", help="Of this job or job array alone.")
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Of this user's jobs alone.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Since this time: how long ago (D-HH:MM:SS), or a date."
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=100_000, help="The latest so many.")
+    ] = 100,
+    as_json: JsonOption = False,
+    settings: SettingsOption = None,
+    socket_path: SocketOption = None,
+) -> None:
+    """Show the audit: what each job was planned with instead of what was asked for, and why.
+
+    Users see their own jobs, root and the daemon's user everybody's.
+
+    Example: [bold]foretime decisions --user alice --since 1-00:00:00[/bold]
+    """
+    asked = {
+        "job": job,
+        "user": user,
+        "since": None if since is None else parse_since(since, time.time()),
+        "limit": limit,
+    }
+    found = ask(where(settings, socket_path), "/v1/decisions", asked)["decisions"]
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    elif not found:
+        typer.echo("No such decisions.")
+    else:
+        print_whole(_table(found))
+
+
+def _table(found: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("time", "job", "user", "account", "queue", "decision"):
+        table.add_column(name)
+    for name in ("old", "new"):
+        table.add_column(name, justify="right")
+    table.add_column("reason")
+    table.add_column("table", justify="right")
+    for one in found:
+        new, generation = one["scheduled_time_s"], one["generation"]
+        words = (
+            _local(one["made_at"]),
+            one["job_id"],
+            one["user"] or "-",
+            one["project"] or "-",
+            one["queue"] or "-",
+            one["action"],
+            format_duration(one["requested_time_s"]),
+            "-" if new is None else format_duration(new),
+            one["reason"],
+            "-" if generation is None else str(generation),
+        )
+        table.add_row(*map(Text, words))
+    return table
+
+
+def _local(seconds: int) -> str:
+    moment = datetime.datetime.fromtimestamp(seconds).astimezone()
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def explain(
+    job: Annotated[str, typer.Argument(metavar="JOBID", help="The job, as squeue shows it.")],
+    as_json: JsonOption = False,
+    settings: SettingsOption = None,
+    socket_path: SocketOption = None,
+) -> None:
+    """Say what Foretime did with a job of yours, and why.
+
+    Example: [bold]foretime explain 4711[/bold]
+    """
+    answer = ask(where(settings, socket_path), "/v1/explain", {"job": job})
+    typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(describe(answer)))
+
+
+def describe(answer: dict[str, Any]) -> list[str]:
+    """Put what the daemon knows of a job in words."""
+    asked = format_duration(answer["requested_time_s"])
+    new = answer["scheduled_time_s"]
+    said = {
+        "planned": "is planned with {new}",
+        "changed": "is planned with {new} now",
+        "observed": "would be planned with {new}, but is not",
+        "advised": "would be planned with {new}, but is not",
+        "unplanned": "would be planned with {new}, but is not",
+        "left": "is planned with all of it",
+        "cleared": "is planned with all of it again",
+    }[answer["action"]].format(new="" if new is None else format_duration(new))
+    who = f"Job {answer['job_id']} of {answer['user'] or 'an unknown user'}"
+    lines = [
+        f"{who} asks for {asked}, and {said}: {answer['why']}.",
+        f"It may run for {asked} in any case: what it is planned with ends no job.",
+    ]
+    own = answer["own_jobs"]
+    if own is None:
+        lines.append("None of your jobs of such a length has ended since Foretime looks.")
+    elif own["adjustment"] is None:
+        lines.append(
+            f"{own['submissions']} submissions of such a length have ended; "
+            f"{own['threshold']} are needed before they are planned shorter."
+        )
+    else:
+        lines.append(
+            f"{own['submissions']} submissions of such a length have ended; most used at most "
+            f"{own['adjustment']:.0%} of what they asked for."
+        )
+    for one in answer["history"]:
+        new = one["scheduled_time_s"]
+        planned = "" if new is None else f" with {format_duration(new)}"
+        lines.append(f"  {_local(one['made_at'])}  {one['action']}{planned} ({one['reason']})")
+    return lines

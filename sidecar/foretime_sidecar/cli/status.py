@@ -1,0 +1,140 @@
+"""``foretime status``: how things stand, in a few lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from foretime_estimators.errors import ForetimeError, StateError
+
+from foretime_sidecar.cli.daemon_options import JsonOption
+from foretime_sidecar.daemon_client import ask
+from foretime_sidecar.durations import format_duration
+from foretime_sidecar.settings import Settings, read_settings
+from foretime_sidecar.table import Mode, Table, read_table
+
+
+def status(
+    settings: Annotated[
+        Path | None, typer.Option("--settings", metavar="FILE", help="The daemon's settings.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how Foretime stands: mode, daemon, table, circuit breaker, switch.
+
+    Exit code 0 if the daemon runs and the table can be used, else 1.
+
+    Example: [bold]foretime status --settings /etc/foretime/foretime.toml[/bold]
+    """
+    chosen = Settings() if settings is None else read_settings(settings)
+    now = int(time.time())
+    daemon, daemon_error = _asked(chosen, "/healthz")
+    breaker, breaker_error = _asked(chosen, "/v1/breaker") if daemon else (None, daemon_error)
+    table, table_error = _table(chosen, now)
+    answer = {
+        "mode_set": chosen.hook.mode,
+        "mode": None if table is None else table.settings.mode.value,
+        "mode_reason": None if daemon is None else daemon["mode_reason"] or None,
+        "disabled": os.path.lexists(chosen.hook.disable_file),
+        "disable_file": chosen.hook.disable_file,
+        "daemon": daemon,
+        "daemon_error": daemon_error,
+        "table": _table_as_json(chosen, table, now),
+        "table_error": table_error,
+        "breaker": breaker,
+        "breaker_error": breaker_error,
+    }
+    typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(_lines(chosen, answer)))
+    raise typer.Exit(int(daemon is None or table_error is not None))
+
+
+def _asked(settings: Settings, path: str) -> tuple[dict[str, Any] | None, str | None]:
+    try:
+        return ask(settings.api.listen, path, {}), None
+    except ForetimeError as error:
+        return None, str(error)
+
+
+def _table(settings: Settings, now: int) -> tuple[Table | None, str | None]:
+    try:
+        table = read_table(Path(settings.table.path))
+    except StateError as error:
+        return None, str(error)
+    if table.valid_until < now:
+        return table, f"out of date for {format_duration(now - table.valid_until)}"
+    return table, None
+
+
+def _table_as_json(settings: Settings, table: Table | None, now: int) -> dict[str, Any]:
+    path = {"path": settings.table.path}
+    if table is None:
+        return path
+    return {
+        **path,
+        "generation": table.generation,
+        "age_s": now - table.written_at,
+        "valid_s": table.valid_until - now,
+        "rows": len(table.rows),
+        "enforce_share_percent": table.settings.enforce_share_percent,
+    }
+
+
+def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
+    mode = answer["mode"] or "none: without a table jobs are left alone"
+    if answer["disabled"]:
+        mode = f"disabled ({answer['disable_file']} exists)"
+    elif mode != answer["mode_set"]:
+        mode += f" (set: {answer['mode_set']}"
+        mode += f"; {answer['mode_reason']})" if answer["mode_reason"] else ")"
+    elif mode == Mode.ENFORCE:
+        mode += f" ({_limits(settings)})"
+    table = answer["table"]
+    shown = answer["table_error"] or (
+        f"generation {table['generation']}, {table['rows']} rows, "
+        f"{format_duration(max(table['age_s'], 0))} old"
+    )
+    daemon = answer["daemon"]
+    running = answer["daemon_error"] or (
+        f"{daemon['status']}, {daemon['finished_jobs']} finished jobs learned"
+        + (f"; last error: {daemon['last_error']}" if daemon["last_error"] else "")
+    )
+    return [
+        f"mode     {mode}",
+        f"daemon   {running}",
+        f"table    {table['path']}: {shown}",
+        f"breaker  {_breaker(answer)}",
+    ]
+
+
+def _limits(settings: Settings) -> str:
+    hook = settings.hook
+    parts = [f"{hook.enforce_share_percent}% of users"]
+    for what, names in (
+        ("accounts", hook.enforce_only_accounts),
+        ("slurm_partitions", hook.enforce_only_slurm_partitions),
+        ("queues", hook.enforce_only_queues),
+    ):
+        if names:
+            parts.append(f"{what} {', '.join(names)}")
+    return "; ".join(parts)
+
+
+def _breaker(answer: dict[str, Any]) -> str:
+    breaker = answer["breaker"]
+    if breaker is None:
+        return str(answer["breaker_error"])
+    figures = breaker["figures"]
+    outliving, wait = figures["outliving_percent"], figures["wait_p99_s"]
+    shown = (
+        f"{figures['planned_jobs']} planned jobs ended, "
+        f"{'-' if outliving is None else f'{outliving:.1f}%'} outlived t_sched, "
+        f"head job's slip {format_duration(figures['head_slip_s'])}, "
+        f"p99 wait {'-' if wait is None else format_duration(wait)}"
+    )
+    if breaker["open"]:
+        return f"open: {breaker['reason']}; look into it, then foretime enable"
+    return f"closed: {shown}"

@@ -1,0 +1,163 @@
+"""``foretime study``: published studies, run again."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from foretime_estimators.errors import InputError
+from foretime_sim.bgp_jobs import processors_per_node, with_bgp_machine
+from foretime_sim.bgp_machine import BgpMachine
+from foretime_sim.bgp_machine_source import find_bgp_machine
+from foretime_sim.filters import Filters, workload_of_log
+from foretime_sim.log_files import read_log
+from foretime_sim.studies import tang2010 as tang
+from foretime_sim.workload import Workload
+
+from foretime_sidecar.cli.output_files import JsonOption, check_folder
+from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.study_mira2018 import mira2018
+from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_tang2010_beyond import tang2010_beyond
+
+app = typer.Typer(help="Run published studies again, and compare.", no_args_is_help=True)
+
+FLAT = "flat"
+SHOWN = ("table3", "figure5", "figure8", "claims")
+"""Tables that are printed; all are written."""
+
+
+@app.callback()
+def _root() -> None:
+    pass
+
+
+@app.command("tang2010")
+def tang2010(
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="Job log, such as ANL-Intrepid-2009-1.swf.gz; else a generated workload."
+        ),
+    ] = None,
+    processors: Annotated[
+        int | None, typer.Option(help="Size of the log's machine; the log's own if not given.")
+    ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="intrepid|flat|FILE",
+            help="What it runs on: Intrepid, a flat pool, or the Blue Gene that a TOML file "
+            "describes. Intrepid for the generated workload and Intrepid's log, else flat.",
+        ),
+    ] = None,
+    output_dir: Annotated[
+        Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
+    ] = Path("tang2010"),
+    repeat: Annotated[
+        int, typer.Option(min=0, help="Jittered copies of the workload for the intervals.")
+    ] = 10,
+    months: Annotated[
+        int, typer.Option(min=0, help="Further generated months, of other seeds; not with --log.")
+    ] = tang.MONTHS,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of the generated workload and the jittered copies.")
+    ] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
+    as_json: JsonOption = False,
+) -> None:
+    """Run all of Tang et al. (IPDPS 2010): tables I and III, figures 2 to 10, and what they say.
+
+    Example: [bold]foretime study tang2010 --output-dir tang2010[/bold]
+    """
+    began = time.perf_counter()
+    check_folder("--output-dir", output_dir)
+    chosen = _machine(machine, log)
+    workload, notes = (None, ()) if log is None else _read(log, processors, chosen)
+    if log is None and processors is not None:
+        raise InputError("--processors is for --log; the generated workload is for Intrepid")
+    with ExitStack() as bar:
+
+        def begin(runs: int) -> Callable[[int], None]:
+            return bar.enter_context(progress_bar("simulating", runs, "runs"))
+
+        found = tang.study(
+            workload,
+            chosen,
+            seed=seed,
+            repeats=repeat,
+            months=months,
+            workers=workers,
+            notes=notes,
+            begin=begin,
+        )
+    from foretime_sim.studies.tang2010_figures import figures  # matplotlib is slow to load
+    from foretime_sim.studies.tang2010_report import report
+
+    on = "a flat pool" if chosen is None else chosen.name
+    written = report(found, _command(log, processors, machine, repeat, months, seed), on)
+    written.write(output_dir, figures(found))
+    print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)
+
+
+def _machine(text: str | None, log: Path | None) -> BgpMachine | None:
+    """Choose what to run on."""
+    if text is None:
+        own = log is None or log.name.startswith(tang.INTREPID_LOG)
+        text = "intrepid" if own else FLAT
+    return None if text == FLAT else find_bgp_machine(text)
+
+
+def _read(
+    log: Path, processors: int | None, machine: BgpMachine | None
+) -> tuple[Workload, tuple[str, ...]]:
+    """Read a log with the requests and runtimes that it has, and put it on its machine."""
+    job_log = read_log(log)
+    # R above 1 is part of what is studied; jobs are killed at their request all the same.
+    filters = Filters(overruns="keep")
+    if machine is None:
+        workload, report = workload_of_log(job_log, processors=processors, filters=filters)
+        return workload, (report.text,)
+    if processors is not None:
+        raise InputError(f"--processors {processors}: {machine.name} says how large it is")
+    per_node = processors_per_node(job_log, machine)
+    workload, report = workload_of_log(
+        job_log,
+        processors=machine.nodes * per_node,
+        filters=replace(filters, occupied="allocated"),
+    )
+    placed = with_bgp_machine(workload, machine, processors_per_node=per_node, leave_out=True)
+    return placed, (report.text, *placed.notes[len(workload.notes) :])
+
+
+def _command(
+    log: Path | None,
+    processors: int | None,
+    machine: str | None,
+    repeat: int,
+    months: int,
+    seed: int,
+) -> str:
+    """Give the command that writes the same again."""
+    words = ["foretime", "study", "tang2010"]
+    for option, value, default in (
+        ("--log", None if log is None else log.name, None),
+        ("--processors", processors, None),
+        ("--machine", machine, None),
+        ("--repeat", repeat, 10),
+        ("--months", months, tang.MONTHS),
+        ("--seed", seed, 1),
+    ):
+        if value != default:
+            words += [option, str(value)]
+    return shlex.join(words)
+
+
+app.command("mira2018")(mira2018)
+app.command("tang2010-beyond")(tang2010_beyond)

@@ -1,0 +1,76 @@
+"""``foretime watchdog``: looks after the jobs when the daemon does not."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from foretime_estimators.errors import InputError
+
+from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.durations import format_duration
+from foretime_sidecar.settings import Settings, read_settings
+from foretime_sidecar.watchdog import WatchdogResult, watch
+
+
+def watchdog(
+    settings: Annotated[
+        Path | None,
+        typer.Option("--settings", metavar="FILE", help="The daemon's settings, if not defaults."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Give Slurm's jobs back what their users asked for, if the daemon has fallen silent.
+
+    Looks once and ends: contrib/systemd/foretime-watchdog.timer runs it every minute. It needs
+    neither the daemon nor its store. Run it as the daemon's user.
+
+    Example: [bold]foretime watchdog --settings /etc/foretime/foretime.toml[/bold]
+    """
+    chosen = Settings() if settings is None else read_settings(settings)
+    scheduler = chosen.scheduler
+    if scheduler.kind != "slurm":
+        raise InputError(
+            f'foretime watchdog: scheduler.kind = "{scheduler.kind}": PBS never ends a job at its '
+            "soft_walltime, so there is nothing to watch; disable foretime-watchdog.timer"
+        )
+    runner = SubprocessRunner(
+        scheduler.commands_dir, scheduler.command_timeout_s, scheduler.attempts
+    )
+    result = watch(chosen, SlurmCommands(runner), time.time())
+    typer.echo(json.dumps(_as_json(result), indent=2) if as_json else _as_text(result))
+
+
+def _as_json(result: WatchdogResult) -> dict[str, object]:
+    return {
+        "alive": result.alive,
+        "silent_s": None if result.silent_s is None else round(result.silent_s, 1),
+        "withdrew_table": result.withdrew_table,
+        "repairs": [
+            {
+                "job_id": repair.change.job_id,
+                "time_limit_s": repair.change.time_limit,
+                "time_min_s": repair.change.time_min,
+                "why": repair.why,
+            }
+            for repair in result.repairs
+        ],
+    }
+
+
+def _as_text(result: WatchdogResult) -> str:
+    silent = "it never gave a sign of life"
+    if result.silent_s is not None:
+        silent = f"last sign of life {format_duration(round(result.silent_s))} ago"
+    if result.alive:
+        return f"The daemon is alive: {silent}."
+    limits = sum(repair.change.time_limit is not None for repair in result.repairs)
+    done = [
+        f"{len(result.repairs) - limits:,} pending jobs lost the time_min that Foretime gave them",
+        f"{limits:,} jobs got their own limit back",
+        "the table was withdrawn" if result.withdrew_table else "no table stood",
+    ]
+    return f"The daemon is silent: {silent}. {'; '.join(done)}."

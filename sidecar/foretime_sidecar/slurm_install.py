@@ -1,0 +1,470 @@
+"""Puts the hook into a Slurm, and takes it out again: all of it or nothing, in the safe order.
+
+First the soft limit, then the hook, for a time_min without the soft limit is what a job is killed
+at (SCHEDULERS: V2). Out in the other order: no new job is planned, waiting jobs get back what their
+users asked for, the hook goes, and the soft limit last.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foretime_estimators.errors import ForetimeError, InputError, SchedulerError
+from foretime_sim.plugin_files import plugin_file
+
+from foretime_sidecar.installed_files import (
+    FileChange,
+    InstallRecord,
+    digest,
+    put_file,
+    read_file,
+)
+from foretime_sidecar.lua_trial import lua_library, lua_version, missing_package, plugin_of
+from foretime_sidecar.planning_switch import give_back, switch_off, switch_on
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.slurm_conf import SlurmConf
+from foretime_sidecar.slurm_controller import SlurmController, slurm_conf_path
+from foretime_sidecar.slurm_script import (
+    attach_line,
+    calls_the_hook,
+    check_script,
+    ready_made,
+    with_line,
+    without_line,
+)
+
+RECORD = "foretime.installed"
+"""Beside slurm.conf: what was installed, and what was there before."""
+
+SOFT_LIMIT = ("SchedulerParameters", "time_min_as_soft_limit")
+LUA = ("JobSubmitPlugins", "lua")
+PROLOG = "PrologSlurmctld"
+_SOFT_LIMIT_SINCE = (23, 11)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was done, one line each, and what is worth knowing besides."""
+
+    done: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Plan:
+    """What an installation will do, in its order.
+
+    Attributes
+    ----------
+    soft_limit
+        Changes of slurm.conf that set the soft limit; empty if it is set or not wanted.
+    hook
+        Files of the hook, then slurm.conf.
+    lines
+        What is changed in slurm.conf, as one reads it there.
+    script_line
+        The line that is put into the site's own job_submit.lua, "" if none is.
+    links
+        Symbolic links to make, and where they point.
+    packages
+        What must be installed first.
+    notes
+        What is worth knowing besides.
+    record
+        What will stand in the record.
+    """
+
+    soft_limit: list[FileChange] = field(default_factory=list)
+    hook: list[FileChange] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    script_line: str = ""
+    links: dict[Path, str] = field(default_factory=dict)
+    packages: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    record: InstallRecord = field(default_factory=InstallRecord)
+
+    @property
+    def empty(self) -> bool:
+        """Whether all is as it should be."""
+        return not (self.soft_limit or self.hook or self.links or self.packages)
+
+
+class SlurmSite:
+    """A Slurm as seen from slurmctld's host.
+
+    Parameters
+    ----------
+    controller
+        slurmctld.
+    settings
+        The daemon's settings.
+    conf
+        slurm.conf; where slurmctld says it is if ``None``.
+    """
+
+    def __init__(
+        self, controller: SlurmController, settings: Settings, conf: Path | None = None
+    ) -> None:
+        if settings.scheduler.kind != "slurm":
+            raise InputError(
+                'the settings are for PBS (scheduler.kind = "pbs"): foretime install pbs'
+            )
+        self.controller = controller
+        self.settings = settings
+        self.configuration = controller.configuration()
+        self.conf_path = conf or slurm_conf_path(self.configuration)
+        self.folder = self.conf_path.parent
+        self.record_path = self.folder / RECORD
+
+    @property
+    def version(self) -> str:
+        """Slurm's release."""
+        return self.configuration["SLURM_VERSION"]
+
+    @property
+    def has_soft_limit(self) -> bool:
+        """Whether this release knows the soft limit."""
+        try:
+            release = tuple(int(part) for part in self.version.split(".")[:2])
+        except ValueError:
+            return False
+        return release >= _SOFT_LIMIT_SINCE
+
+
+def make_plan(site: SlurmSite) -> Plan:
+    """Say what an installation would change; nothing is changed.
+
+    Raises
+    ------
+    InputError
+        If the site is such that it can't be done; the message says what to do.
+    """
+    plan = Plan(record=InstallRecord.read(site.record_path) or InstallRecord())
+    missing = missing_package(site.configuration.get("PluginDir", ""))
+    if missing:
+        plan.packages.append(missing)
+    conf = SlurmConf(site.conf_path)
+    had = dict(conf.texts)
+    _plan_soft_limit(site, conf, had, plan)
+    before_hook = dict(conf.texts)
+    _plan_scripts(site, conf, plan)
+    _plan_prolog(site, conf, plan)
+    _add_word(conf, LUA, plan)
+    plan.hook += _conf_changes(conf, before_hook)
+    return plan
+
+
+def _add_word(conf: SlurmConf, setting: tuple[str, str], plan: Plan) -> None:
+    key, word = setting
+    if word in (one.lower() for one in conf.words(key)):
+        return
+    conf.add(key, word)
+    plan.record.words.append(setting)
+    plan.lines.append(f"{key}={conf.value(key)}")
+
+
+def _conf_changes(conf: SlurmConf, before: dict[Path, str]) -> list[FileChange]:
+    return [
+        FileChange(path, _octets(before[path]), _octets(text))
+        for path, text in conf.texts.items()
+        if text != before[path]
+    ]
+
+
+def _octets(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _plan_soft_limit(site: SlurmSite, conf: SlurmConf, before: dict[Path, str], plan: Plan) -> None:
+    if site.settings.hook.mechanism != "slurm-soft-limit":
+        return
+    if not site.has_soft_limit:
+        plan.notes.append(
+            f"Slurm {site.version} has no soft limit (23.11 has): the hook will observe or advise, "
+            'but not enforce, unless hook.mechanism = "rewrite-limit"'
+        )
+        return
+    _add_word(conf, SOFT_LIMIT, plan)
+    plan.soft_limit = _conf_changes(conf, before)
+    if plan.soft_limit:
+        plan.notes.append(
+            "from then on a user's own --time-min is a soft limit, too: such a job keeps its whole "
+            "--time (foretime doctor names these jobs)"
+        )
+
+
+def _plan_scripts(site: SlurmSite, conf: SlurmConf, plan: Plan) -> None:
+    folder, hook = site.folder, site.settings.hook
+    module = plugin_file("slurm/foretime.lua").read_text(encoding="utf-8")
+    table = site.settings.table.path
+    script_path = folder / "job_submit.lua"
+    there = read_file(script_path)
+    known = plan.record.files.get(str(script_path))
+    ours = known is not None and known.before is None and digest(there) == known.written
+    if there is None or ours:
+        script = ready_made(folder, table, hook.disable_file)
+    else:
+        text = there.decode("utf-8", "surrogateescape")
+        if LUA[1] not in (word.lower() for word in conf.words(LUA[0])):
+            raise InputError(
+                f"{script_path} is there but not in use ({LUA[0]} lacks lua), and would come to "
+                f"life with the hook; move it away, or put lua into {LUA[0]} first"
+            )
+        line = attach_line(folder / "foretime.lua", table, hook.disable_file)
+        script = text
+        if not calls_the_hook(without_line(text)):
+            script = with_line(text, line)
+            if script != text:
+                plan.script_line = line
+    plugin = plugin_of(site.configuration.get("PluginDir", ""))
+    if plugin is not None and not plan.packages:
+        check_script(lua_library(plugin), script, module, folder)
+        plan.notes.append(
+            f"job_submit.lua and foretime.lua load in Lua {lua_version(lua_library(plugin))}, "
+            "which Slurm is built with"
+        )
+    # The module first: the script looks for it.
+    for path, text in ((folder / "foretime.lua", module), (script_path, script)):
+        before = read_file(path)
+        if before != _octets(text):
+            plan.hook.append(FileChange(path, before, _octets(text)))
+
+
+def _plan_prolog(site: SlurmSite, conf: SlurmConf, plan: Plan) -> None:
+    if site.settings.hook.mechanism != "rewrite-limit":
+        return
+    ours = site.folder / "prolog_slurmctld"
+    found = conf.find(PROLOG)
+    if len(found) > 1:
+        raise InputError(
+            f"{site.conf_path}: {PROLOG} is there {len(found)} times: begin with one script that "
+            "calls the others"
+        )
+    theirs = found[0].value if found else ""
+    if theirs != str(ours):
+        if theirs:
+            link = ours.with_name("prolog_slurmctld.site")
+            if link.is_symlink() or link.exists():
+                raise InputError(f"{link} is there already: move it away")
+            plan.links[link] = theirs
+            plan.notes.append(f"{theirs} runs after it, and its exit code counts")
+        if read_file(ours) is not None and str(ours) not in plan.record.files:
+            raise InputError(f"{ours} is there and not Foretime's: move it away")
+        plan.record.values.setdefault(PROLOG, theirs)
+        conf.set(PROLOG, str(ours))
+        plan.lines.append(f"{PROLOG}={ours}")
+    content = plugin_file("slurm/prolog_slurmctld").read_bytes()
+    before = read_file(ours)
+    if before != content:
+        plan.hook.append(FileChange(ours, before, content, 0o755))
+
+
+def install(site: SlurmSite) -> Outcome:
+    """Do what `make_plan` says; if a step fails, those before are undone.
+
+    Raises
+    ------
+    InputError
+        If it can't be done as things are.
+    SchedulerError, StateError
+        If a step fails; the message says whether anything is left.
+    """
+    plan = make_plan(site)
+    outcome = Outcome(notes=plan.notes)
+    if plan.packages:
+        raise InputError("; ".join(plan.packages))
+    if plan.empty:
+        outcome.notes = ["everything is as it should be: nothing to do"]
+        return outcome
+    undo = _Undo(site.controller)
+    record_before = read_file(site.record_path)
+    for change in (*plan.soft_limit, *plan.hook):
+        plan.record.note(change)
+    plan.record.links += [str(link) for link in plan.links]
+    try:
+        plan.record.write(site.record_path)
+        undo.steps.append(lambda: put_file(site.record_path, record_before, 0o600))
+        if plan.soft_limit:
+            _put_all(plan.soft_limit, outcome, undo)
+            site.controller.reconfigure(*SOFT_LIMIT, there=True)
+            outcome.done.append("scontrol reconfigure")
+        for link, target in plan.links.items():
+            link.symlink_to(target)
+            undo.steps.append(link.unlink)
+            outcome.done.append(f"ln -s {target} {link}")
+        if plan.hook:
+            _put_all(plan.hook, outcome, undo)
+            # slurmctld loads the module with the script, whose time it looks at.
+            os.utime(site.folder / "job_submit.lua")
+            site.controller.reconfigure(*LUA, there=True)
+            outcome.done.append("scontrol reconfigure")
+    except (ForetimeError, OSError) as error:
+        left = undo.run()
+        raise SchedulerError(f"{error}. {left or 'Everything is as it was before.'}") from error
+    return outcome
+
+
+@dataclass(slots=True)
+class _Undo:
+    """What undoes the steps done so far, the last first; then slurmctld reads its files again."""
+
+    controller: SlurmController
+    steps: list[Callable[[], None]] = field(default_factory=list)
+
+    def run(self) -> str:
+        """Undo as much as can be; say what is left, "" if nothing."""
+        problems = []
+        for step in (*reversed(self.steps), self.controller.reread):
+            try:
+                step()
+            except (ForetimeError, OSError) as error:
+                problems.append(str(error))
+        return f"Undoing it failed, too: {'; '.join(problems)}" if problems else ""
+
+
+def _put_all(changes: list[FileChange], outcome: Outcome, undo: _Undo) -> None:
+    for change in changes:
+        undo.steps.append(_putting_back(change))
+        put_file(change.path, change.after, change.mode)
+        outcome.done.append(f"wrote {change.path}")
+
+
+def _putting_back(change: FileChange) -> Callable[[], None]:
+    return lambda: put_file(change.path, change.before, change.mode)
+
+
+def uninstall_steps(site: SlurmSite) -> list[str]:
+    """Say what `uninstall` does, in its order; empty if nothing is installed."""
+    record = InstallRecord.read(site.record_path)
+    if record is None:
+        return []
+    out = [f"{key}: without {word}" for key, word in record.words if (key, word) != SOFT_LIMIT]
+    out += [f"{key}={before}".rstrip("=") for key, before in record.values.items()]
+    steps = [
+        f"touch {site.settings.hook.disable_file}: no new job is planned",
+        "waiting jobs get back what their users asked for (TimeMin, TimeLimit)",
+        *(f"{site.conf_path}: {change}" for change in out),
+        *(
+            _file_step(name, file.before is None)
+            for name, file in record.files.items()
+            if name.endswith((".lua", "prolog_slurmctld"))
+        ),
+        "scontrol reconfigure",
+    ]
+    if SOFT_LIMIT in record.words:
+        steps += [f"{site.conf_path}: {SOFT_LIMIT[0]}: without {SOFT_LIMIT[1]}"]
+        steps += ["scontrol reconfigure"]
+    return [*steps, f"rm {site.settings.hook.disable_file}, if it was not there before"]
+
+
+def _file_step(name: str, added: bool) -> str:
+    return f"rm {name}" if added else f"{name}: as it was before"
+
+
+def uninstall(site: SlurmSite) -> Outcome:
+    """Take the hook out, jobs included, and put back what was there before.
+
+    Raises
+    ------
+    SchedulerError
+        If a step fails; the soft limit stays then, no job is planned, and this can be run again.
+    """
+    outcome = Outcome()
+    record = InstallRecord.read(site.record_path)
+    if record is None:
+        outcome.notes.append(f"there is no {site.record_path}: nothing is installed")
+        return outcome
+    switch = Path(site.settings.hook.disable_file)
+    made = switch_off(switch)
+    if made:
+        outcome.done.append(f"touch {switch}")
+    _clear_jobs(site, outcome)
+    conf = SlurmConf(site.conf_path)
+    # Those that nobody has changed since get the very bytes back that they had.
+    untouched = [
+        path
+        for path, text in conf.texts.items()
+        if (file := record.files.get(str(path))) and file.written == digest(_octets(text))
+    ]
+    current = dict(conf.texts)
+    for key, before in record.values.items():
+        if before:
+            conf.set(key, before)
+        else:
+            conf.unset(key)
+    for key, word in record.words:
+        if (key, word) != SOFT_LIMIT:
+            conf.remove(key, word)
+    _restore_conf(site, conf, current, record, outcome)
+    if LUA in record.words:
+        site.controller.reconfigure(*LUA, there=False)
+    else:
+        site.controller.reread()
+    outcome.done.append("scontrol reconfigure")
+    _restore_scripts(site, record, outcome)
+    if SOFT_LIMIT in record.words:
+        # Whatever was planned between the first time and the hook's end.
+        _clear_jobs(site, outcome)
+        current = dict(conf.texts)
+        conf.remove(*SOFT_LIMIT)
+        _restore_conf(site, conf, current, record, outcome)
+        site.controller.reconfigure(*SOFT_LIMIT, there=False)
+        outcome.done.append("scontrol reconfigure")
+    for path in untouched:
+        put_file(path, record.files[str(path)].content_before())
+    put_file(site.record_path, None)
+    if made:
+        switch_on(switch)
+        outcome.done.append(f"rm {switch}")
+    return outcome
+
+
+def _clear_jobs(site: SlurmSite, outcome: Outcome) -> None:
+    changed = give_back(site.controller)
+    if changed:
+        outcome.done.append(f"gave {len(changed)} waiting jobs back what was asked for")
+
+
+def _restore_conf(
+    site: SlurmSite,
+    conf: SlurmConf,
+    before: dict[Path, str],
+    record: InstallRecord,
+    outcome: Outcome,
+) -> None:
+    """Write slurm.conf as it is in ``conf``, so that this can be gone on with after a failure."""
+    for path, text in conf.texts.items():
+        file = record.files.get(str(path))
+        if text == before[path] or file is None:
+            continue
+        if file.written == digest(_octets(before[path])):
+            file.written = digest(_octets(text))
+            record.write(site.record_path)
+        put_file(path, _octets(text))
+        outcome.done.append(f"wrote {path}")
+
+
+def _restore_scripts(site: SlurmSite, record: InstallRecord, outcome: Outcome) -> None:
+    for link in record.links:
+        Path(link).unlink(missing_ok=True)
+        outcome.done.append(f"rm {link}")
+    # The script first: it looks for the module.
+    for name, file in reversed(record.files.items()):
+        path = Path(name)
+        if path in SlurmConf(site.conf_path).texts:
+            continue
+        now = read_file(path)
+        if now is None:
+            continue
+        if digest(now) == file.written:
+            put_file(path, file.content_before())
+            outcome.done.append(_file_step(name, file.before is None))
+        elif path.name == "job_submit.lua":
+            text = without_line(now.decode("utf-8", "surrogateescape"))
+            put_file(path, _octets(text))
+            outcome.notes.append(f"{path} was changed since: only Foretime's line was taken out")
+        else:
+            outcome.notes.append(f"{path} was changed since, and stays: remove it by hand")

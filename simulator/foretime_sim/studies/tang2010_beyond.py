@@ -1,0 +1,251 @@
+"""Beyond Tang 2010: how much of perfect knowledge's gain a scheme reaches, and at what price.
+
+The paper's section VI asks for ageing of old history and for more than user and project; the
+estimator `similar` has both. Each log runs in the real loop: a job is predicted at its submission,
+by what had finished then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from foretime_estimators.accuracy_settings import AccuracySettings
+
+from foretime_sim.intervals import Interval, t_interval
+from foretime_sim.job_classes import ALL, SIZES
+from foretime_sim.metrics import ScoredSpan
+from foretime_sim.policy import Order, Policy, Roles
+from foretime_sim.policy_comparison import (
+    CaseScores,
+    PolicyCase,
+    PolicyComparison,
+    compare_policies,
+)
+from foretime_sim.repeats import FEWEST_REPEATS, Repeats
+from foretime_sim.studies.study_report import StudyReport
+from foretime_sim.studies.study_tables import Cell, Column, StudyTable
+from foretime_sim.workload import Workload
+
+REQUESTS, PERFECT = "requests", "perfect"
+SELECTIVE = Roles(queue=True, backfill=True, drain=False)
+"""Running jobs are expected to end at their requests (Tang 2010, section V.A)."""
+CASES = (
+    PolicyCase(REQUESTS, Policy(order=Order.WFP)),
+    PolicyCase(PERFECT, Policy(order=Order.WFP), "actual"),
+    PolicyCase("combined", Policy(order=Order.WFP, roles=SELECTIVE), "combined"),
+    PolicyCase("similar", Policy(order=Order.WFP, roles=SELECTIVE, guard_s=0), "similar"),
+)
+"""Baseline, what is measured against (S111), the paper's selective scheme, and ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondInput:
+    """A log, and which of its jobs are scored; all are learned as they finish."""
+
+    name: str
+    workload: Workload
+    span: ScoredSpan
+
+
+class Target(NamedTuple):
+    """One target of issue 4: what is measured in each run, and the bound of its mean.
+
+    Attributes
+    ----------
+    title
+        As tables say it.
+    least, most
+        The bound; one of them is ``None``.
+    measure
+        Figure of a scheme's run, from the runs with requests and with perfect knowledge, too.
+    """
+
+    title: str
+    least: float | None
+    most: float | None
+    measure: Callable[[CaseScores, CaseScores, CaseScores], float]
+
+    def met(self, value: float) -> bool:
+        """Whether a mean meets the target."""
+        if self.least is not None:
+            return value >= self.least
+        return self.most is None or value <= self.most
+
+
+def _share(key: str) -> Callable[[CaseScores, CaseScores, CaseScores], float]:
+    def share_of_perfect(requests: CaseScores, perfect: CaseScores, scheme: CaseScores) -> float:
+        base, best, new = (_value(scores, key) for scores in (requests, perfect, scheme))
+        return (base - new) / (base - best) if base != best else float("nan")
+
+    return share_of_perfect
+
+
+def _times(key: str) -> Callable[[CaseScores, CaseScores, CaseScores], float]:
+    def times_of_requests(requests: CaseScores, _: CaseScores, scheme: CaseScores) -> float:
+        base, new = _value(requests, key), _value(scheme, key)
+        return new / base if base else float("nan")
+
+    return times_of_requests
+
+
+def _class_times(size: str) -> Callable[[CaseScores, CaseScores, CaseScores], float]:
+    def times_of_requests(requests: CaseScores, _: CaseScores, scheme: CaseScores) -> float:
+        base, new = (_class_wait(scores, size) for scores in (requests, scheme))
+        return new / base if base and new is not None else float("nan")
+
+    return times_of_requests
+
+
+def _value(scores: CaseScores, key: str) -> float:
+    value = scores.scores.to_dict()[key]
+    return float("nan") if value is None else float(value)
+
+
+def _class_wait(scores: CaseScores, size: str) -> float | None:
+    return next(
+        row.value for row in scores.by_class if row.size_class == size and row.length_class == ALL
+    )
+
+
+TARGETS = (
+    Target("wait, share of perfect's gain", 0.40, None, _share("wait_mean_s")),
+    Target("slowdown, share of perfect's gain", 0.40, None, _share("slowdown_mean")),
+    Target("unitless wait, times requests'", None, 1.0, _times("unitless_wait_mean")),
+    Target("p99 wait, times requests'", None, 1.05, _times("wait_p99_s")),
+    *(
+        Target(f"wait of {size} jobs, times requests'", None, 1.05, _class_times(size))
+        for size in SIZES
+    ),
+)
+BESIDES = (
+    Target("longest wait, times requests'", None, None, _times("wait_max_s")),
+    Target(
+        "bounded slowdown, share of perfect's gain", None, None, _share("bounded_slowdown_mean")
+    ),
+)
+"""Told, but no targets."""
+FIGURES = (
+    ("wait, s", "wait_mean_s", ",.0f"),
+    ("unitless wait", "unitless_wait_mean", ",.2f"),
+    ("slowdown", "slowdown_mean", ",.1f"),
+    ("bounded slowdown", "bounded_slowdown_mean", ",.1f"),
+    ("p99 wait, s", "wait_p99_s", ",.0f"),
+    ("longest wait, s", "wait_max_s", ",.0f"),
+    ("starved", "starved_jobs", ",.1f"),
+    ("backfilled", "backfilled_jobs", ",.0f"),
+)
+"""Heading, metric and form of what is told of each case."""
+
+
+class Measured(NamedTuple):
+    """Mean over the repeats, and Student's interval from three on."""
+
+    mean: float
+    interval: Interval | None
+
+    def write(self) -> str:
+        """Write both as people read them."""
+        if self.interval is None:
+            return f"{self.mean:.2f}"
+        return f"{self.mean:.2f} [{self.interval.low:.2f}, {self.interval.high:.2f}]"
+
+
+def run(
+    inputs: Sequence[BeyondInput],
+    repeats: Repeats,
+    begin: Callable[[int], Callable[[int], None]] | None = None,
+) -> dict[str, PolicyComparison]:
+    """Run every case on every input's jittered copies.
+
+    Parameters
+    ----------
+    inputs
+        With distinct names.
+    repeats
+        How often, and how repeats differ.
+    begin
+        Called with the number of jobs to simulate; what it gives is called with those done.
+    """
+    whole = sum(len(given.workload) for given in inputs) * len(CASES) * repeats.count
+    progress = None if begin is None else begin(whole)
+    done = 0
+    found = {}
+    for given in inputs:
+        before = done
+
+        def show(jobs: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + jobs)
+
+        found[given.name] = compare_policies(
+            given.workload,
+            CASES,
+            repeats=repeats,
+            accuracy=AccuracySettings.tang2010(),
+            span=given.span,
+            class_metric="wait_mean_s",
+            progress=show,
+        )
+        done += len(given.workload) * len(CASES) * repeats.count
+    return found
+
+
+def measured(comparison: PolicyComparison, target: Target, case: int) -> Measured:
+    """Work one target's figure out in every repeat of a case."""
+    values = [target.measure(run[0], run[1], run[case]) for run in comparison.runs]
+    interval = (
+        t_interval(values, comparison.repeats.level) if len(values) >= FEWEST_REPEATS else None
+    )
+    return Measured(sum(values) / len(values), interval)
+
+
+def targets_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
+    """Say of each scheme which targets it meets on one log."""
+    schemes = range(2, len(CASES))
+    columns = [Column("target"), Column("bound")]
+    for case in schemes:
+        columns += [Column(CASES[case].name), Column("met")]
+    rows: list[tuple[Cell, ...]] = []
+    for target in (*TARGETS, *BESIDES):
+        bound = "–"
+        if target.least is not None:
+            bound = f"at least {target.least:.2f}"
+        elif target.most is not None:
+            bound = f"at most {target.most:.2f}"
+        row: list[Cell] = [target.title, bound]
+        for case in schemes:
+            value = measured(comparison, target, case)
+            row.append(value.write())
+            judged = target in TARGETS and value.mean == value.mean
+            row.append(("yes" if target.met(value.mean) else "**no**") if judged else "–")
+        rows.append(tuple(row))
+    count = comparison.repeats.count
+    note = f"Means over {count} jittered runs" + (
+        f", with {comparison.repeats.level:.0%} intervals." if count >= FEWEST_REPEATS else "."
+    )
+    return StudyTable(f"{key}-targets", f"{name}: targets", tuple(columns), tuple(rows), note)
+
+
+def figures_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
+    """Give each case's own figures on one log."""
+    columns = (Column("case"), *(Column(title, form) for title, _, form in FIGURES))
+    rows = tuple(
+        (case.name, *(comparison.figure(place, metric).mean for _, metric, _ in FIGURES))
+        for place, case in enumerate(comparison.cases)
+    )
+    return StudyTable(f"{key}-figures", f"{name}: figures", columns, rows)
+
+
+def report(
+    found: dict[str, PolicyComparison], command: str, notes: Sequence[str] = ()
+) -> StudyReport:
+    """Put the tables of all logs together."""
+    tables = []
+    for number, (name, comparison) in enumerate(found.items(), 1):
+        tables += [
+            targets_table(name, comparison, f"log{number}"),
+            figures_table(name, comparison, f"log{number}"),
+        ]
+    return StudyReport("tang2010-beyond", "Beyond Tang 2010", command, tuple(notes), tuple(tables))

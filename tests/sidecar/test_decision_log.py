@@ -1,0 +1,218 @@
+"""The audit says what became of each job, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.clients.client import QueuedJob, QueueState
+from foretime_sidecar.decision_log import DecisionLog, in_share
+from foretime_sidecar.exclusions import Exclusions
+from foretime_sidecar.learner import Learner
+from foretime_sidecar.reasons import REASONS
+from foretime_sidecar.settings import HookSettings, Settings
+from foretime_sidecar.store import Store
+from foretime_sidecar.table import LeftAlone, Mode, Reservation, Table, TableRow, TableSettings
+from foretime_sidecar.table import write_table as put_table
+from foretime_sim.slurm_hook import LuaHook
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+NOW = 1_000_000
+HOUR = 3600
+REQUEST = JobRequest("7", "alice", "phys", 4, 10 * HOUR, NOW - 60, "main")
+PENDING = QueuedJob(REQUEST, QueueState.PENDING)
+NOTE = "foretime:treq=600,tmin=60,generation=3"
+
+
+def learner() -> Learner:
+    """Alice uses a tenth of what she asks for."""
+    made = Learner(Settings.model_validate({"accuracy": {"threshold": 5}}))
+    for number in range(20):
+        request = replace(REQUEST, job_id=str(number), submit_time=number)
+        job = FinishedJob(request, 1000 * number, 1000 * number + HOUR, HOUR, Ending.COMPLETED)
+        made.learn_one(job)
+    return made
+
+
+class Site:
+    """A log over a store in memory, with a table of this mode."""
+
+    def __init__(self, mode: str = "enforce", **hook: Any) -> None:
+        self.store = Store(":memory:")
+        generation = self.store.begin_generation(NOW - 100, NOW + 10_000, mode, 1)
+        self.store.mark_published(generation)
+        self.hook = HookSettings(**hook)
+        self.learner = learner()
+        self.log = DecisionLog(self.hook, self.store)
+        self.exclusions = Exclusions()
+
+    def note(self, *jobs: QueuedJob, now: int = NOW) -> list[tuple[str, int | None, str]]:
+        found = self.log.note(jobs, self.learner, self.exclusions, now)
+        return [(one.action, one.scheduled_time_s, one.reason) for one in found]
+
+
+SHORT = replace(PENDING, time_min=HOUR, admin_comment=NOTE)
+
+
+@pytest.mark.parametrize(
+    ("job", "mode", "hook", "expected"),
+    [
+        (SHORT, "enforce", {}, ("planned", HOUR, "-")),
+        (replace(SHORT, time_min=None), "enforce", {}, ("planned", HOUR, "-")),
+        (
+            replace(SHORT, time_min=None, state=QueueState.RUNNING),
+            "enforce",
+            {},
+            ("left", None, "started"),
+        ),
+        (replace(SHORT, time_min=None, deadline=True), "enforce", {}, ("left", None, "deadline")),
+        (
+            replace(PENDING, admin_comment="foretime:treq=600,tsched=70"),
+            "enforce",
+            {},
+            ("planned", 4200, "-"),
+        ),
+        (replace(PENDING, time_min=HOUR), "enforce", {}, ("left", HOUR, "own-time-min")),
+        (
+            replace(PENDING, time_min=HOUR),
+            "enforce",
+            {"mechanism": "pbs-soft-walltime"},
+            ("planned", HOUR, "-"),
+        ),
+        (PENDING, "observe", {}, ("observed", HOUR, "observe")),
+        (PENDING, "advise", {}, ("advised", HOUR, "advise")),
+        (PENDING, "off", {}, ("left", None, "off")),
+        (PENDING, "enforce", {}, ("unplanned", HOUR, "hook")),
+        (PENDING, "enforce", {"enforce_share_percent": 0}, ("observed", HOUR, "share")),
+        (PENDING, "enforce", {"enforce_only_accounts": ["PHYS"]}, ("unplanned", HOUR, "hook")),
+        (
+            PENDING,
+            "enforce",
+            {"enforce_only_accounts": ["chem"]},
+            ("observed", HOUR, "only-accounts"),
+        ),
+        (
+            PENDING,
+            "enforce",
+            {"enforce_only_slurm_partitions": ["long"]},
+            ("observed", HOUR, "only-slurm_partitions"),
+        ),
+        (PENDING, "enforce", {"enforce_only_queues": ["q"]}, ("observed", HOUR, "only-queues")),
+        (PENDING, "enforce", {"leave_queues": ["main"]}, ("left", None, "settings")),
+        (replace(PENDING, comment="x foretime:off"), "enforce", {}, ("left", None, "opt-out")),
+        (replace(PENDING, heterogeneous=True), "enforce", {}, ("left", None, "heterogeneous")),
+        (replace(PENDING, reservation="r"), "enforce", {}, ("left", None, "reservation-job")),
+        (
+            replace(PENDING, request=replace(REQUEST, user="eve", project="none")),
+            "enforce",
+            {},
+            ("left", None, "no-row"),
+        ),
+        (
+            replace(PENDING, request=replace(REQUEST, requested_time=365 * 86_400)),
+            "enforce",
+            {},
+            ("left", None, "no-limit"),
+        ),
+        (
+            replace(PENDING, request=replace(REQUEST, submit_time=NOW + 20_000)),
+            "enforce",
+            {},
+            ("left", None, "table"),
+        ),
+    ],
+)
+def test_each_job_has_its_reason(
+    job: QueuedJob, mode: str, hook: dict[str, Any], expected: tuple[str, int | None, str]
+) -> None:
+    site = Site(mode, **hook)
+    assert site.note(job) == [expected]
+    assert expected[2] in REASONS
+
+
+def test_exclusions_count() -> None:
+    site = Site()
+    site.exclusions = Exclusions(
+        chosen=LeftAlone(users=("alice",)), reservations=(Reservation(NOW, NOW + 9),)
+    )
+    assert site.note(PENDING) == [("left", None, "reservation")]
+    site.exclusions = Exclusions(chosen=LeftAlone(accounts=("Phys",)))
+    other = replace(PENDING, request=replace(REQUEST, job_id="8"))
+    assert site.note(other) == [("left", None, "settings")]
+
+
+def test_each_change_is_recorded_once_and_survives_a_restart() -> None:
+    site = Site()
+    assert site.note(SHORT) == [("planned", HOUR, "-")]
+    assert site.note(SHORT) == []
+    site.log = DecisionLog(site.hook, site.store)  # the daemon starts anew
+    assert site.note(SHORT, now=NOW + 5) == []
+    assert site.note(replace(SHORT, time_min=None), now=NOW + 10) == [
+        ("cleared", 10 * HOUR, "modified")
+    ]
+    assert site.note(replace(SHORT, time_min=None)) == []
+    assert site.note(SHORT, now=NOW + 20) == [("changed", HOUR, "-")]
+    assert site.note(replace(SHORT, time_min=2 * HOUR)) == [("changed", 2 * HOUR, "modified")]
+    dangerous = replace(SHORT, time_min=None, deadline=True)
+    assert site.note(dangerous) == [("cleared", 10 * HOUR, "deadline")]
+    assert site.note(replace(SHORT, state=QueueState.RUNNING)) == []
+    found = site.log.find(job_id="7")
+    assert [one.action for one in found] == [
+        "planned",
+        "cleared",
+        "changed",
+        "changed",
+        "cleared",
+    ]
+    assert {one.generation for one in found} == {3}  # the note's
+
+
+def test_an_array_is_one_job() -> None:
+    site = Site("observe")
+    tasks = [
+        replace(PENDING, request=replace(REQUEST, job_id=f"7_{number}", array_id="7"))
+        for number in range(3)
+    ]
+    assert len(site.note(*tasks)) == 1
+    assert [one.job_id for one in site.log.find(job_id="7_2")] == ["7"]
+
+
+def test_decisions_are_found_by_job_user_and_time() -> None:
+    site = Site("observe")
+    site.note(PENDING)
+    site.note(
+        PENDING, replace(PENDING, request=replace(REQUEST, job_id="9", user="bob")), now=NOW + 9
+    )
+    assert [one.job_id for one in site.log.find()] == ["7", "9"]
+    assert [one.job_id for one in site.log.find(user="bob")] == ["9"]
+    assert [one.job_id for one in site.log.find(since=NOW + 9)] == ["9"]
+    assert [one.job_id for one in site.log.find(limit=1)] == ["9"]
+    assert site.log.find(job_id="8") == []
+
+
+@hypothesis_settings(max_examples=60)
+@given(st.text(min_size=1, max_size=12).filter(lambda name: "\0" not in name), st.integers(0, 100))
+def test_the_share_is_the_hooks(
+    tmp_path_factory: pytest.TempPathFactory, user: str, share: int
+) -> None:
+    """Python and Lua put the same users into a share, whatever their names."""
+    try:
+        user.encode()
+    except UnicodeEncodeError:
+        return
+    folder: Path = tmp_path_factory.mktemp("share")
+    settings = TableSettings(mode=Mode.ENFORCE, enforce_share_percent=share)
+    put_table(
+        folder / "table",
+        Table(1, NOW, NOW + 9, settings, rows=(TableRow("user", user, 0, 100_000),)),
+    )
+    hook = LuaHook(lua_version="5.1", table=folder / "table")
+    job: dict[str, Any] = {"user_name": user, "time_limit": 600, "min_cpus": 1}
+    parts = {"main": {"max_time": 4294967295, "flag_default": 1}}
+    reply = hook.submit(job, parts, 1000, NOW)
+    assert bool(reply.changes) is in_share(user, share)

@@ -1,0 +1,181 @@
+"""The watchdog: jobs are given back what their users asked for when the daemon is silent."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from foretime_estimators.errors import InputError, SchedulerError, StateError
+from foretime_sidecar.cli.application import app
+from foretime_sidecar.clients.client import JobChange, QueueState
+from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sidecar.heartbeat import beat, heartbeat_path, silent_for_s
+from foretime_sidecar.limit_repairs import changes_of
+from foretime_sidecar.settings import Settings, parse_settings
+from foretime_sidecar.watchdog import WatchdogResult, watch
+from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policy import Correction, Policy
+from foretime_sim.slurm_hook import Fields, HookReply
+from typer.testing import CliRunner
+
+START = 1_700_000_000
+AFTER_S = 900
+
+
+class Halving:
+    """A hook that plans half of what was asked for; on `lowering`, as rewrite-limit does."""
+
+    lowering = False
+
+    def submit(
+        self, job: Fields, partitions: Mapping[str, Fields], uid: int, now: int
+    ) -> HookReply:
+        asked = int(job["time_limit"])
+        if job["user_name"] == "dave":
+            return HookReply(0, {}, [])
+        if self.lowering:
+            note = f"foretime:treq={asked},tsched={asked // 2},generation=1"
+            return HookReply(0, {"time_limit": asked // 2, "admin_comment": note}, [])
+        note = f"foretime:treq={asked},tmin={asked // 2},generation=1,own=5 site's"
+        return HookReply(0, {"time_min": asked // 2, "admin_comment": note}, [])
+
+    def modify(
+        self, request: Fields, job: Fields, partitions: Mapping[str, Fields], uid: int, now: int
+    ) -> HookReply:
+        return HookReply(0, {}, [])
+
+
+class Cluster:
+    """A job that runs and two that wait, one with a time_min of its user's own."""
+
+    def __init__(self, folder: Path, *, lowering: bool = False) -> None:
+        hook = Halving()
+        hook.lowering = lowering
+        self.slurm = MockSlurm(SlurmSetup(8), Policy(correction=Correction.SLURM), hook, START)
+        for user in ("ann", "ann", "dave"):
+            own = 600 if user == "dave" else None
+            self.slurm.submit(Submission(user, "p", None, 8, 3600, 3000, time_min=own))
+        self.slurm.advance(START + 60)
+        self.settings = Settings.model_validate({"table": {"path": str(folder / "table")}})
+        self.table = Path(self.settings.table.path)
+        self.table.write_text("a table")
+        self.alive = heartbeat_path(self.settings.table)
+        self.asked = 0
+
+    def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
+        self.asked += 1
+        return self.slurm.run(argv, stdin)
+
+    def watch(self, silent_s: float) -> WatchdogResult:
+        return watch(self.settings, SlurmCommands(self), self.alive.stat().st_mtime + silent_s)
+
+    def waiting(self) -> list[tuple[int, int | None]]:
+        jobs = SlurmCommands(self.slurm.run).queue().jobs
+        return [
+            (job.request.requested_time, job.time_min)
+            for job in jobs
+            if job.state is QueueState.PENDING
+        ]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    cluster = Cluster(tmp_path)
+    beat(cluster.alive)
+    return cluster
+
+
+def test_while_the_daemon_lives_nothing_is_touched(cluster: Cluster) -> None:
+    result = cluster.watch(AFTER_S)
+    assert (result.alive, result.silent_s, result.repairs) == (True, AFTER_S, ())
+    assert cluster.asked == 0
+    assert cluster.table.exists()
+
+
+@pytest.mark.parametrize("how", ["silent", "never", "future"])
+def test_a_silent_daemons_jobs_get_back_what_was_asked_for(how: str, cluster: Cluster) -> None:
+    if how == "never":
+        cluster.alive.unlink()
+        result = watch(cluster.settings, SlurmCommands(cluster), START)
+    else:
+        result = cluster.watch(AFTER_S + 1 if how == "silent" else -2)
+    assert not result.alive
+    assert result.withdrew_table
+    assert not cluster.table.exists()
+    assert changes_of(result.repairs) == [JobChange("2", time_min=300)]
+    assert cluster.waiting() == [(3600, 300), (3600, 600)], "a user's own --time-min is as it was"
+    again = watch(cluster.settings, SlurmCommands(cluster), START)
+    assert (again.withdrew_table, again.repairs) == (False, ())
+
+
+def test_lowered_limits_are_given_back(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, lowering=True)
+    cluster.slurm.run(["scontrol"], "update JobId=1 TimeLimit=30\n")  # the prolog had failed
+    result = watch(cluster.settings, SlurmCommands(cluster), START)
+    changes = [JobChange(job_id, time_limit=3600) for job_id in ("1", "2")]
+    assert changes_of(result.repairs) == changes
+
+
+def test_the_jobs_come_first(cluster: Cluster) -> None:
+    cluster.table.unlink()
+    cluster.table.mkdir()
+    with pytest.raises(StateError, match="remove it by hand"):
+        cluster.watch(AFTER_S + 1)
+    assert cluster.waiting() == [(3600, 300), (3600, 600)]
+
+
+def test_the_table_goes_even_if_slurm_does_not_answer(cluster: Cluster) -> None:
+    class Silent:
+        def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
+            raise SchedulerError("squeue failed; check slurmctld")
+
+    with pytest.raises(SchedulerError):
+        watch(cluster.settings, SlurmCommands(Silent()), START)
+    assert not cluster.table.exists()
+
+
+def test_the_sign_of_life(tmp_path: Path) -> None:
+    path = tmp_path / "alive"
+    assert silent_for_s(path, 5) is None
+    beat(path)
+    os.utime(path, (100, 100))
+    assert silent_for_s(path, 107.5) == 7.5
+    assert silent_for_s(path, 50) is None
+    beat(path)
+    assert path.stat().st_mtime > 100
+    with pytest.raises(StateError, match="foretime watchdog will take the daemon for dead"):
+        beat(tmp_path / "none" / "alive")
+
+
+def test_the_command(tmp_path: Path, repository: Path) -> None:
+    recorded = repository / "tests/assets/slurm/22.05"
+    for name, body in {
+        "squeue": f"cat {recorded}/squeue.json",
+        "sinfo": f"cat {recorded}/sinfo.txt",
+        "scontrol": f"cat {recorded}/scontrol-config.txt",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    settings = tmp_path / "foretime.toml"
+    settings.write_text(
+        f'[scheduler]\ncommands_dir = "{tmp_path}"\n[table]\npath = "{tmp_path}/table"\n'
+    )
+    argv = ["watchdog", "--settings", str(settings)]
+    shown = CliRunner().invoke(app, argv)
+    assert shown.exit_code == 0
+    assert "The daemon is silent: it never gave a sign of life." in shown.stdout
+    beat(tmp_path / "table.alive")
+    answer = json.loads(CliRunner().invoke(app, [*argv, "--json"]).stdout)
+    assert (answer["alive"], answer["repairs"]) == (True, [])
+    settings.write_text('[scheduler]\nkind = "pbs"\n[hook]\nmechanism = "pbs-soft-walltime"\n')
+    failed = CliRunner().invoke(app, argv)
+    assert isinstance(failed.exception, InputError)
+    assert "nothing to watch" in str(failed.exception)
+
+
+def test_it_waits_longer_than_a_poll_takes() -> None:
+    with pytest.raises(InputError, match=r"watchdog_after_s = 100: .* at least"):
+        parse_settings("[table]\nwatchdog_after_s = 100\n")

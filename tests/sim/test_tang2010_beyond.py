@@ -1,0 +1,69 @@
+"""The study beyond Tang 2010: its figures are those of the runs, its bounds those of the issue."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from foretime_sim import lublin2003
+from foretime_sim.engine import simulate
+from foretime_sim.job_classes import JobClasses
+from foretime_sim.metrics import ScoredSpan, scored_span
+from foretime_sim.policy import Order, Policy
+from foretime_sim.policy_comparison import PolicyComparison
+from foretime_sim.repeats import Repeats
+from foretime_sim.studies import tang2010_beyond as beyond
+
+JOBS = lublin2003.generate(500, processors=64, load=0.9)
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, PolicyComparison]:
+    span = scored_span(JOBS, warm_up_share=0.1)
+    return beyond.run([beyond.BeyondInput("made", JOBS, span)], Repeats(3, seed=1))
+
+
+def test_shares_and_ratios_are_those_of_the_schedules() -> None:
+    comparison = beyond.run([beyond.BeyondInput("made", JOBS, ScoredSpan())], Repeats(1))["made"]
+    policy = Policy(order=Order.WFP)
+    waits = [
+        (simulate(JOBS, policy, times).start_time - JOBS.submit_time).mean()
+        for times in (None, JOBS.actual_runtime)
+    ]
+    perfect = {t.title: beyond.measured(comparison, t, 1) for t in beyond.TARGETS}
+    assert perfect["wait, share of perfect's gain"].mean == 1
+    requests = {t.title: beyond.measured(comparison, t, 0) for t in beyond.TARGETS}
+    assert requests["wait, share of perfect's gain"].mean == 0
+    assert requests["p99 wait, times requests'"].mean == 1
+    similar = {t.title: beyond.measured(comparison, t, 3) for t in beyond.TARGETS}
+    new = comparison.runs[0][3].wait.mean()
+    assert similar["wait, share of perfect's gain"].mean == pytest.approx(
+        (waits[0] - new) / (waits[0] - waits[1])
+    )
+    small = JobClasses().size(JOBS) == 1
+    wait = [comparison.runs[0][case].wait[small].mean() for case in (0, 3)]
+    assert similar["wait of small jobs, times requests'"].mean == pytest.approx(wait[1] / wait[0])
+    assert similar["wait, share of perfect's gain"].interval is None
+
+
+def test_the_bounds_are_the_issues() -> None:
+    bounds = [(target.least, target.most) for target in beyond.TARGETS]
+    assert bounds == [(0.4, None), (0.4, None), (None, 1.0), (None, 1.05), *[(None, 1.05)] * 4]
+    assert beyond.TARGETS[0].met(0.4)
+    assert not beyond.TARGETS[0].met(0.39)
+    assert beyond.TARGETS[3].met(1.05)
+    assert not beyond.TARGETS[3].met(1.06)
+
+
+def test_report_says_what_was_met(found: dict[str, PolicyComparison]) -> None:
+    written = beyond.report(found, "foretime study tang2010-beyond", ["generated"])
+    targets, figures = written.tables
+    assert [row[0] for row in figures.rows] == ["requests", "perfect", "combined", "similar"]
+    for row, target in zip(targets.rows, beyond.TARGETS, strict=False):
+        value = beyond.measured(found["made"], target, 3)
+        assert value.interval is not None
+        assert value.interval.low <= value.mean <= value.interval.high
+        met = "–" if math.isnan(value.mean) else "yes" if target.met(value.mean) else "**no**"
+        assert row[4:] == (value.write(), met)
+    assert {row[5] for row in targets.rows[len(beyond.TARGETS) :]} == {"–"}
+    assert "3 jittered runs, with 95% intervals" in written.to_markdown()

@@ -1,0 +1,96 @@
+"""Foretime beside a live cluster: a sidecar that a test polls, with a history of its own making."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.clients.client import Cursor, FinishedRecord
+from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.sidecar import Sidecar
+from foretime_sidecar.store import Store
+from foretime_sidecar.table import Table, TableRow, read_table
+
+from tests.slurm.slurm_cluster import SlurmCluster
+from tests.slurm.slurm_conf import SLURM_UID, USERS
+
+# Of twenty minutes asked for two were used, so t_sched of -t 20 is 2 min.
+ASKED_MIN, USED_MIN = 20, 2
+PLANNED = [TableRow("user", user, 0, 100_000) for user in USERS]
+
+
+class ForetimeSite:
+    """A sidecar for a cluster, which acts when a test says so.
+
+    Parameters
+    ----------
+    cluster
+        The cluster, with the hook installed.
+    hook
+        Of the section ``hook``; ``mode`` is enforce unless given.
+    """
+
+    def __init__(self, cluster: SlurmCluster, **hook: Any) -> None:
+        self.cluster = cluster
+        off = cluster.folder / "foretime.off"
+        self.settings = Settings.model_validate(
+            {
+                "scheduler": {
+                    "commands_dir": str(cluster.commands),
+                    "poll_interval_s": 1,
+                    "attempts": 1,
+                    "history_days": 1,
+                },
+                "table": {"path": str(cluster.table), "publish_interval_s": 1},
+                "accuracy": {
+                    "scheme": "user",
+                    "minimum_adjustment": 0.0,
+                    "minimum_scheduled_time_s": 60,
+                    "threshold": 10,
+                    "class_bounds_s": [],
+                    "imagined_job": False,
+                    "within_largest_job": False,
+                },
+                "hook": {"mode": "enforce", "disable_file": str(off)} | hook,
+            }
+        )
+        runner = SubprocessRunner(str(cluster.commands), attempts=1)
+        self.client = SlurmCommands(runner)
+        self.store = Store(":memory:")
+        self._remember()
+        self.sidecar = Sidecar(self.settings, self.client, self.store)
+
+    def _remember(self) -> None:
+        now = int(time.time())
+        records = []
+        for number in range(40 * len(USERS)):
+            user = USERS[number % len(USERS)]
+            end = now - 7200 + number
+            request = JobRequest(str(number), user, None, 1, ASKED_MIN * 60, end - 600, "main")
+            job = FinishedJob(request, end - USED_MIN * 60, end, USED_MIN * 60, Ending.COMPLETED)
+            records.append(FinishedRecord(job, request.submit_time, "COMPLETED"))
+        self.store.add_finished(records, Cursor(now - 60))
+
+    def look(self) -> None:
+        """Look at the queue, as the daemon does at each poll."""
+        self.sidecar.look(int(time.time()))
+
+    def poll(self) -> None:
+        """Look and poll; needs accounting. The table is SlurmUser's to open, as on a real site."""
+        now = int(time.time())
+        self.sidecar.look(now)
+        self.sidecar.poll(now)
+        os.chown(self.cluster.table, SLURM_UID, SLURM_UID)
+
+    def publish(self) -> None:
+        """Publish a table from the history without asking the accounting."""
+        self.sidecar.start(int(time.time()))
+        self.sidecar._publish(int(time.time()))
+        os.chown(self.cluster.table, SLURM_UID, SLURM_UID)
+
+    def table(self) -> Table:
+        """Give the table in place."""
+        return read_table(self.cluster.table)
