@@ -203,6 +203,8 @@ class Sidecar:
         ------
         SchedulerError
             If the scheduler did not answer, or refused a change; the next look tries it again.
+        StateError
+            If the store can't be read or written; no job is planned short then.
         """
         configuration = self.client.configuration()
         soft_limit = configuration.soft_limit
@@ -211,12 +213,13 @@ class Sidecar:
         self.snapshot = Snapshot(now, queue, soft_limit, correction)
         if self._guard is not None:
             self._guard.look(queue, now)
-        mode, _ = self._mode(configuration)
-        exclusions, failure = None, None
+        # What can be mended without an answer is, and it is raised then.
+        mode, exclusions, failure = Mode.OBSERVE, None, None
         try:
+            mode, _ = self._mode(configuration)
             exclusions = self._exclusions(configuration, now)
-        except SchedulerError as error:
-            failure = error  # what can be mended without them is
+        except (SchedulerError, StateError) as error:
+            failure = error
         if self._allowed != (mode, exclusions):
             # Before anything is changed, which may be refused.
             self._allowed = mode, exclusions
