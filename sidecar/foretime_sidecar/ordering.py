@@ -174,7 +174,9 @@ class QueueOrdering:
         if configuration.federation:
             return 0, f"the cluster is in the federation {configuration.federation}"
         highest = self._settings.highest_site_factor
-        tier = qos_tier(configuration.qos_weight, self._client.qos_priorities())
+        tier = None
+        if configuration.qos_weight:  # else there may be no slurmdbd to ask
+            tier = qos_tier(configuration.qos_weight, self._client.qos_priorities())
         if tier is not None:
             highest = min(highest, tier - 1)
         if highest < _LEAST_LEVELS:
