@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import ForetimeError, SchedulerError
+from foretime_estimators.errors import SchedulerError
 from foretime_sidecar import doctor_pbs, pbs_install
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.doctor import Diagnosis, Finding, Health, examine, exit_code
