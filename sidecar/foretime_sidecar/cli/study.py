@@ -132,7 +132,9 @@ def _read(
         workload, report = workload_of_log(job_log, processors=processors, filters=filters)
         return workload, (report.text,)
     if processors is not None:
-        raise InputError(f"--processors {processors}: {machine.name} says how large it is; leave it out")
+        raise InputError(
+            f"--processors {processors}: {machine.name} says how large it is; leave it out"
+        )
     per_node = processors_per_node(job_log, machine)
     workload, report = workload_of_log(
         job_log,
