@@ -48,9 +48,11 @@ def _oracle(name: str, roles: str, estimator: str, guard_s: int | None) -> Polic
     )
 
 
+CEILING = "S110, guard"
+"""Perfect knowledge in the roles in which `similar` has estimates, with its guard."""
 ORACLES = (
     _oracle("S111, guard", "111", "actual", GUARD_S),
-    _oracle("S110, guard", "110", "actual", GUARD_S),
+    _oracle(CEILING, "110", "actual", GUARD_S),
     _oracle("S010, guard", "010", "actual", GUARD_S),
     _oracle("S100, guard", "100", "actual", GUARD_S),
     _oracle("S100, known below 10 min", "100", "actual-below:600", GUARD_S),
@@ -228,11 +230,13 @@ def measured(comparison: PolicyComparison, target: Target, case: int) -> Measure
 
 
 def targets_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
-    """Say of each scheme which targets it meets on one log."""
+    """Say of each scheme which targets it meets on one log, and beside them what S110 gives."""
     schemes = range(2, 2 + len(SCHEMES))
     columns = [Column("target"), Column("bound")]
     for case in schemes:
         columns += [Column(CASES[case].name), Column("met")]
+    columns.append(Column(CEILING))
+    ceiling = [case.name for case in CASES].index(CEILING)
     rows: list[tuple[Cell, ...]] = []
     for target in (*TARGETS, *BESIDES):
         bound = "–"
@@ -246,6 +250,7 @@ def targets_table(name: str, comparison: PolicyComparison, key: str) -> StudyTab
             row.append(value.write())
             judged = target in TARGETS and value.mean == value.mean
             row.append(("yes" if target.met(value.mean) else "**no**") if judged else "–")
+        row.append(measured(comparison, target, ceiling).write())
         rows.append(tuple(row))
     count = comparison.repeats.count
     note = f"Means over {count} jittered runs" + (
