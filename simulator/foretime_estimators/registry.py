@@ -10,7 +10,7 @@ from typing import TypeAlias
 from foretime_estimators.accuracy import Scheme
 from foretime_estimators.accuracy_estimator import AccuracyEstimator
 from foretime_estimators.accuracy_settings import AccuracySettings
-from foretime_estimators.actual import Actual
+from foretime_estimators.actual import Actual, ActualBelow
 from foretime_estimators.blend import Blend
 from foretime_estimators.errors import InputError
 from foretime_estimators.estimator import RuntimeEstimator
@@ -81,6 +81,13 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         "the actual runtime (an oracle)",
         True,
         lambda given: Actual(given.actual_runtimes),
+    ),
+    EstimatorName(
+        "actual-below",
+        "SECONDS",
+        "the actual runtime of jobs that run shorter, else the request (an oracle)",
+        True,
+        lambda given: ActualBelow(given.actual_runtimes, given.value),
     ),
     EstimatorName(
         "blend",

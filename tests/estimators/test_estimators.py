@@ -118,6 +118,12 @@ def test_actual_and_blend(finished: Finished) -> None:
         blend = parse_estimator(f"blend:{a}", actual_runtimes=known)
         assert blend.oracle
         assert blend.predict_one(job.request, 0) == expected
+    below = parse_estimator("actual-below:100", actual_runtimes=known)
+    assert below.oracle
+    assert below.predict_one(job.request, 0) == 1_000  # it runs for the bound, not below it
+    below = parse_estimator("actual-below:101", actual_runtimes=known)
+    assert below.predict_one(job.request, 0) == 100
+    assert below.predict_one(over.request, 0) == 1_000
     with pytest.raises(InputError, match="job 99: no actual runtime is known"):
         parse_estimator("actual", actual_runtimes=known).predict_one(
             replace(job.request, job_id="99"), 0
@@ -174,6 +180,8 @@ def test_randomised_requests_are_uniform_and_a_jobs_own(finished: Finished) -> N
         ("blend:half", "needs a number"),
         ("blend:1.5", "a = 1.5 must be from 0"),
         ("blend:nan", "a = nan must be from 0"),
+        ("actual-below:0", "the bound 0.0 must be above 0 seconds"),
+        ("actual-below:nan", "the bound nan must be above 0 seconds"),
         ("scaled:-1", "factor -1.0 must be a number above 0"),
         ("scaled:inf", "factor inf"),
         ("user:0.5", "user takes no number; write 'user'"),

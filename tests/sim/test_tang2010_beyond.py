@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from foretime_sim import lublin2003
 from foretime_sim.engine import simulate
 from foretime_sim.job_classes import JobClasses
 from foretime_sim.metrics import ScoredSpan, scored_span
-from foretime_sim.policy import Order, Policy
+from foretime_sim.policy import Order, Policy, Roles
 from foretime_sim.policy_comparison import PolicyComparison
 from foretime_sim.repeats import Repeats
 from foretime_sim.studies import tang2010_beyond as beyond
 
+CASES = [case.name for case in beyond.CASES]
+SIMILAR = CASES.index("similar")
 JOBS = lublin2003.generate(500, processors=64, load=0.9)
 
 
@@ -35,13 +38,13 @@ def test_shares_and_ratios_are_those_of_the_schedules() -> None:
     requests = {t.title: beyond.measured(comparison, t, 0) for t in beyond.TARGETS}
     assert requests["wait, share of perfect's gain"].mean == 0
     assert requests["p99 wait, times requests'"].mean == 1
-    similar = {t.title: beyond.measured(comparison, t, 3) for t in beyond.TARGETS}
-    new = comparison.runs[0][3].wait.mean()
+    similar = {t.title: beyond.measured(comparison, t, SIMILAR) for t in beyond.TARGETS}
+    new = comparison.runs[0][SIMILAR].wait.mean()
     assert similar["wait, share of perfect's gain"].mean == pytest.approx(
         (waits[0] - new) / (waits[0] - waits[1])
     )
     small = JobClasses().size(JOBS) == 1
-    wait = [comparison.runs[0][case].wait[small].mean() for case in (0, 3)]
+    wait = [comparison.runs[0][case].wait[small].mean() for case in (0, SIMILAR)]
     assert similar["wait of small jobs, times requests'"].mean == pytest.approx(wait[1] / wait[0])
     assert similar["wait, share of perfect's gain"].interval is None
 
@@ -57,13 +60,31 @@ def test_the_bounds_are_the_issues() -> None:
 
 def test_report_says_what_was_met(found: dict[str, PolicyComparison]) -> None:
     written = beyond.report(found, "foretime study tang2010-beyond", ["generated"])
-    targets, figures = written.tables
-    assert [row[0] for row in figures.rows] == ["requests", "perfect", "combined", "similar"]
+    targets, oracles, figures = written.tables
+    assert [row[0] for row in figures.rows] == CASES
     for row, target in zip(targets.rows, beyond.TARGETS, strict=False):
-        value = beyond.measured(found["made"], target, 3)
+        value = beyond.measured(found["made"], target, SIMILAR)
         assert value.interval is not None
         assert value.interval.low <= value.mean <= value.interval.high
+        best = beyond.measured(found["made"], target, CASES.index(beyond.CEILING))
+        assert row[-1] == best.write()
         met = "–" if math.isnan(value.mean) else "yes" if target.met(value.mean) else "**no**"
-        assert row[4:] == (value.write(), met)
-    assert {row[5] for row in targets.rows[len(beyond.TARGETS) :]} == {"–"}
+        assert row[-3:-1] == (value.write(), met)
+    assert {row[-2] for row in targets.rows[len(beyond.TARGETS) :]} == {"–"}
     assert "3 jittered runs, with 95% intervals" in written.to_markdown()
+    assert len(oracles.rows) == len(beyond.TARGETS) + len(beyond.BESIDES)
+    for place, oracle in enumerate(beyond.ORACLES, 1):
+        value = beyond.measured(found["made"], beyond.TARGETS[0], CASES.index(oracle.name))
+        assert oracles.rows[0][place] == value.write()
+
+
+def test_oracles_know_what_they_say() -> None:
+    comparison = beyond.run([beyond.BeyondInput("made", JOBS, ScoredSpan())], Repeats(1))["made"]
+    request, actual = JOBS.requested_time, JOBS.actual_runtime
+    for name, known in (
+        ("S100, guard", actual),
+        ("S100, known below 10 min", np.where(actual < 600, actual, request)),
+    ):
+        policy = Policy(order=Order.WFP, roles=Roles.parse("100"), guard_s=0)
+        wait = simulate(JOBS, policy, known).start_time - JOBS.submit_time
+        assert np.array_equal(comparison.runs[0][CASES.index(name)].wait, wait)

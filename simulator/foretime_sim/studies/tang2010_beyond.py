@@ -31,13 +31,41 @@ from foretime_sim.workload import Workload
 REQUESTS, PERFECT = "requests", "perfect"
 SELECTIVE = Roles(queue=True, backfill=True, drain=False)
 """Running jobs are expected to end at their requests (Tang 2010, section V.A)."""
+GUARD_S = 0
+SCHEMES = (
+    PolicyCase("combined", Policy(order=Order.WFP, roles=SELECTIVE), "combined"),
+    PolicyCase(
+        "combined, guard", Policy(order=Order.WFP, roles=SELECTIVE, guard_s=GUARD_S), "combined"
+    ),
+    PolicyCase("similar", Policy(order=Order.WFP, guard_s=GUARD_S), "similar"),
+)
+"""What is judged: the paper's selective scheme, the same with our guard, and ours."""
+
+
+def _oracle(name: str, roles: str, estimator: str, guard_s: int | None) -> PolicyCase:
+    return PolicyCase(
+        name, Policy(order=Order.WFP, roles=Roles.parse(roles), guard_s=guard_s), estimator
+    )
+
+
+CEILING = "S110, guard"
+"""Perfect knowledge in the roles in which `similar` has estimates, with its guard."""
+ORACLES = (
+    _oracle("S111, guard", "111", "actual", GUARD_S),
+    _oracle(CEILING, "110", "actual", GUARD_S),
+    _oracle("S010, guard", "010", "actual", GUARD_S),
+    _oracle("S100, guard", "100", "actual", GUARD_S),
+    _oracle("S100, known below 10 min", "100", "actual-below:600", GUARD_S),
+    _oracle("S100, known below 1 min", "100", "actual-below:60", GUARD_S),
+)
+"""What limits a scheme: perfect knowledge in some roles, or of short jobs only, with our guard."""
 CASES = (
     PolicyCase(REQUESTS, Policy(order=Order.WFP)),
     PolicyCase(PERFECT, Policy(order=Order.WFP), "actual"),
-    PolicyCase("combined", Policy(order=Order.WFP, roles=SELECTIVE), "combined"),
-    PolicyCase("similar", Policy(order=Order.WFP, roles=SELECTIVE, guard_s=0), "similar"),
+    *SCHEMES,
+    *ORACLES,
 )
-"""Baseline, what is measured against (S111), the paper's selective scheme, and ours."""
+"""Baseline, what is measured against (S111), what is judged, and what explains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +230,13 @@ def measured(comparison: PolicyComparison, target: Target, case: int) -> Measure
 
 
 def targets_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
-    """Say of each scheme which targets it meets on one log."""
-    schemes = range(2, len(CASES))
+    """Say of each scheme which targets it meets on one log, and beside them what S110 gives."""
+    schemes = range(2, 2 + len(SCHEMES))
     columns = [Column("target"), Column("bound")]
     for case in schemes:
         columns += [Column(CASES[case].name), Column("met")]
+    columns.append(Column(CEILING))
+    ceiling = [case.name for case in CASES].index(CEILING)
     rows: list[tuple[Cell, ...]] = []
     for target in (*TARGETS, *BESIDES):
         bound = "–"
@@ -220,6 +250,7 @@ def targets_table(name: str, comparison: PolicyComparison, key: str) -> StudyTab
             row.append(value.write())
             judged = target in TARGETS and value.mean == value.mean
             row.append(("yes" if target.met(value.mean) else "**no**") if judged else "–")
+        row.append(measured(comparison, target, ceiling).write())
         rows.append(tuple(row))
     count = comparison.repeats.count
     note = f"Means over {count} jittered runs" + (
@@ -238,6 +269,21 @@ def figures_table(name: str, comparison: PolicyComparison, key: str) -> StudyTab
     return StudyTable(f"{key}-figures", f"{name}: figures", columns, rows)
 
 
+def oracles_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
+    """Give what perfect knowledge of some roles or jobs does to each target's figure."""
+    shown = (*TARGETS, *BESIDES)
+    columns = (Column("figure"), *(Column(case.name) for case in ORACLES))
+    first = len(CASES) - len(ORACLES)
+    rows = tuple(
+        (
+            target.title,
+            *(measured(comparison, target, case).write() for case in range(first, len(CASES))),
+        )
+        for target in shown
+    )
+    return StudyTable(f"{key}-oracles", f"{name}: oracles", columns, rows)
+
+
 def report(
     found: dict[str, PolicyComparison], command: str, notes: Sequence[str] = ()
 ) -> StudyReport:
@@ -246,6 +292,7 @@ def report(
     for number, (name, comparison) in enumerate(found.items(), 1):
         tables += [
             targets_table(name, comparison, f"log{number}"),
+            oracles_table(name, comparison, f"log{number}"),
             figures_table(name, comparison, f"log{number}"),
         ]
     return StudyReport("tang2010-beyond", "Beyond Tang 2010", command, tuple(notes), tuple(tables))
