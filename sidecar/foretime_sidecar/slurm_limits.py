@@ -13,6 +13,7 @@ from foretime_sidecar.limit_repairs import (
     limits_waited_with,
     lowered_in_danger,
     lowered_limits,
+    started,
     time_min_changes,
     undone,
 )
@@ -37,6 +38,7 @@ class SlurmLimits:
         self._mechanism = settings.hook.mechanism
         self._client = client
         self._waited_with: dict[str, int] = {}
+        self._started: frozenset[str] = frozenset()
 
     def mend(
         self,
@@ -69,7 +71,7 @@ class SlurmLimits:
         SchedulerError
             If the scheduler did not answer, or refused a change.
         """
-        repairs = lowered_limits(jobs, soft_limit, self._waited_with)
+        repairs = lowered_limits(jobs, soft_limit, self._waited_with, self._started)
         native = self._mechanism == "slurm-soft-limit"
         planning = mode is Mode.ENFORCE and exclusions is not None
         why = "planned by the other mechanism" if planning else "as no job is planned short now"
@@ -83,7 +85,7 @@ class SlurmLimits:
         if repairs:
             log_repairs(repairs)
             self._client.update(changes_of(repairs))
-        self._waited_with = limits_waited_with(jobs)
+        self._waited_with, self._started = limits_waited_with(jobs), started(jobs)
 
 
 def log_repairs(repairs: Sequence[Repair]) -> None:
