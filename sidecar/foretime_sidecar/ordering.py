@@ -64,6 +64,7 @@ class QueueOrdering:
         self._store = store
         self._lock = lock
         self.refused = ""
+        self._has_none = False  # for sure; the store may tell of a time before this start
 
     def arrange(
         self,
@@ -131,8 +132,11 @@ class QueueOrdering:
         SchedulerError
             If the scheduler did not answer, or refused a change; it is tried again the next time.
         """
+        if self._has_none:
+            return 0
         ours = self._ours()
         if not ours:
+            self._has_none = True
             return 0
         names = _names(self._client.queue().jobs if jobs is None else jobs)
         factors = self._client.site_factors()
@@ -148,6 +152,7 @@ class QueueOrdering:
             self._client.update(changes)
         with self._lock:
             self._store.forget_site_factors(ours)
+        self._has_none = True
         return len(changes)
 
     def _ours(self) -> dict[str, frozenset[int]]:
@@ -169,7 +174,9 @@ class QueueOrdering:
         if configuration.federation:
             return 0, f"the cluster is in the federation {configuration.federation}"
         highest = self._settings.highest_site_factor
-        tier = qos_tier(configuration.qos_weight, self._client.qos_priorities())
+        tier = None
+        if configuration.qos_weight:  # else there may be no slurmdbd to ask
+            tier = qos_tier(configuration.qos_weight, self._client.qos_priorities())
         if tier is not None:
             highest = min(highest, tier - 1)
         if highest < _LEAST_LEVELS:
@@ -182,6 +189,7 @@ class QueueOrdering:
     def _send(self, factors: Mapping[str, int]) -> None:
         if not factors:
             return
+        self._has_none = False
         with self._lock:
             self._store.note_site_factors(factors)
         changes = [JobChange(job_id, site_factor=factor) for job_id, factor in factors.items()]

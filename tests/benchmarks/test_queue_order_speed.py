@@ -21,13 +21,6 @@ JOBS = 1000
 GOAL_S = 2.0
 
 
-class Quick(SlurmCommands):
-    """Without accounting there are no QOS to read."""
-
-    def qos_priorities(self) -> dict[str, int]:
-        return {}
-
-
 @pytest.fixture(params=RELEASES, ids=str)
 def slurm(request: pytest.FixtureRequest) -> Iterator[SlurmCluster]:
     """A cluster that is full, and 1,000 jobs that wait for it."""
@@ -42,7 +35,7 @@ def slurm(request: pytest.FixtureRequest) -> Iterator[SlurmCluster]:
             f"{cluster.commands}/sbatch -n4 -tN -o /dev/null --wrap=true"
         )
         cluster.run(["bash", "-c", script], "alice", timeout_s=300)
-        client = Quick(SubprocessRunner(str(cluster.commands)))
+        client = SlurmCommands(SubprocessRunner(str(cluster.commands)))
         cluster.wait_for(lambda: len(client.site_factors()) == JOBS, "1,000 priorities", 120)
         yield cluster
     finally:
@@ -51,7 +44,7 @@ def slurm(request: pytest.FixtureRequest) -> Iterator[SlurmCluster]:
 
 @pytest.mark.benchmark(group="queue order")
 def test_a_thousand_pending_jobs(benchmark: Any, slurm: SlurmCluster) -> None:
-    client = Quick(SubprocessRunner(str(slurm.commands)))
+    client = SlurmCommands(SubprocessRunner(str(slurm.commands)))
     now, configuration, store = int(time.time()), client.configuration(), Store(":memory:")
     jobs = client.queue().jobs
     orders = cycle([QueueOrderSettings(order="sjf"), QueueOrderSettings(order="ljf")])

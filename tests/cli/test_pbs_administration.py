@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import ForetimeError, SchedulerError
+from foretime_estimators.errors import SchedulerError
 from foretime_sidecar import doctor_pbs, pbs_install
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.doctor import Diagnosis, Finding, Health, examine, exit_code
@@ -627,29 +627,6 @@ def test_doctor_command(site: Site, tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, words)
     assert shown.exit_code == 1
     assert "the hook is disabled" in " ".join(shown.output.split())
-
-
-def test_doctor_on_slurm_looks_at_the_table(site: Site, tmp_path: Path) -> None:
-    settings = tmp_path / "settings.toml"
-    settings.write_text(f'[table]\npath = "{site.table}"\n')
-    answer = CliRunner().invoke(app, ["doctor", "--settings", str(settings), "--json"])
-    found = {entry["check"]: entry for entry in json.loads(answer.output)}
-    names = ["table", "table's permissions", "table's file system", "Slurm"]
-    assert [name for name in names if name in found] == list(found) == names
-    assert found["table"]["health"] == "ok"
-    assert found["Slurm"]["health"] == "warning"
-    assert "no checks of Slurm" in found["Slurm"]["message"]
-    assert "plugin/README.md" in found["Slurm"]["remedy"]
-
-
-@pytest.mark.parametrize("words", [["install", "slurm"], ["uninstall", "slurm", "--yes"]])
-def test_slurm_s_hook_is_put_in_by_hand(words: list[str], repository: Path) -> None:
-    answer = CliRunner().invoke(app, words)
-    assert isinstance(answer.exception, ForetimeError)
-    assert answer.exception.exit_code == 1
-    assert "by hand for now" in str(answer.exception)
-    assert "plugin/README.md" in str(answer.exception)
-    assert "## Slurm" in (repository / "plugin" / "README.md").read_text()
 
 
 def test_the_unit_lets_pbs_commands_prove_who_asks(repository: Path) -> None:

@@ -214,7 +214,7 @@ def test_what_is_not_for_nodes_is_refused() -> None:
         simulate(jobs_of(machine, (0, 1, 1)), reservations=claims)
     with pytest.raises(InputError, match="the machine has 4 CPUs"):
         Engine(5, machine=machine)
-    with pytest.raises(InputError, match="this engine has a flat pool"):
+    with pytest.raises(InputError, match="this engine has none"):
         Engine(5).submit(0, 1, 1, 1, resources=JobResources())
     with pytest.raises(InputError, match="a snapshot is of a flat pool"):
         Snapshot.of(Engine(4, machine=machine))

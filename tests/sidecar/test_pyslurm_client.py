@@ -73,6 +73,7 @@ def _job(job: Mapping[str, Any]) -> dict[str, Any]:
         "qos": job["qos"],
         "reservation": job["resv_name"] or None,
         "admin_comment": job["admin_comment"] or None,
+        "comment": job["comment"] or None,
     }
 
 

@@ -134,6 +134,15 @@ def test_it_reads_what_the_commands_print(
     assert all(record == by_id[record.job.request.job_id] for record in mine)
 
 
+def test_what_accounting_enforces_is_read(repository: Path) -> None:
+    path = repository / "tests/assets/slurm/26.05/rest/v0.0.45/conf.json"
+    reply = json.loads(path.read_text())
+    assert parse_rest_configuration(reply).accounting_enforce == frozenset()
+    reply["slurm_conf"]["AccountingStorageEnforce"] = ["associations", "LIMITS", "safe"]
+    enforced = parse_rest_configuration(reply).accounting_enforce
+    assert enforced == {"associations", "limits", "safe"}
+
+
 def test_what_ended_outside_is_left_out(client: SlurmRest, rest: RecordedRest) -> None:
     records, last = client.finished_since(Cursor())
     first = records[0].job.end_time

@@ -249,7 +249,7 @@ def test_configuration_and_unknown_commands() -> None:
     without = SlurmCommands(slurm_of(soft_limit_parameter=False).run)
     assert not without.configuration().soft_limit
     assert client.reservations() == []
-    for argv in (["sdiag"], ["squeue"], ["scontrol", "show", "nodes"]):
+    for argv in (["sdiag", "--json"], ["squeue"], ["scontrol", "show", "nodes"]):
         with pytest.raises(SchedulerError, match="does not know"):
             slurm.run(argv)
 

@@ -140,8 +140,9 @@ def commands(slurm: SlurmCluster) -> Iterator[tuple[str, str]]:
     recorder = Recorder(slurm.commands)
     client = SlurmCommands(recorder)
     client.finished_since(Cursor(int(time.time()) - 3600))
-    for ask in (client.queue, client.configuration, client.reservations, client.load):
+    for ask in (client.queue, client.reservations, client.load):
         ask()
+    client.limits(client.configuration())
     client.site_factors()
     client.qos_priorities()
     yield from recorder.printed.items()

@@ -43,10 +43,7 @@ def sidecar(slurm: tuple[SlurmCluster, dict[str, str]], tmp_path: Path) -> Itera
         {"table": {"path": str(tmp_path / "table")}, "queue_order": {"order": "sjf"}}
     )
     store = Store(tmp_path / "store")
-    # Without accounting there are no QOS to read.
-    ours = client(slurm[0])
-    ours.qos_priorities = dict  # type: ignore[method-assign]
-    yield Sidecar(settings, ours, store)
+    yield Sidecar(settings, client(slurm[0]), store)
     store.close()
 
 

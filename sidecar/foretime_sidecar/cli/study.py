@@ -159,5 +159,5 @@ def _command(
     return shlex.join(words)
 
 
-app.command("mira2018")(mira2018)
 app.command("tang2010-beyond")(tang2010_beyond)
+app.command("mira2018")(mira2018)

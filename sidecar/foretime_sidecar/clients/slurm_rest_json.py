@@ -11,6 +11,7 @@ from foretime_estimators.errors import SchedulerError
 
 from foretime_sidecar.clients.client import ControllerLoad, Reservation, SchedulerConfiguration
 from foretime_sidecar.clients.slurm_json import number, parse_parameters
+from foretime_sidecar.clients.slurm_site import expand_nodes
 
 _UP = {"idle", "mixed", "allocated", "completing", "reserved"}
 _NO_NEW_JOBS = {"drain", "down", "fail", "not_responding", "powered_down", "power_down"}
@@ -50,6 +51,10 @@ def parse_rest_configuration(reply: Mapping[str, Any]) -> SchedulerConfiguration
             priority_type=str(conf["PriorityType"]),
             site_factor_plugin=str(conf["PrioritySiteFactorPlugin"] or ""),
             qos_weight=number(conf["PriorityWeightQOS"]) or 0,
+            accounting_enforce=frozenset(
+                str(word).lower() for word in conf["AccountingStorageEnforce"]
+            )
+            - {"none"},
         )
 
 
@@ -100,6 +105,7 @@ def _reservation(each: Mapping[str, Any]) -> Reservation:
         processors=int(processors[1]) if processors else None,
         slurm_partition=each.get("partition") or None,
         flags=frozenset(each.get("flags") or ()),
+        nodes=expand_nodes(nodes) if (nodes := each.get("node_list")) else None,
     )
 
 
