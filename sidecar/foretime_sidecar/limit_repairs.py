@@ -13,6 +13,9 @@ from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState
 from foretime_sidecar.exclusions import Exclusions, why_plain
 from foretime_sidecar.job_note import JobNote, read_note
 
+AS_PLANNED = "as the hook planned them"
+"""Why a job gets a time_min; every other repair gives a job back what its user asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Repair:
@@ -98,7 +101,7 @@ def _planned(job: QueuedJob, note: JobNote | None) -> list[Repair]:
         return []
     if job.time_min is not None and job.time_min not in (note.own_time_min, note.time_min):
         return []  # somebody meant that one
-    return _with_time_min(job, note.time_min, "as the hook planned them")
+    return _with_time_min(job, note.time_min, AS_PLANNED)
 
 
 def lowered_in_danger(
@@ -144,6 +147,22 @@ def undone(
         if limits and job.request.requested_time == note.lowered_limit != note.requested_time:
             repairs.append(_with_limit(job, note.requested_time, why))
     return repairs
+
+
+def planned_short(jobs: Iterable[QueuedJob]) -> list[str]:
+    """Give the ids of the jobs that have started with a time_min of the hook's.
+
+    Slurm ignores changes of a running job's TimeMin, and a requeued one waits with it again (seen
+    on 22.05 and 26.05).
+    """
+    return [
+        job.request.job_id
+        for job in jobs
+        if job.state is not QueueState.PENDING
+        and (note := read_note(job.admin_comment)) is not None
+        and note.time_min is not None
+        and _is_short(job)
+    ]
 
 
 def started(jobs: Iterable[QueuedJob]) -> frozenset[str]:

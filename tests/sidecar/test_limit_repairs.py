@@ -404,6 +404,59 @@ def test_without_the_accounting_what_can_be_done_is(tmp_path: Path) -> None:
     assert client.changes[1:] == given, "what was known before counts on"
 
 
+class Refusing(Soft):
+    """It refuses changes of some jobs, and does the others, as one scontrol does."""
+
+    refused: tuple[str, ...] = ()
+    ends_on_refusal = False
+
+    def update(self, changes: Sequence[JobChange]) -> None:
+        super().update([change for change in changes if change.job_id not in self.refused])
+        failed = [change for change in changes if change.job_id in self.refused]
+        if failed and self.ends_on_refusal:
+            self.jobs = [job for job in self.jobs if job.request.job_id not in self.refused]
+        if failed:
+            raise SchedulerError("scontrol failed with exit code 1: Invalid job id specified")
+
+
+def test_a_job_that_ends_during_a_look_is_no_failure(tmp_path: Path) -> None:
+    client = Refusing([_waiting("1", deadline=True), _waiting("2", deadline=True)])
+    client.refused, client.ends_on_refusal = ("2",), True
+    sidecar = _looking(client, tmp_path)
+    sidecar.look(START)
+    assert client.changes == [JobChange("1", time_min=0)]
+    sidecar._publish(START)
+    assert sidecar.progress.mode == "enforce"
+
+
+def test_while_slurm_refuses_to_give_back_no_job_is_planned_short(tmp_path: Path) -> None:
+    client = Refusing([_waiting("1", deadline=True), _waiting("2")])
+    client.refused = ("1",)
+    sidecar = _looking(client, tmp_path)
+    with pytest.raises(SchedulerError, match="exit code 1"):
+        sidecar.look(START)
+    sidecar._publish(START)
+    assert sidecar.progress.mode == "observe"
+    assert "AdminLevel=Operator" in sidecar.progress.mode_reason
+    client.refused = ()
+    sidecar.look(START + 60)
+    assert [job.time_min for job in client.jobs] == [None, None]
+    sidecar.look(START + 120)
+    assert [job.time_min for job in client.jobs] == [None, 600]
+
+
+def test_one_job_that_can_not_be_planned_takes_nothing_from_the_others(tmp_path: Path) -> None:
+    client = Refusing([_waiting("1", None), _waiting("2", None)])
+    client.refused = ("1",)
+    sidecar = _looking(client, tmp_path)
+    sidecar.look(START)
+    assert client.changes == [JobChange("2", time_min=600)]
+    client.refused = ("1", "2")
+    client.jobs[1] = _waiting("2", None)
+    with pytest.raises(SchedulerError, match="exit code 1"):
+        sidecar.look(START + 60)
+
+
 def test_recorded_jobs_with_a_deadline_or_of_several_parts(repository: Path) -> None:
     reply = json.loads((repository / "tests/assets/slurm/22.05/squeue.json").read_text())
     for job in reply["jobs"]:
