@@ -99,7 +99,7 @@ def command_lines() -> list[tuple[str, str]]:
         for text in re.findall(r"\[bold\](.*?)\[/bold\]", command.help or "")
     ]
     found += examples
-    for path in (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))):
+    for path in (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             text = line.strip().removeprefix("$ ").removeprefix(".venv/bin/")
             if re.match(r"foretime [a-z-]", text):
@@ -122,3 +122,28 @@ def test_documented_command_lines_exist(where: str, line: str) -> None:
             option = word.split("=")[0]
             known = names | {"-h", "--help"}
             assert option in known, f"{where}: no option {option!r}: {line}"
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    linked = set(re.findall(r"\]\(([^)#]+)", (REPOSITORY / "README.md").read_text()))
+    pages = {str(p.relative_to(REPOSITORY)) for p in (REPOSITORY / "docs").rglob("*.md")}
+    assert pages <= linked
+
+
+LINKS = [
+    (str(page.relative_to(REPOSITORY)), link)
+    for page in (
+        *REPOSITORY.glob("*.md"),
+        *(REPOSITORY / "docs").rglob("*.md"),
+        *(REPOSITORY / "plugin").rglob("*.md"),
+    )
+    for link in re.findall(
+        r"\]\(([^)#\s]+)", re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    )
+    if "://" not in link
+]
+
+
+@pytest.mark.parametrize(("page", "link"), LINKS)
+def test_links_lead_somewhere(page: str, link: str) -> None:
+    assert (REPOSITORY / page).parent.joinpath(link).exists()

@@ -18,6 +18,8 @@ MAX_NODES = 10_000_000
 """No group of nodes may be larger than this."""
 MAX_COUNT = 2**40
 """No count of a resource on a node may be larger than this."""
+_NAMES_TOLD = 20
+"""A message about an unknown name lists so many known ones."""
 
 
 class Selection(enum.Enum):
@@ -256,7 +258,10 @@ def format_limit(seconds: int) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Say which names there are, the nearest first."""
-    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    """Say which name is nearest, and which there are (of many, some)."""
+    known = list(names)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else "."
-    return f"{hint} There are: {', '.join(names)}"
+    if len(known) <= _NAMES_TOLD:
+        return f"{hint} There are: {', '.join(known)}"
+    return f"{hint} There are {len(known):,}, such as: {', '.join(known[:_NAMES_TOLD])}"

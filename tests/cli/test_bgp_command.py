@@ -80,6 +80,7 @@ def test_pictures(words: list[str], ending: str, tmp_path: Path) -> None:
     [
         (["intrepit"], "intrepit: there is no such file, nor a Blue Gene of that name"),
         (["--bgp-partition", "ANL-R99"], "intrepid has no bgp_partition 'ANL-R99'"),
+        (["--bgp-partition", "ANL-R99"], "There are 227, such as: ANL-R00-M0-512, "),
         (["--schedulable", "x.txt"], "only a Cobalt configuration takes a list"),
         (["--plot", "/nowhere/x.png"], "--plot /nowhere/x.png: can't be written"),
         (["--plot", "x.pdf"], "end it in .png or .svg"),

@@ -64,8 +64,13 @@ def tang2010(
         int, typer.Option(min=0, help="Jittered copies of the workload for the intervals.")
     ] = 10,
     months: Annotated[
-        int, typer.Option(min=0, help="Further generated months, of other seeds; not with --log.")
-    ] = tang.MONTHS,
+        int | None,
+        typer.Option(
+            min=0,
+            help=f"Further generated months, of other seeds; {tang.MONTHS} if not given. "
+            "Not with --log.",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Of the generated workload and the jittered copies.")
     ] = 1,
@@ -78,6 +83,8 @@ def tang2010(
     """
     began = time.perf_counter()
     check_folder("--output-dir", output_dir)
+    if log is not None and months is not None:
+        raise InputError(f"--months {months}: a log has the months that it has; leave it out")
     chosen = _machine(machine, log)
     workload, notes = (None, ()) if log is None else _read(log, processors, chosen)
     if log is None and processors is not None:
@@ -92,7 +99,7 @@ def tang2010(
             chosen,
             seed=seed,
             repeats=repeat,
-            months=months,
+            months=tang.MONTHS if months is None else months,
             workers=workers,
             notes=notes,
             begin=begin,
@@ -125,7 +132,9 @@ def _read(
         workload, report = workload_of_log(job_log, processors=processors, filters=filters)
         return workload, (report.text,)
     if processors is not None:
-        raise InputError(f"--processors {processors}: {machine.name} says how large it is")
+        raise InputError(
+            f"--processors {processors}: {machine.name} says how large it is; leave it out"
+        )
     per_node = processors_per_node(job_log, machine)
     workload, report = workload_of_log(
         job_log,
@@ -141,7 +150,7 @@ def _command(
     processors: int | None,
     machine: str | None,
     repeat: int,
-    months: int,
+    months: int | None,
     seed: int,
 ) -> str:
     """Give the command that writes the same again."""
@@ -151,7 +160,7 @@ def _command(
         ("--processors", processors, None),
         ("--machine", machine, None),
         ("--repeat", repeat, 10),
-        ("--months", months, tang.MONTHS),
+        ("--months", months, None),
         ("--seed", seed, 1),
     ):
         if value != default:

@@ -177,7 +177,7 @@ class WorkloadSource:
 
     def _read(self) -> tuple[Workload, tuple[str, ...]]:
         if (self.log is None) == (self.generate is None):
-            raise InputError("give a log, or --generate lublin2003, and not both")
+            raise InputError("give a log, or --generate MODEL, and not both")
         if self.log is not None:
             if self.jobs is not None:
                 raise InputError(
