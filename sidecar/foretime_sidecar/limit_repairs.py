@@ -6,12 +6,15 @@ Pure: from the queue to the changes; `foretime_sidecar.slurm_limits` makes them 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState
 from foretime_sidecar.exclusions import Exclusions, why_plain
 from foretime_sidecar.job_note import JobNote, read_note
+
+AS_PLANNED = "as the hook planned them"
+"""Why a job gets a time_min; every other repair gives a job back what its user asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,10 @@ class Repair:
 
 
 def lowered_limits(
-    jobs: Iterable[QueuedJob], soft_limit: bool, waited_with: Mapping[str, int]
+    jobs: Iterable[QueuedJob],
+    soft_limit: bool,
+    waited_with: Mapping[str, int],
+    ran_before: Set[str] = frozenset(),
 ) -> list[Repair]:
     """Give back its own limit to each running job whose limit was lowered for its plan's sake.
 
@@ -40,11 +46,13 @@ def lowered_limits(
         Whether Slurm takes time_min as a soft limit.
     waited_with
         The limit, seconds, that each job by its id waited with at the last look.
+    ran_before
+        Jobs that had started by then: if their limit has changed since, somebody meant it.
     """
     repairs = []
     for job in jobs:
         note = read_note(job.admin_comment)
-        if job.state is not QueueState.RUNNING or note is None:
+        if job.state is QueueState.PENDING or note is None:
             continue
         job_id, limit = job.request.job_id, job.request.requested_time
         if note.lowered_limit is not None:
@@ -52,7 +60,9 @@ def lowered_limits(
                 change = JobChange(job_id, time_limit=note.requested_time)
                 repairs.append(Repair(change, "that PrologSlurmctld left with a lowered limit"))
             continue
-        before = waited_with.get(job_id) or waited_with.get(job.request.array_id or "")
+        before = None
+        if job_id not in ran_before:
+            before = waited_with.get(job_id) or waited_with.get(job.request.array_id or "")
         if before is None and not soft_limit and limit == note.time_min:
             before = note.requested_time
         if before is not None and limit < before and (limit == note.time_min or not soft_limit):
@@ -91,7 +101,7 @@ def _planned(job: QueuedJob, note: JobNote | None) -> list[Repair]:
         return []
     if job.time_min is not None and job.time_min not in (note.own_time_min, note.time_min):
         return []  # somebody meant that one
-    return _with_time_min(job, note.time_min, "as the hook planned them")
+    return _with_time_min(job, note.time_min, AS_PLANNED)
 
 
 def lowered_in_danger(
@@ -109,8 +119,7 @@ def lowered_in_danger(
         asked = replace(job.request, requested_time=note.requested_time)
         why = why_plain(replace(job, request=asked), exclusions, now, start_within_s)
         if why is not None:
-            change = JobChange(job.request.job_id, time_limit=note.requested_time)
-            repairs.append(Repair(change, why.value))
+            repairs.append(_with_limit(job, note.requested_time, why.value))
     return repairs
 
 
@@ -136,9 +145,29 @@ def undone(
         if time_min and note.time_min is not None and _is_short(job):
             repairs += _with_time_min(job, note.own_time_min or 0, why)
         if limits and job.request.requested_time == note.lowered_limit != note.requested_time:
-            change = JobChange(job.request.job_id, time_limit=note.requested_time)
-            repairs.append(Repair(change, why))
+            repairs.append(_with_limit(job, note.requested_time, why))
     return repairs
+
+
+def planned_short(jobs: Iterable[QueuedJob]) -> list[str]:
+    """Give the ids of the jobs that have started with a time_min of the hook's.
+
+    Slurm ignores changes of a running job's TimeMin, and a requeued one waits with it again (seen
+    on 22.05 and 26.05).
+    """
+    return [
+        job.request.job_id
+        for job in jobs
+        if job.state is not QueueState.PENDING
+        and (note := read_note(job.admin_comment)) is not None
+        and note.time_min is not None
+        and _is_short(job)
+    ]
+
+
+def started(jobs: Iterable[QueuedJob]) -> frozenset[str]:
+    """Give the ids of the jobs that have started."""
+    return frozenset(job.request.job_id for job in jobs if job.state is not QueueState.PENDING)
 
 
 def limits_waited_with(jobs: Iterable[QueuedJob]) -> dict[str, int]:
@@ -168,3 +197,11 @@ def _with_time_min(job: QueuedJob, seconds: int, why: str) -> list[Repair]:
     if (job.time_min or 0) == seconds:
         return []
     return [Repair(JobChange(job.request.job_id, time_min=seconds), why)]
+
+
+def _with_limit(job: QueuedJob, seconds: int, why: str) -> Repair:
+    job_id = job.request.job_id
+    if job.pending_tasks:
+        # By the array's number alone its running tasks would lose what their users set since.
+        job_id = f"{job_id}_[{job.pending_tasks}]"
+    return Repair(JobChange(job_id, time_limit=seconds), why)

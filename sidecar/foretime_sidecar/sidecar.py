@@ -246,6 +246,11 @@ class Sidecar:
                 f"hook.starvation_guard_s = {self.settings.hook.starvation_guard_s} over its plan "
                 "on requested times, and all jobs are planned so until it starts"
             )
+        if mode is Mode.ENFORCE and self._limits is not None and self._limits.refused:
+            return Mode.OBSERVE, (
+                "Slurm refused to give jobs back what their users asked for; see the log, and give "
+                "the daemon's account AdminLevel=Operator"
+            )
         return mode, reason
 
     def _exclusions(self, configuration: SchedulerConfiguration, now: int) -> Exclusions:

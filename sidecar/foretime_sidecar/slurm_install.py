@@ -22,6 +22,7 @@ from foretime_sidecar.installed_files import (
     put_file,
     read_file,
 )
+from foretime_sidecar.limit_repairs import planned_short
 from foretime_sidecar.lua_trial import lua_library, lua_version, missing_package, plugin_of
 from foretime_sidecar.planning_switch import give_back, switch_off, switch_on
 from foretime_sidecar.settings import Settings
@@ -73,6 +74,8 @@ class Plan:
         What must be installed first.
     notes
         What is worth knowing besides.
+    first_prolog
+        Whether PrologSlurmctld is the first one, which slurmctld must be restarted for.
     record
         What will stand in the record.
     """
@@ -84,6 +87,7 @@ class Plan:
     links: dict[Path, str] = field(default_factory=dict)
     packages: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    first_prolog: bool = False
     record: InstallRecord = field(default_factory=InstallRecord)
 
     @property
@@ -253,6 +257,13 @@ def _plan_prolog(site: SlurmSite, conf: SlurmConf, plan: Plan) -> None:
             plan.notes.append(f"{theirs} runs after it, and its exit code counts")
         if read_file(ours) is not None and str(ours) not in plan.record.files:
             raise InputError(f"{ours} is there and not Foretime's: move it away")
+        if not theirs:
+            plan.first_prolog = True
+            plan.notes.append(
+                f"restart slurmctld, then foretime enable: Slurm 22.05 shows a first {PROLOG} at "
+                "once, but runs it only from its next start on, and until then a lowered limit is "
+                f"not raised; {site.settings.hook.disable_file} keeps the hook off so long"
+            )
         plan.record.values.setdefault(PROLOG, theirs)
         conf.set(PROLOG, str(ours))
         plan.lines.append(f"{PROLOG}={ours}")
@@ -295,6 +306,10 @@ def install(site: SlurmSite) -> Outcome:
             link.symlink_to(target)
             undo.steps.append(link.unlink)
             outcome.done.append(f"ln -s {target} {link}")
+        switch = Path(site.settings.hook.disable_file)
+        if plan.first_prolog and switch_off(switch):
+            undo.steps.append(lambda: switch.unlink(missing_ok=True))
+            outcome.done.append(f"touch {switch}")
         if plan.hook:
             _put_all(plan.hook, outcome, undo)
             # slurmctld loads the module with the script, whose time it looks at.
@@ -367,6 +382,8 @@ def _file_step(name: str, added: bool) -> str:
 def uninstall(site: SlurmSite) -> Outcome:
     """Take the hook out, jobs included, and put back what was there before.
 
+    While jobs run that were planned short, the soft limit stays, and a note says so.
+
     Raises
     ------
     SchedulerError
@@ -383,6 +400,8 @@ def uninstall(site: SlurmSite) -> Outcome:
         outcome.done.append(f"touch {switch}")
     _clear_jobs(site, outcome)
     conf = SlurmConf(site.conf_path)
+    # Else the soft limit alone had to stay, the last time, and the file with it.
+    made = made or all(Path(name) in conf.texts for name in record.files)
     # Those that nobody has changed since get the very bytes back that they had.
     untouched = [
         path
@@ -408,6 +427,20 @@ def uninstall(site: SlurmSite) -> Outcome:
     if SOFT_LIMIT in record.words:
         # Whatever was planned between the first time and the hook's end.
         _clear_jobs(site, outcome)
+        running = planned_short(site.controller.jobs())
+        if running:
+            record.words, record.values, record.links = [SOFT_LIMIT], {}, []
+            record.files = {
+                name: file for name, file in record.files.items() if Path(name) in conf.texts
+            }
+            record.write(site.record_path)
+            outcome.notes.append(
+                f"{SOFT_LIMIT[1]} stays, and so does {switch}: {len(running)} jobs run with a "
+                f"TimeMin, such as {running[0]}, which Slurm lets nobody clear; one that is "
+                "requeued would be killed at it without the soft limit. Run this again when they "
+                "have ended"
+            )
+            return outcome
         current = dict(conf.texts)
         conf.remove(*SOFT_LIMIT)
         _restore_conf(site, conf, current, record, outcome)

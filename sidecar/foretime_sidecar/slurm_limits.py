@@ -5,14 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from foretime_estimators.errors import SchedulerError
+
 from foretime_sidecar.clients.client import QueuedJob, SchedulerClient
 from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.limit_repairs import (
+    AS_PLANNED,
     Repair,
     changes_of,
     limits_waited_with,
     lowered_in_danger,
     lowered_limits,
+    started,
     time_min_changes,
     undone,
 )
@@ -31,12 +35,19 @@ class SlurmLimits:
     ----------
     settings, client
         The sidecar's.
+
+    Attributes
+    ----------
+    refused
+        Whether Slurm refused to give a job back what its user asked for, at the last look.
     """
 
     def __init__(self, settings: Settings, client: SchedulerClient) -> None:
         self._mechanism = settings.hook.mechanism
         self._client = client
         self._waited_with: dict[str, int] = {}
+        self._started: frozenset[str] = frozenset()
+        self.refused = False
 
     def mend(
         self,
@@ -67,9 +78,33 @@ class SlurmLimits:
         Raises
         ------
         SchedulerError
-            If the scheduler did not answer, or refused a change.
+            If the scheduler did not answer, refused all changes, or one that gives a job back what
+            its user asked for. A job that has ended since the queue was read does not count.
         """
-        repairs = lowered_limits(jobs, soft_limit, self._waited_with)
+
+        def due(queue: Sequence[QueuedJob]) -> list[Repair]:
+            return self._due(queue, exclusions, mode, soft_limit, now, pause_s)
+
+        repairs = due(jobs)
+        if repairs:
+            log_repairs(repairs)
+            try:
+                self._client.update(changes_of(repairs))
+            except SchedulerError as error:
+                self._judge(error, repairs, due(self._client.queue().jobs))
+        self.refused = False
+        self._waited_with, self._started = limits_waited_with(jobs), started(jobs)
+
+    def _due(
+        self,
+        jobs: Sequence[QueuedJob],
+        exclusions: Exclusions | None,
+        mode: Mode,
+        soft_limit: bool,
+        now: int,
+        pause_s: int,
+    ) -> list[Repair]:
+        repairs = lowered_limits(jobs, soft_limit, self._waited_with, self._started)
         native = self._mechanism == "slurm-soft-limit"
         planning = mode is Mode.ENFORCE and exclusions is not None
         why = "planned by the other mechanism" if planning else "as no job is planned short now"
@@ -80,10 +115,17 @@ class SlurmLimits:
         repairs += undone(
             jobs, why, time_min=not (planning and native), limits=not planning or native
         )
-        if repairs:
-            log_repairs(repairs)
-            self._client.update(changes_of(repairs))
-        self._waited_with = limits_waited_with(jobs)
+        return repairs
+
+    def _judge(
+        self, error: SchedulerError, asked: Sequence[Repair], still_due: Sequence[Repair]
+    ) -> None:
+        """Raise an error again unless it was of jobs that have started or ended meanwhile."""
+        left = [repair for repair in asked if repair in still_due]
+        self.refused = any(repair.why != AS_PLANNED for repair in left)
+        if self.refused or len(left) == len(asked):
+            raise error
+        logger.info("%d of %d changes were refused: %s", len(left), len(asked), error)
 
 
 def log_repairs(repairs: Sequence[Repair]) -> None:

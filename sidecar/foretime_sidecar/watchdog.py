@@ -40,11 +40,15 @@ class WatchdogResult:
 
 
 def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogResult:
-    """Act if the daemon has been silent for ``table.watchdog_after_s``, else do nothing.
+    """Act if the daemon has been silent for ``table.watchdog_after_s``, and in part before.
 
-    The table is withdrawn first, so that the hook plans no more jobs; then time_min of pending jobs
-    and lowered limits are given back as the jobs' notes say. The daemon writes a new table as soon
-    as it lives again.
+    Once it has missed a look (``scheduler.poll_interval_s``), running jobs with a lowered limit get
+    theirs back, which can't wait: they are killed at t_sched. If the soft limit is lost, time_min
+    of pending jobs is not left to the daemon either.
+
+    Later all is done that can be without it. The table is withdrawn first, so that the hook plans
+    no more jobs; then time_min of pending jobs and lowered limits are given back as the jobs' notes
+    say. The daemon writes a new table as soon as it lives again.
 
     Raises
     ------
@@ -54,22 +58,28 @@ def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogRe
         If the scheduler did not answer, or refused a change.
     """
     silent_s = silent_for_s(heartbeat_path(settings.table), now)
-    if silent_s is not None and silent_s <= settings.table.watchdog_after_s:
+    if silent_s is not None and silent_s <= settings.scheduler.poll_interval_s:
         return WatchdogResult(True, silent_s)
+    alive = silent_s is not None and silent_s <= settings.table.watchdog_after_s
     failure = None
     withdrew = False
-    try:
-        withdrew = _withdraw(Path(settings.table.path))
-    except StateError as error:
-        failure = error  # the jobs come first
+    if not alive:
+        try:
+            withdrew = _withdraw(Path(settings.table.path))
+        except StateError as error:
+            failure = error  # the jobs come first
     jobs = client.queue().jobs
     soft_limit = client.configuration().soft_limit
-    repairs = lowered_limits(jobs, soft_limit, {}) + undone(jobs, "as the daemon is silent")
+    repairs = lowered_limits(jobs, soft_limit, {})
+    if not alive:
+        repairs += undone(jobs, "as the daemon is silent")
+    elif not soft_limit:
+        repairs += undone(jobs, "as the soft limit is lost", limits=False)
     if repairs:
         client.update(changes_of(repairs))
     if failure is not None:
         raise failure
-    return WatchdogResult(False, silent_s, withdrew, tuple(repairs))
+    return WatchdogResult(alive, silent_s, withdrew, tuple(repairs))
 
 
 def _withdraw(path: Path) -> bool:

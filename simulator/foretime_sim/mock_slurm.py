@@ -378,7 +378,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
             For a command that the mock does not know, or a change that Slurm would refuse.
         """
         match list(argv):
-            case ["squeue", "--json"]:
+            case ["squeue", "--all", "--json"]:
                 return replies.listed(self._each(replies.queued, self._queued_jobs()))
             case ["sacct", "--json", *options]:
                 ended = self._ended_between(*replies.span(options, self.now))

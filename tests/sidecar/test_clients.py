@@ -15,7 +15,7 @@ from foretime_estimators.jobs import Ending
 from foretime_sidecar.clients.checks import CHANGING, READING, Check
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, JobChange, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.clients.slurm_json import parse_finished, parse_queue
+from foretime_sidecar.clients.slurm_json import parse_finished, parse_queue, pending_tasks
 from foretime_sidecar.settings import SchedulerSettings, Settings, TableSettings
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
@@ -291,3 +291,28 @@ def test_replies_without_jobs_are_refused(reply: object) -> None:
 def test_an_error_in_a_reply_is_passed_on() -> None:
     with pytest.raises(SchedulerError, match=r"reported an error: .*slurmdbd is down"):
         parse_finished({"jobs": [], "errors": [{"description": "slurmdbd is down"}]})
+
+
+@pytest.mark.parametrize(
+    ("expression", "tasks"),
+    [("1-9,20,22,24%2", "1-9,20,22,24"), ("0-8:4", "0-8:4"), ("1-9,20,...", ""), ("", "")],
+)
+def test_the_tasks_of_an_array_that_wait(expression: str, tasks: str) -> None:
+    assert pending_tasks(expression) == tasks
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [
+        ("STOPPED", QueueState.RUNNING),
+        ("SIGNALING", QueueState.RUNNING),
+        ("REQUEUE_HOLD", QueueState.PENDING),
+        ("RESV_DEL_HOLD", QueueState.PENDING),
+    ],
+)
+def test_no_job_gets_out_of_sight(word: str, state: QueueState, repository: Path) -> None:
+    """22.05 names a flag in the state's place."""
+    reply = json.loads((repository / "tests/assets/slurm/22.05/squeue.json").read_text())
+    reply["jobs"] = reply["jobs"][:1]
+    reply["jobs"][0]["job_state"] = word
+    assert [job.state for job in parse_queue(reply)] == [state]

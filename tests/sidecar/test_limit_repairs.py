@@ -30,6 +30,7 @@ from foretime_sidecar.clients.slurm_json import parse_queue
 from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.limit_repairs import (
     changes_of,
+    lowered_in_danger,
     lowered_limits,
     time_min_changes,
     undone,
@@ -127,6 +128,49 @@ def test_only_a_limit_that_still_is_t_sched_is_raised(
     expected = [] if expected_min is None else [JobChange("7_1", time_limit=expected_min * 60)]
     for soft_limit in (True, False):
         assert changes_of(lowered_limits([job], soft_limit, {})) == expected
+
+
+@pytest.mark.parametrize("state", [QueueState.RUNNING, QueueState.SUSPENDED])
+def test_a_suspended_job_gets_its_limit_back_before_it_goes_on(state: QueueState) -> None:
+    note = "foretime:treq=60,tsched=30"
+    job = QueuedJob(JobRequest("7", "ann", "p", 8, 1800, START), state, admin_comment=note)
+    assert changes_of(lowered_limits([job], True, {})) == [JobChange("7", time_limit=HOUR)]
+
+
+@pytest.mark.parametrize("soft_limit", [True, False])
+def test_what_is_set_on_a_running_task_stays(soft_limit: bool) -> None:
+    """While other tasks of its array wait with more; but not what Slurm lowered at its start."""
+    request = JobRequest("7_1", "ann", "p", 8, 600, START, "main", "7")
+    note = "foretime:treq=60,tmin=10,generation=1"
+    task = QueuedJob(request, QueueState.RUNNING, time_min=600, admin_comment=note)
+    raised = [JobChange("7_1", time_limit=HOUR)]
+    assert changes_of(lowered_limits([task], soft_limit, {"7": HOUR})) == raised
+    by_its_user = lowered_limits([task], True, {"7": HOUR}, frozenset({"7_1"}))
+    assert changes_of(by_its_user) == []
+
+
+def test_a_look_remembers_what_had_started(tmp_path: Path) -> None:
+    request = JobRequest("7_1", "ann", "p", 8, HOUR, START, "main", "7")
+    parent = _waiting("7", request=replace(request, job_id="7"), tasks=2, pending_tasks="2-3")
+    task = _waiting("7_1", request=request, state=QueueState.RUNNING)
+    client = Soft([parent, task])
+    sidecar = _looking(client, tmp_path)
+    sidecar.look(START)
+    client.jobs[1] = replace(task, request=replace(request, requested_time=600))
+    sidecar.look(START + 60)
+    assert client.changes == [], "its user lowered it to what happens to be t_sched"
+
+
+def test_of_an_array_the_waiting_tasks_alone_are_changed() -> None:
+    """By the array's number scontrol changes the running ones, too (seen on 22.05 and 26.05)."""
+    request = JobRequest("7", "ann", "p", 8, 600, START, "main", "7")
+    note = "foretime:treq=60,tsched=10,generation=1"
+    parent = QueuedJob(request, QueueState.PENDING, 3, "2-3,7", admin_comment=note, deadline=True)
+    expected = [JobChange("7_[2-3,7]", time_limit=HOUR)]
+    assert changes_of(undone([parent], "why")) == expected
+    assert changes_of(lowered_in_danger([parent], Exclusions(), START, 0)) == expected
+    untold = replace(parent, pending_tasks="")
+    assert changes_of(undone([untold], "why")) == [JobChange("7", time_limit=HOUR)]
 
 
 class Soft(SchedulerClient):
@@ -358,6 +402,59 @@ def test_without_the_accounting_what_can_be_done_is(tmp_path: Path) -> None:
     client.no_limits = True
     sidecar.look(START + 10_000)
     assert client.changes[1:] == given, "what was known before counts on"
+
+
+class Refusing(Soft):
+    """It refuses changes of some jobs, and does the others, as one scontrol does."""
+
+    refused: tuple[str, ...] = ()
+    ends_on_refusal = False
+
+    def update(self, changes: Sequence[JobChange]) -> None:
+        super().update([change for change in changes if change.job_id not in self.refused])
+        failed = [change for change in changes if change.job_id in self.refused]
+        if failed and self.ends_on_refusal:
+            self.jobs = [job for job in self.jobs if job.request.job_id not in self.refused]
+        if failed:
+            raise SchedulerError("scontrol failed with exit code 1: Invalid job id specified")
+
+
+def test_a_job_that_ends_during_a_look_is_no_failure(tmp_path: Path) -> None:
+    client = Refusing([_waiting("1", deadline=True), _waiting("2", deadline=True)])
+    client.refused, client.ends_on_refusal = ("2",), True
+    sidecar = _looking(client, tmp_path)
+    sidecar.look(START)
+    assert client.changes == [JobChange("1", time_min=0)]
+    sidecar._publish(START)
+    assert sidecar.progress.mode == "enforce"
+
+
+def test_while_slurm_refuses_to_give_back_no_job_is_planned_short(tmp_path: Path) -> None:
+    client = Refusing([_waiting("1", deadline=True), _waiting("2")])
+    client.refused = ("1",)
+    sidecar = _looking(client, tmp_path)
+    with pytest.raises(SchedulerError, match="exit code 1"):
+        sidecar.look(START)
+    sidecar._publish(START)
+    assert sidecar.progress.mode == "observe"
+    assert "AdminLevel=Operator" in sidecar.progress.mode_reason
+    client.refused = ()
+    sidecar.look(START + 60)
+    assert [job.time_min for job in client.jobs] == [None, None]
+    sidecar.look(START + 120)
+    assert [job.time_min for job in client.jobs] == [None, 600]
+
+
+def test_one_job_that_can_not_be_planned_takes_nothing_from_the_others(tmp_path: Path) -> None:
+    client = Refusing([_waiting("1", None), _waiting("2", None)])
+    client.refused = ("1",)
+    sidecar = _looking(client, tmp_path)
+    sidecar.look(START)
+    assert client.changes == [JobChange("2", time_min=600)]
+    client.refused = ("1", "2")
+    client.jobs[1] = _waiting("2", None)
+    with pytest.raises(SchedulerError, match="exit code 1"):
+        sidecar.look(START + 60)
 
 
 def test_recorded_jobs_with_a_deadline_or_of_several_parts(repository: Path) -> None:

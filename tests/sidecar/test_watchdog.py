@@ -89,10 +89,35 @@ def cluster(tmp_path: Path) -> Cluster:
 
 
 def test_while_the_daemon_lives_nothing_is_touched(cluster: Cluster) -> None:
-    result = cluster.watch(AFTER_S)
-    assert (result.alive, result.silent_s, result.repairs) == (True, AFTER_S, ())
-    assert cluster.asked == 0
+    for silent_s in (60, AFTER_S):
+        result = cluster.watch(silent_s)
+        assert (result.alive, result.silent_s, result.repairs) == (True, silent_s, ())
+        assert (cluster.asked > 0) is (silent_s > 60), "a look that has just been is enough"
     assert cluster.table.exists()
+    assert cluster.waiting() == [(3600, 1800), (3600, 600)]
+
+
+def test_a_failed_prolog_does_not_wait_for_the_daemon_to_count_as_dead(tmp_path: Path) -> None:
+    """The watchdog's minute is less than any t_sched; the time until it takes over is not."""
+    cluster = Cluster(tmp_path, lowering=True)
+    cluster.slurm.run(["scontrol"], "update JobId=1 TimeLimit=30\n")
+    beat(cluster.alive)
+    assert cluster.watch(60).repairs == ()
+    result = cluster.watch(61)
+    assert changes_of(result.repairs) == [JobChange("1", time_limit=3600)]
+    assert (result.alive, cluster.table.exists()) == (True, True)
+
+
+def test_a_lost_soft_limit_does_not_wait_either(cluster: Cluster) -> None:
+    setup = SlurmSetup(8, soft_limit_parameter=False)
+    lost = MockSlurm(setup, Policy(correction=Correction.SLURM), Halving(), START)
+    for _ in range(2):
+        lost.submit(Submission("ann", "p", None, 8, 3600, 3000))
+    lost.advance(START + 60)
+    cluster.slurm = lost
+    result = cluster.watch(61)
+    assert JobChange("2", time_min=300) in changes_of(result.repairs)
+    assert (result.alive, cluster.table.exists()) == (True, True)
 
 
 @pytest.mark.parametrize("how", ["silent", "never", "future"])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from foretime_sidecar.table import Mechanism, Mode, TableRow, TableSettings
 
 from tests.slurm.slurm_cluster import SlurmCluster
+from tests.slurm.slurm_releases import SlurmRelease
 
 ROWS = (TableRow("user", "alice", 0, 200_000), TableRow("user", "bob", 0, 200_000))
 
@@ -47,6 +49,11 @@ class Administrator:
     def checked(self, *words: str) -> str:
         reply = self.run(*words)
         assert reply.returncode == 0, reply.stderr
+        if words[:3] == ("install", "slurm", "--yes") and "restart slurmctld" in reply.stdout:
+            # As an administrator does who reads it.
+            assert self.off.exists(), "the hook is off so long"
+            self.cluster.restart_slurmctld()
+            self.checked("enable")
         return reply.stdout
 
     rows = ROWS
@@ -176,3 +183,84 @@ def test_a_site_with_a_script_of_its_own(slurm: SlurmCluster) -> None:
     assert script.read_text() == SITE_SCRIPT.replace("2051", "2052")
     script.write_text(SITE_SCRIPT)
     assert admin.files() == before
+
+
+def test_a_reconfigure_that_fails_leaves_nothing(slurm: SlurmCluster) -> None:
+    admin = Administrator(slurm)
+    before = admin.files()
+    commands = slurm.folder / "refusing"
+    commands.mkdir()
+    for name in ("squeue", "sacct", "sinfo", "sacctmgr"):
+        (commands / name).symlink_to(slurm.commands / name)
+    conf = admin.etc / "slurm.conf"
+    scontrol = commands / "scontrol"
+    scontrol.write_text(
+        f'#!/bin/sh\nif [ "$1" = reconfigure ] && grep -q "^JobSubmitPlugins=lua" {conf}; then\n'
+        f'  echo refused >&2; exit 1\nfi\nexec {slurm.commands}/scontrol "$@"\n'
+    )
+    scontrol.chmod(0o755)
+    settings = admin.settings_file.read_text()
+    admin.settings_file.write_text(settings.replace(str(slurm.commands), str(commands)))
+    failed = admin.run("install", "slurm", "--yes")
+    assert failed.returncode not in (0, 2)
+    assert "refused" in failed.stderr
+    assert "Everything is as it was before." in failed.stderr
+    assert admin.files() == before
+    assert "Traceback" not in failed.stderr
+    slurm.wait_for(slurm.answers, "slurmctld")
+    assert "time_min_as_soft_limit" not in slurm.checked(["scontrol", "show", "config"])
+    assert not admin.planned(admin.submit())
+
+
+def test_the_soft_limit_stays_while_a_job_runs_that_could_come_back(
+    native_release: SlurmRelease, new_cluster: Callable[..., SlurmCluster]
+) -> None:
+    """A requeued job has its TimeMin still, and would be killed at it."""
+    slurm = new_cluster(native_release)
+    admin = Administrator(slurm)
+    before = admin.files()
+    admin.table()
+    admin.checked("install", "slurm", "--yes")
+    job = slurm.sbatch("-t", "60", "--requeue")
+    slurm.wait_for_state(job, "RUNNING")
+    assert admin.planned(job)
+    told = admin.checked("uninstall", "slurm", "--yes")
+    assert f"time_min_as_soft_limit stays, and so does {admin.off}: 1 jobs run" in told
+    config = slurm.checked(["scontrol", "show", "config"])
+    assert "time_min_as_soft_limit" in config
+    assert "= lua" not in config
+    slurm.scontrol("requeue", job)
+    slurm.wait_for(lambda: slurm.job(job)["JobState"] == "PENDING", "the job waits again")
+    assert admin.planned(job), "and has its TimeMin"
+    again = admin.checked("uninstall", "slurm", "--yes")
+    assert "gave 1 waiting jobs back" in again
+    assert not admin.planned(job)
+    assert "time_min_as_soft_limit" not in slurm.checked(["scontrol", "show", "config"])
+    assert admin.files() == before
+    assert not admin.off.exists()
+
+
+def test_the_sites_own_prolog_runs_after_ours(slurm: SlurmCluster) -> None:
+    admin = Administrator(slurm)
+    if admin.native:
+        return
+    own = admin.etc / "own_prolog"
+    seen = slurm.jobs_folder / "seen"
+    own.write_text(f"#!/bin/sh\necho $SLURM_JOB_ID $# >>{seen}\n")
+    own.chmod(0o755)
+    slurm.set_conf({"PrologSlurmctld": str(own)}, restart=True)
+    before = admin.files()
+    admin.table()
+    assert f"{own} runs after it" in admin.checked("install", "slurm")
+    admin.checked("install", "slurm", "--yes")
+    assert "PrologSlurmctld" in slurm.checked(["scontrol", "show", "config"])
+    job = slurm.sbatch("-t", "60")
+    slurm.wait_for_state(job, "RUNNING")
+    slurm.wait_for(seen.exists, "the site's own script")
+    assert not admin.planned(job), "its limit is its own"
+    assert slurm.job(job)["AdminComment"].startswith("foretime:treq=60,tsched=12")
+    admin.checked("uninstall", "slurm", "--yes")
+    assert admin.files() == before
+    other = slurm.sbatch("-t", "60")
+    slurm.wait_for(lambda: len(seen.read_text().split("\n")) == 3, "the site's own script again")
+    assert seen.read_text().split() == [job, "0", other, "0"]

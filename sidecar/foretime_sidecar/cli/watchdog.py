@@ -65,12 +65,14 @@ def _as_text(result: WatchdogResult) -> str:
     silent = "it never gave a sign of life"
     if result.silent_s is not None:
         silent = f"last sign of life {format_duration(round(result.silent_s))} ago"
-    if result.alive:
-        return f"The daemon is alive: {silent}."
     limits = sum(repair.change.time_limit is not None for repair in result.repairs)
     done = [
         f"{len(result.repairs) - limits:,} pending jobs lost the time_min that Foretime gave them",
         f"{limits:,} jobs got their own limit back",
-        "the table was withdrawn" if result.withdrew_table else "no table stood",
     ]
+    if result.alive:
+        return f"The daemon is alive: {silent}." + (
+            f" Not left to its next look: {'; '.join(done)}." if result.repairs else ""
+        )
+    done.append("the table was withdrawn" if result.withdrew_table else "no table stood")
     return f"The daemon is silent: {silent}. {'; '.join(done)}."

@@ -139,6 +139,8 @@ class QueuedJob:
         Pending, running or suspended.
     tasks
         How many jobs the record stands for: more than 1 for the pending tasks of a job array.
+    pending_tasks
+        Which tasks those are, as Slurm writes it ("3-6,8"); "" for none, or if not told in full.
     start_time
         Start of a running job; for a pending one the scheduler's own plan, ``None`` without one.
     eligible_time
@@ -165,6 +167,7 @@ class QueuedJob:
     request: JobRequest
     state: QueueState
     tasks: int = 1
+    pending_tasks: str = ""
     start_time: int | None = None
     eligible_time: int | None = None
     time_min: int | None = None
@@ -279,7 +282,8 @@ class JobChange:
     Attributes
     ----------
     job_id
-        The scheduler's identifier; on Slurm ``ARRAY_TASK`` for a task of an array.
+        The scheduler's identifier; on Slurm ``ARRAY_TASK`` for a task of an array, and
+        ``ARRAY_[TASKS]`` for several. ``ARRAY`` alone means those that run, too.
     time_limit, time_min
         Seconds, rounded up to what the scheduler counts in (whole minutes on Slurm);
         ``time_min=0`` clears it.

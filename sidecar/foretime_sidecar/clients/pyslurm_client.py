@@ -28,7 +28,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
-from foretime_sidecar.clients.slurm_json import QUEUE_STATES, count_tasks
+from foretime_sidecar.clients.slurm_json import QUEUE_STATES, count_tasks, pending_tasks
 
 _MINUTE = 60
 _UP = ("IDLE", "MIXED", "ALLOCATED", "COMPLETING")
@@ -171,12 +171,13 @@ def _queued(job: Any) -> QueuedJob | None:  # noqa: ANN401
     if state is None:
         return None
     array_id, task = job.array_id or None, job.array_task_id
-    job_id, tasks = str(job.id), 1
+    job_id, tasks, pending = str(job.id), 1, ""
     if array_id is not None:
         if task is not None:
             job_id = f"{array_id}_{task}"
         else:
-            tasks = count_tasks(job.array_tasks_waiting or "")
+            expression = job.array_tasks_waiting or ""
+            tasks, pending = count_tasks(expression), pending_tasks(expression)
     running = state is not QueueState.PENDING
     reason = job.state_reason or ""
     request = JobRequest(
@@ -193,6 +194,7 @@ def _queued(job: Any) -> QueuedJob | None:  # noqa: ANN401
         request,
         state,
         tasks,
+        pending,
         start_time=job.start_time or None,
         eligible_time=job.eligible_time or None,
         time_min=job.time_limit_min * _MINUTE if job.time_limit_min else None,

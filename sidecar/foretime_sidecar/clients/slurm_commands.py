@@ -132,8 +132,8 @@ class SlurmCommands:
         return records, Cursor(max(cursor.end_time, latest, until or 0))
 
     def queue(self) -> Queue:
-        """Read what runs and what waits."""
-        jobs = parse_queue(self._ask(["squeue", "--json", *self._without_header]))
+        """Read what runs and what waits, in hidden slurm_partitions, too."""
+        jobs = parse_queue(self._ask(["squeue", "--all", "--json", *self._without_header]))
         return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
 
     def reservations(self) -> list[Reservation]:

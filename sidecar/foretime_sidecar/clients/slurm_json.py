@@ -52,6 +52,13 @@ QUEUE_STATES = {
     "RUNNING": QueueState.RUNNING,
     "CONFIGURING": QueueState.RUNNING,
     "SUSPENDED": QueueState.SUSPENDED,
+    # Before 23.11 these stand alone, in the place of what the job does besides.
+    "STOPPED": QueueState.RUNNING,
+    "SIGNALING": QueueState.RUNNING,
+    "RESIZING": QueueState.RUNNING,
+    "REQUEUE_HOLD": QueueState.PENDING,
+    "SPECIAL_EXIT": QueueState.PENDING,
+    "RESV_DEL_HOLD": QueueState.PENDING,
 }
 
 _NO_VALUE = 4294967294  # NO_VAL; one more is INFINITE
@@ -250,12 +257,13 @@ def _queued(job: Json) -> QueuedJob | None:
     array_job = number(job["array_job_id"]) or None
     task = number(job["array_task_id"])
     job_id = str(_whole(job["job_id"], "job_id"))
-    tasks = 1
+    tasks, pending = 1, ""
     if array_job is not None:
         if task is not None:
             job_id = f"{array_job}_{task}"
         else:
-            tasks = count_tasks(_text(job["array_task_string"]) or "")
+            expression = _text(job["array_task_string"]) or ""
+            tasks, pending = count_tasks(expression), pending_tasks(expression)
     limit_min = number(job["time_limit"])
     reason = _text(job["state_reason"]) or ""
     request = JobRequest(
@@ -274,6 +282,7 @@ def _queued(job: Json) -> QueuedJob | None:
         request,
         state,
         tasks,
+        pending,
         start_time=number(job["start_time"]) or None,
         eligible_time=number(job["eligible_time"]) or None,
         time_min=time_min * _MINUTE if time_min else None,
@@ -311,6 +320,12 @@ def count_tasks(expression: str) -> int:
             last = int(match[2]) if match[2] else first
             count += max((last - first) // int(match[3] or 1) + 1, 0)
     return max(count, 1)
+
+
+def pending_tasks(expression: str) -> str:
+    """Give an array expression without its throttle; "" if Slurm has cut it short."""
+    tasks = expression.partition("%")[0]
+    return tasks if all(map(_TASK_RANGE.fullmatch, tasks.split(","))) else ""
 
 
 _PAIR = re.compile(r"(\S+?)\s*=\s*(.*)")

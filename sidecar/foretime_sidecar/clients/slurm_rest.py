@@ -135,6 +135,11 @@ class SlurmRest(SchedulerClient):
         if not self._is_newer():
             self._commands.update([replace(change, site_factor=None) for change in changes])
             changes = []
+        # slurmrestd knows jobs by their numbers alone.
+        several = [change for change in changes if "[" in change.job_id]
+        if several:
+            self._commands.update(several)
+            changes = [change for change in changes if "[" not in change.job_id]
         tasks: Mapping[str, str] = {}
         if any("_" in change.job_id for change in changes):
             tasks = task_numbers(self._get(f"slurm/{self.api()}/jobs"))
