@@ -186,6 +186,12 @@ class CircuitBreaker:
         """Close the breaker; give why it was open, ``None`` if it was closed."""
         trip = self.trip()
         if trip is not None:
+            # Else a head job that waits on would open it again at the next look.
+            self._store.write(
+                "reset the head jobs",
+                "UPDATE head_jobs SET first_planned_start = last_planned_start",
+                [()],
+            )
             self._record(now, "reset", "")
             self._looked_at = None
         return trip

@@ -98,6 +98,12 @@ def test_a_head_job_that_slips(record: Record, reason: str) -> None:
     assert (trip is not None) is (reason != "Priority")
     if trip is not None:
         assert "a head job's start slipped by 01:00:01" in trip.reason
+        # The same job still waits, as it was last planned; only what it slips from now on counts.
+        breaker.reset(NOW + 1001)
+        breaker.note_heads([replace(head, start_time=NOW + 3701)], NOW + 1002)
+        assert breaker.judge(NOW + 1002) is None
+        breaker.note_heads([replace(head, start_time=NOW + 7302)], NOW + 1003)
+        assert breaker.judge(NOW + 2000) is not None
     assert store.rows("SELECT count(*) FROM head_jobs") == [(int(reason != "Priority"),)]
 
 
