@@ -29,11 +29,15 @@ class ForetimeSite:
     ----------
     cluster
         The cluster, with the hook installed.
+    breaker
+        Of the section ``breaker``.
     hook
         Of the section ``hook``; ``mode`` is enforce unless given.
     """
 
-    def __init__(self, cluster: SlurmCluster, **hook: Any) -> None:
+    def __init__(
+        self, cluster: SlurmCluster, *, breaker: dict[str, Any] | None = None, **hook: Any
+    ) -> None:
         self.cluster = cluster
         off = cluster.folder / "foretime.off"
         self.settings = Settings.model_validate(
@@ -55,12 +59,20 @@ class ForetimeSite:
                     "within_largest_job": False,
                 },
                 "hook": {"mode": "enforce", "disable_file": str(off)} | hook,
+                "store": {"path": str(cluster.folder / "store")},
+                "breaker": breaker or {},
             }
         )
         runner = SubprocessRunner(str(cluster.commands), attempts=1)
         self.client = SlurmCommands(runner)
-        self.store = Store(":memory:")
+        self.store = Store(self.settings.store.path)
         self._remember()
+        self.sidecar = Sidecar(self.settings, self.client, self.store)
+
+    def restart(self) -> None:
+        """Begin anew with nothing but the store, as a daemon that was killed."""
+        self.store.close()
+        self.store = Store(self.settings.store.path)
         self.sidecar = Sidecar(self.settings, self.client, self.store)
 
     def _remember(self) -> None:
