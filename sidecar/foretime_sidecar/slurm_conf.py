@@ -36,6 +36,11 @@ def assignments(text: str, key: str, path: Path) -> Iterator[Assignment]:
             yield Assignment(path, found.start(1), found.end(1), value)
 
 
+def octets(text: str) -> bytes:
+    """Give the bytes that a text was read from; what is not UTF-8 stays what it was."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 class SlurmConf:
     """slurm.conf with the files that it includes, as they would be after some changes.
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from foretime_sim.plugin_files import plugin_file
 
-from foretime_sidecar import pbs_install, slurm_install
+from foretime_sidecar import pbs_install, slurm_install, slurm_uninstall
 from foretime_sidecar.installed_files import FileChange
 from foretime_sidecar.pbs_server import PbsServer
 from foretime_sidecar.settings import Settings, read_settings
@@ -165,9 +165,9 @@ def uninstall_slurm(
     """
     site = _slurm_site(settings, conf, commands_dir)
     if yes:
-        _say(slurm_install.uninstall(site), as_json)
+        _say(slurm_uninstall.uninstall(site), as_json)
         return
-    steps = slurm_install.uninstall_steps(site)
+    steps = slurm_uninstall.uninstall_steps(site)
     if as_json:
         typer.echo(json.dumps({"steps": steps}, indent=2))
     elif not steps:
