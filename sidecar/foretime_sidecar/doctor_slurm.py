@@ -69,9 +69,14 @@ class SlurmFacts:
         return self._configuration
 
     @property
+    def conf(self) -> Path:
+        """Where slurm.conf is."""
+        return self._conf or slurm_conf_path(self.configuration)
+
+    @property
     def folder(self) -> Path:
         """Where slurm.conf and the scripts are."""
-        return (self._conf or slurm_conf_path(self.configuration)).parent
+        return self.conf.parent
 
     @property
     def release(self) -> tuple[int, ...]:
@@ -245,7 +250,28 @@ def prolog(facts: SlurmFacts) -> Finding:
         return warning(f"{ours} is not this release's", _INSTALL)
     if not os.access(ours, os.X_OK):
         return problem(f"{ours} can't be run: jobs keep the lowered limit", f"chmod 755 {ours}")
+    if _older_than(facts, Path(ours)):
+        return warning(
+            f"slurmctld has not started since {facts.conf} and {ours} were changed: if {PROLOG} is "
+            "its first one, Slurm 22.05 does not run it yet, and jobs keep the lowered limit until "
+            "the daemon raises it",
+            "restart slurmctld",
+        )
     return ok(ours)
+
+
+def _older_than(facts: SlurmFacts, script: Path) -> bool:
+    """Whether slurmctld began before both slurm.conf and a script were changed.
+
+    Newer releases begin anew at each scontrol reconfigure. Either file alone is changed for other
+    reasons, too. In doubt it is not older.
+    """
+    try:
+        began = int(facts.configuration.get("BOOT_TIME", ""))
+        changed = min(path.stat().st_ctime for path in (facts.conf, script))
+    except (ValueError, OSError):
+        return False
+    return int(changed) > began
 
 
 def readable_for_slurmctld(facts: SlurmFacts) -> Finding:

@@ -219,6 +219,36 @@ def test_prolog(tmp_path: Path, key: str) -> None:
     came_out(look(str(path)), OK, str(path))
 
 
+@pytest.mark.parametrize(
+    ("conf_age_s", "script_age_s", "health"),
+    [(-1, -5, WARNING), (-5, 0, OK), (0, -5, OK), (5, 5, OK)],
+)
+def test_a_prolog_that_slurmctld_may_not_have_begun_with(
+    tmp_path: Path, conf_age_s: int, script_age_s: int, health: Health
+) -> None:
+    path, conf = tmp_path / "prolog_slurmctld", tmp_path / "slurm.conf"
+    path.write_bytes(plugin_file("slurm/prolog_slurmctld").read_bytes())
+    path.chmod(0o755)
+    # Nobody can set when a file was changed. Slurm tells its start in whole seconds.
+    changed = {path: NOW - script_age_s + 0.9, conf: NOW - conf_age_s + 0.9}
+
+    def look(began: str) -> Finding:
+        told = {"PrologSlurmctld": str(path), "BOOT_TIME": began}
+        real = Path.stat
+
+        def stat_of(place: Path, **more: Any) -> Any:
+            if place in changed:
+                return SimpleNamespace(st_ctime=changed[place])
+            return real(place, **more)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Path, "stat", stat_of)
+            return doctor_slurm.prolog(facts(told, folder=tmp_path, mechanism="rewrite-limit"))
+
+    came_out(look(str(NOW)), health, "has not started since" if health is WARNING else str(path))
+    came_out(look("Unknown"), OK, str(path))
+
+
 class Places:
     """Stands for ``Path.stat`` of the table and its folders, whoever runs the tests."""
 
