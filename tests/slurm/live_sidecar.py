@@ -53,14 +53,20 @@ class LiveSidecar:
         os.chown(cluster.table.parent, 0, SLURM_UID)
         cluster.table.parent.chmod(0o2770)
         mechanism = "slurm-soft-limit" if cluster.release.soft_limit else "rewrite-limit"
+        # Under rewrite-limit t_sched must outlast the watchdog.
+        least_s = 60 if cluster.release.soft_limit else 180
         settings = {
-            "scheduler": {"commands_dir": str(cluster.commands), "poll_interval_s": 1},
+            "scheduler": {
+                "commands_dir": str(cluster.commands),
+                "poll_interval_s": 1,
+                "longest_poll_interval_s": 20,
+            },
             "store": {"path": str(self.folder / "store")},
             "accuracy": {
                 "scheme": "user",
                 "percentile": 0.5,
                 "minimum_adjustment": 0.0,
-                "minimum_scheduled_time_s": 60,
+                "minimum_scheduled_time_s": least_s,
                 "class_bounds_s": [],
                 "imagined_job": False,
                 "within_largest_job": False,
@@ -69,6 +75,7 @@ class LiveSidecar:
                 "path": str(cluster.table),
                 "publish_interval_s": 1,
                 "valid_for_s": 60,
+                "watchdog_after_s": 60,
             },
             "hook": {"mode": "enforce", "mechanism": mechanism},
             "api": {"listen": f"unix:{self.folder}/socket"},

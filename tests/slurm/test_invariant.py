@@ -91,9 +91,6 @@ LIMITS: Mapping[str, Limit] = {
 }
 # Slurm 22.05 takes these and doesn't keep them; still both clusters must do the same.
 NOT_KEPT_BY_OLD = {"qos-cpu-run-minutes-per-user", "qos-cpu-run-minutes-per-account"}
-# Where rewrite-limit breaks its promise (docs/real_slurm.md): Lua isn't shown a deadline of the
-# command line, and a limit that was lowered before a reservation was made stays so.
-BEYOND_REWRITE_LIMIT = {"deadline", "maintenance-made-later"}
 # EnforcePartLimits=ALL counts for the whole cluster, so it comes after all others.
 REFUSED = "max-time-enforced"
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -283,9 +280,6 @@ def test_same_as_without_foretime(
     kind: str,
 ) -> None:
     plain, hooked = experiment["plain"][limit, kind], experiment["hooked"][limit, kind]
-    same = replace(hooked, planned=False) == plain
-    if not same and limit in BEYOND_REWRITE_LIMIT and not release.soft_limit:
-        pytest.xfail("known of rewrite-limit, and documented")
     assert replace(hooked, planned=False) == plain
     assert not plain.planned
     stops = LIMITS[limit].stops if limit in LIMITS else True
