@@ -213,4 +213,7 @@ def test_no_lowered_job_ends_before_it_comes() -> None:
     for enough in (text.format(180), "[hook]\nmechanism = 'rewrite-limit'\n"):
         assert parse_settings(enough).hook.mechanism == "rewrite-limit"
     with pytest.raises(InputError, match="must be at least 1020"):
-        parse_settings("[scheduler]\npoll_interval_s = 900\n" + text.format(1019))
+        parse_settings(
+            "[scheduler]\npoll_interval_s = 900\nlongest_poll_interval_s = 900\n"
+            "[table]\nwatchdog_after_s = 1800\n" + text.format(1019)
+        )

@@ -11,6 +11,7 @@ from typing import Self
 
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
+from foretime_sidecar.heartbeat import heartbeat_path
 from foretime_sidecar.settings import Settings, to_toml
 from foretime_sidecar.store import Store
 
@@ -35,6 +36,8 @@ class LiveSidecar:
 
     Attributes
     ----------
+    settings
+        The daemon's.
     log
         What it wrote to stderr.
     """
@@ -82,8 +85,9 @@ class LiveSidecar:
         }
         for section, values in (more or {}).items():
             settings[section] = {**settings.get(section, {}), **values}  # type: ignore[dict-item]
+        self.settings = Settings.model_validate(settings)
         self.settings_file = self.folder / "foretime.toml"
-        self.settings_file.write_text(to_toml(Settings.model_validate(settings)))
+        self.settings_file.write_text(to_toml(self.settings))
         self._learn(users)
         self._daemon: subprocess.Popen[bytes] | None = None
         self.start()
@@ -128,6 +132,18 @@ class LiveSidecar:
     @property
     def _pid_file(self) -> Path:
         return self.cluster.folder / "run/sidecar.pid"
+
+    def wait_for_look(self) -> None:
+        """Wait until a look that began after now has done what it had to do."""
+        alive = str(heartbeat_path(self.settings.table))
+        for _ in range(2):  # The first may have begun before.
+            last = self._modified(alive)
+            self.cluster.wait_for(
+                lambda last=last: self._modified(alive) not in ("", last), "the daemon to look"
+            )
+
+    def _modified(self, name: str) -> str:
+        return self.cluster.run(["stat", "--format=%y", name]).stdout.strip()
 
     def table_inode(self) -> str:
         """Tell one table from the next; empty without one."""

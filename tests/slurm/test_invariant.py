@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -19,7 +19,6 @@ from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import SlurmRelease
 
 SETTLED_S = 12
-PUBLISHED_S = 4  # the daemon polls and publishes every second
 SHARED_NODES = 8
 ENFORCED = "associations,limits,qos,safe"
 
@@ -224,21 +223,22 @@ def slurm_partitions() -> list[str]:
     return lines
 
 
-def run(site: Site) -> dict[tuple[str, str], Outcome]:
+def run(site: Site, look_awaited: Callable[[], None]) -> dict[tuple[str, str], Outcome]:
     cluster = site.cluster
     # A reservation ahead counts for every job, so all others come before the first is made.
     site.submit_all([name for name, limit in LIMITS.items() if not limit.reservation])
     later = [name for name, limit in LIMITS.items() if limit.later]
     site.submit_all(later)
     time.sleep(SETTLED_S)
+    look_awaited()
     site.reserve(later)
-    time.sleep(PUBLISHED_S)
+    look_awaited()
     for (name, _), job in site.jobs.items():
         if LIMITS[name].later and isinstance(job, str):
             cluster.checked(["scontrol", "release", job])
     before = [name for name, limit in LIMITS.items() if limit.reservation and not limit.later]
     site.reserve(before)
-    time.sleep(PUBLISHED_S)
+    look_awaited()
     site.submit_all(before)
     time.sleep(SETTLED_S)
     outcomes = site.outcomes()
@@ -254,13 +254,13 @@ def EXPERIMENT(  # noqa: N802
 ) -> dict[str, dict[tuple[str, str], Outcome]]:
     nodes = SHARED_NODES + sum(bool(limit.reservation) for limit in LIMITS.values())
     with SlurmCluster(release, nodes=nodes, cpus=64) as plain:
-        outcomes = {"plain": run(Site(plain))}
+        outcomes = {"plain": run(Site(plain), lambda: None)}
     with SlurmCluster(release, nodes=nodes, cpus=64) as hooked:
         site = Site(hooked)
         hooked.install_hook()
         hooked.table.unlink()
-        with LiveSidecar(hooked, ("alice", "bob")):
-            outcomes["hooked"] = run(site)
+        with LiveSidecar(hooked, ("alice", "bob")) as daemon:
+            outcomes["hooked"] = run(site, daemon.wait_for_look)
     return outcomes
 
 
