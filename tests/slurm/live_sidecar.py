@@ -135,15 +135,17 @@ class LiveSidecar:
 
     def wait_for_look(self) -> None:
         """Wait until a look that began after now has done what it had to do."""
-        alive = str(heartbeat_path(self.settings.table))
-        for _ in range(2):  # The first may have begun before.
-            last = self._modified(alive)
-            self.cluster.wait_for(
-                lambda last=last: self._modified(alive) not in ("", last), "the daemon to look"
-            )
+        signs = {self._last_look()}
 
-    def _modified(self, name: str) -> str:
-        return self.cluster.run(["stat", "--format=%y", name]).stdout.strip()
+        def looked() -> bool:
+            signs.add(self._last_look())
+            return len(signs) >= 3  # The first new one may be of a look that had begun.
+
+        self.cluster.wait_for(looked, "the daemon to look")
+
+    def _last_look(self) -> str:
+        alive = str(heartbeat_path(self.settings.table))
+        return self.cluster.run(["stat", "--format=%y", alive]).stdout.strip()
 
     def table_inode(self) -> str:
         """Tell one table from the next; empty without one."""
