@@ -62,7 +62,7 @@ class LiveSidecar:
             "scheduler": {
                 "commands_dir": str(cluster.commands),
                 "poll_interval_s": 1,
-                "longest_poll_interval_s": 20,
+                "longest_poll_interval_s": 2,
             },
             "store": {"path": str(self.folder / "store")},
             "accuracy": {
