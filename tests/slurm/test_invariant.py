@@ -90,6 +90,9 @@ LIMITS: Mapping[str, Limit] = {
 }
 # Slurm 22.05 takes these and doesn't keep them; still both clusters must do the same.
 NOT_KEPT_BY_OLD = {"qos-cpu-run-minutes-per-user", "qos-cpu-run-minutes-per-account"}
+# What a pass of Slurm 22.05 writes over the limit's own reason, now on one cluster and now on the
+# other, hooked or not: a reason tells what the last pass came upon, and promises nothing.
+LAST_PASS = "Nodes_required_for_job_are_DOWN"
 # EnforcePartLimits=ALL counts for the whole cluster, so it comes after all others.
 REFUSED = "max-time-enforced"
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -208,6 +211,12 @@ def outcome_of(parts: list[dict[str, str]]) -> Outcome:
     return Outcome(True, tuple(sorted(states)), planned)
 
 
+def without_reasons(outcome: Outcome) -> Outcome:
+    """Leave of the reasons only that somebody holds the job."""
+    states = (re.sub(r"^PENDING (?!JobHeld)\S+", "PENDING", state) for state in outcome.states)
+    return replace(outcome, states=tuple(sorted(states)))
+
+
 def node_of(name: str) -> str:
     """The node that only this limit's slurm_partition has."""
     reserving = [limit for limit, what in LIMITS.items() if what.reservation]
@@ -280,8 +289,11 @@ def test_same_as_without_foretime(
     kind: str,
 ) -> None:
     plain, hooked = experiment["plain"][limit, kind], experiment["hooked"][limit, kind]
-    assert replace(hooked, planned=False) == plain
     assert not plain.planned
+    same = replace(hooked, planned=False)
+    if any(LAST_PASS in state for state in (*plain.states, *hooked.states)):
+        same, plain = without_reasons(same), without_reasons(plain)
+    assert same == plain
     stops = LIMITS[limit].stops if limit in LIMITS else True
     if limit in NOT_KEPT_BY_OLD and not release.soft_limit:
         stops = False
@@ -300,3 +312,10 @@ def test_unlimited_jobs_run_and_are_planned(
         if kind not in ("tested-only", "heterogeneous"):
             assert outcome.planned, kind
             assert all(state == "RUNNING limit 00:20:00" for state in outcome.states), outcome
+
+
+def test_only_the_words_of_a_reason_are_left_out() -> None:
+    reason = f"{LAST_PASS},_DRAINED"
+    written = ("RUNNING limit 1", f"PENDING {reason} limit 2", "PENDING JobHeldUser limit 2")
+    kept = ("PENDING JobHeldUser limit 2", "PENDING limit 2", "RUNNING limit 1")
+    assert without_reasons(Outcome(True, written)) == Outcome(True, kept)
