@@ -204,7 +204,9 @@ SETTINGS = {
     b"enforce_share_percent": percent,
     b"scheme": one_of(b"user", b"project", b"combined"),
     # These two are about Slurm: understood, and of no meaning here.
-    b"mechanism": one_of(b"time-min", b"time-min-at-poll", b"rewrite-limit"),
+    b"mechanism": one_of(
+        b"time-min", b"time-min-at-look", b"rewrite-limit", b"rewrite-limit-at-look"
+    ),
     b"user_time_min": one_of(b"raise", b"keep", b"clear"),
     b"minimum_adjustment": micro,
     b"minimum_scheduled_time_s": number,

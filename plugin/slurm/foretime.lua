@@ -120,7 +120,12 @@ local modes = { observe = true, advise = true, enforce = true }
 
 local choices = {
   scheme = { user = true, project = true, combined = true },
-  mechanism = { ["time-min"] = true, ["time-min-at-poll"] = true, ["rewrite-limit"] = true },
+  mechanism = {
+    ["time-min"] = { field = "time_min" },
+    ["time-min-at-look"] = { at_look = true },
+    ["rewrite-limit"] = { field = "time_limit", rewrites = true },
+    ["rewrite-limit-at-look"] = { rewrites = true, at_look = true },
+  },
   user_time_min = { raise = true, keep = true, clear = true },
 }
 
@@ -137,7 +142,7 @@ local parsers = {
     return value and value <= 100 and value or nil
   end,
   scheme = function(text) return choices.scheme[text] and text end,
-  mechanism = function(text) return choices.mechanism[text] and text end,
+  mechanism = function(text) return choices.mechanism[text] end,
   user_time_min = function(text) return choices.user_time_min[text] and text end,
   minimum_adjustment = micro,
   minimum_scheduled_time_s = function(text) return match(text, "^%d+$") and tonumber(text) end,
@@ -684,12 +689,20 @@ local function note(t, job, requested_time, field, minutes, own)
   job.admin_comment = others and words .. " " .. others or words -- readers may cut it
 end
 
+-- At the look the sidecar sets it, which sees more of the job than Lua does.
+local function set_planned(t, job, minutes)
+  local field = t.mechanism.field
+  if field then
+    job[field] = minutes
+  end
+end
+
 local function apply(t, job, requested_time, seconds)
   local minutes = floor(seconds / 60)
-  if t.mechanism == "rewrite-limit" then
+  if t.mechanism.rewrites then
     if seconds < requested_time then
       note(t, job, requested_time, "tsched", minutes)
-      job.time_limit = minutes
+      set_planned(t, job, minutes)
     end
     return
   end
@@ -704,9 +717,7 @@ local function apply(t, job, requested_time, seconds)
     return
   end
   note(t, job, requested_time, "tmin", minutes, own)
-  if t.mechanism == "time-min" then
-    job.time_min = minutes
-  end
+  set_planned(t, job, minutes)
 end
 
 local function submit(job, part_list)
@@ -722,7 +733,7 @@ local function submit(job, part_list)
   end
   local user = text(job.user_name)
   local project = text(job.account) or text(job.default_account)
-  if t.mechanism == "rewrite-limit" and number(job.time_min) then
+  if t.mechanism.rewrites and number(job.time_min) then
     return -- there time_min is the user's own floor of the kill limit
   end
   local records = partitions_of(job, part_list)
@@ -733,8 +744,8 @@ local function submit(job, part_list)
   if not seconds or seconds >= requested_time and not number(job.time_min)
     or must_be_plain(job, records, requested_time)
     or excluded(t, job, records, user, project, requested_time)
-    -- At the poll it is looked for again, and may be over by then (V3).
-    or t.mechanism ~= "time-min-at-poll"
+    -- The look looks for it again, and it may be over by then (V3).
+    or not t.mechanism.at_look
       and touches_reservation(t, job, records, requested_time, now) then
     return
   end
@@ -800,7 +811,7 @@ local function modify(job_desc, job_rec, part_list, uid)
   local now = os.time()
   local t = usable_table(now)
   local last = t or cached and cached.table -- one that is out of date still tells the mechanism
-  if last and last.mechanism == "rewrite-limit" then
+  if last and last.mechanism.rewrites then
     return -- there time_min is the user's own
   end
   local job = merged(job_desc, job_rec)

@@ -124,7 +124,7 @@ def judge(
     note = read_note(job.admin_comment)
     reason = _left_alone(job, hook, table, exclusions)
     if note is not None:
-        return _noted(job, note, reason)
+        return _noted(job, note, hook, reason)
     if _is_short(job):
         if hook.mechanism == "pbs-soft-walltime":
             return Action.PLANNED, job.time_min, "-"
@@ -150,9 +150,14 @@ def _is_short(job: QueuedJob) -> bool:
     return job.time_min is not None and job.time_min < job.request.requested_time
 
 
-def _noted(job: QueuedJob, note: JobNote, reason: str) -> tuple[Action, int | None, str]:
+def _noted(
+    job: QueuedJob, note: JobNote, hook: HookSettings, reason: str
+) -> tuple[Action, int | None, str]:
     """Say what became of a job that the hook in Slurm has noted."""
-    if note.lowered_limit is not None:
+    lowered = note.lowered_limit
+    if lowered is not None and (
+        job.request.requested_time == lowered or hook.planned_at == "submission"
+    ):
         return Action.PLANNED, note.lowered_limit, "-"
     if _is_short(job):
         return Action.PLANNED, job.time_min, "-"
@@ -160,7 +165,7 @@ def _noted(job: QueuedJob, note: JobNote, reason: str) -> tuple[Action, int | No
         return Action.LEFT, None, "started"  # before the sidecar gave it its time_min
     if reason:
         return Action.LEFT, None, reason
-    return Action.PLANNED, note.time_min, "-"  # at this look
+    return Action.PLANNED, note.time_min or note.lowered_limit, "-"  # at this look
 
 
 def _left_alone(

@@ -211,10 +211,11 @@ def _table_row(row: AccuracyRow) -> TableRow:
 
 def _mechanism(hook: HookSettings) -> Mechanism:
     """Give the mechanism in the table's words; the PBS hook has one and reads no other."""
+    at_look = hook.planned_at == "look"
     if hook.mechanism == "rewrite-limit":
-        return Mechanism.REWRITE_LIMIT
-    if hook.mechanism == "slurm-soft-limit" and hook.time_min_at == "poll":
-        return Mechanism.TIME_MIN_AT_POLL
+        return Mechanism.REWRITE_LIMIT_AT_LOOK if at_look else Mechanism.REWRITE_LIMIT
+    if hook.mechanism == "slurm-soft-limit" and at_look:
+        return Mechanism.TIME_MIN_AT_LOOK
     return Mechanism.TIME_MIN
 
 

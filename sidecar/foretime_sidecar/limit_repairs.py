@@ -14,7 +14,7 @@ from foretime_sidecar.exclusions import Exclusions, why_plain
 from foretime_sidecar.job_note import JobNote, read_note
 
 AS_PLANNED = "as the hook planned them"
-"""Why a job gets a time_min; every other repair gives a job back what its user asked for."""
+"""Why a job is planned short; every other repair gives a job back what its user asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +104,33 @@ def _planned(job: QueuedJob, note: JobNote | None) -> list[Repair]:
     return _with_time_min(job, note.time_min, AS_PLANNED)
 
 
-def lowered_in_danger(
+def limit_changes(
     jobs: Iterable[QueuedJob], exclusions: Exclusions, now: int, start_within_s: int
 ) -> list[Repair]:
-    """Give pending jobs their own limit back where rewrite-limit must not have lowered it.
+    """Bring the limit of every pending job to what it must be while rewrite-limit plans jobs.
 
-    Such as those with a deadline that the hook could not see, or a reservation made since.
+    A job that waits with the limit in its note gets the t_sched there, unless it must be planned
+    with its whole limit, as one with a deadline, or before a reservation: then it gets that back.
+    Any other limit was set by somebody since, and stays. Nor is one lowered that got a time_min
+    since: there that is a limit that Slurm may lower the job to.
     """
     repairs = []
     for job in _pending(jobs):
         note = read_note(job.admin_comment)
-        if note is None or job.request.requested_time != note.lowered_limit:
+        if note is None or note.lowered_limit is None:
             continue
-        asked = replace(job.request, requested_time=note.requested_time)
-        why = why_plain(replace(job, request=asked), exclusions, now, start_within_s)
-        if why is not None:
-            repairs.append(_with_limit(job, note.requested_time, why.value))
+        asked, lowered = note.requested_time, note.lowered_limit
+        limit = job.request.requested_time
+        if lowered >= asked or limit not in (asked, lowered):
+            continue
+        whole = replace(job, request=replace(job.request, requested_time=asked))
+        danger = why_plain(whole, exclusions, now, start_within_s)
+        if danger is None and job.time_min is None:
+            due, why = lowered, AS_PLANNED
+        else:
+            due, why = asked, danger.value if danger is not None else "with a time_min"
+        if limit != due:
+            repairs.append(_with_limit(job, due, why))
     return repairs
 
 

@@ -288,7 +288,7 @@ class Replay:
                 mode="enforce",
                 mechanism=self.mechanism.value,
                 # The mock has no deadlines, and its guard is the engine's own.
-                time_min_at="submission",
+                planned_at="submission",
                 starvation_guard_s=0,
             ),
         )

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 _PRODUCTION = AccuracySettings.production()
 DAY_S = 86_400
+_WATCHDOG_PERIOD_S = 60  # of contrib/systemd/foretime-watchdog.timer
 
 Names = list[Annotated[str, Field(min_length=1)]]
 
@@ -355,12 +356,13 @@ class HookSettings(_Section):
             "pbs-soft-walltime is PBS's."
         ),
     )
-    time_min_at: Literal["poll", "submission"] = Field(
-        default="poll",
+    planned_at: Literal["look", "submission"] = Field(
+        default="look",
         description=(
-            "When a job gets its time_min under slurm-soft-limit. poll: at the daemon's next look, "
-            "which sees the whole job. submission: from the hook, which can't see a --deadline "
-            "on the command line: Slurm then accepts a job that it would have rejected."
+            "When a job gets its time_min, or under rewrite-limit its lowered limit (Slurm). look: "
+            "at the daemon's next look, which sees the whole job. submission: from the hook, which "
+            "can't see a --deadline on the command line: Slurm then accepts a job that it would "
+            "have rejected."
         ),
     )
     reservation_lead_time_s: int = Field(
@@ -605,12 +607,29 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             "only waits for its next look would be taken for dead; it must be at least "
             f"{least_s}, twice scheduler.longest_poll_interval_s"
         )
+    _check_lowered_limits(settings, text, where)
     if scheduler.overlap_s >= settings.store.retention_days * DAY_S:
         line = _line_of(text, ("scheduler", "overlap_s"))
         raise InputError(
             f"{where}:{line}: scheduler.overlap_s = {scheduler.overlap_s}: jobs would be read "
             "again after they were deleted, and learned twice; it must be less than "
             f"store.retention_days = {settings.store.retention_days}"
+        )
+
+
+def _check_lowered_limits(settings: Settings, text: str, where: str) -> None:
+    """Refuse a t_sched that may be over before the watchdog has raised the limit of a job."""
+    if settings.hook.mechanism != "rewrite-limit":
+        return
+    # It acts once the daemon has missed a look; it comes each minute, and may take one to do it.
+    least_s = settings.scheduler.poll_interval_s + 2 * _WATCHDOG_PERIOD_S
+    if settings.accuracy.minimum_scheduled_time_s < least_s:
+        line = _line_of(text, ("accuracy", "minimum_scheduled_time_s"))
+        raise InputError(
+            f"{where}:{line}: accuracy.minimum_scheduled_time_s = "
+            f"{settings.accuracy.minimum_scheduled_time_s}: under rewrite-limit a job whose prolog "
+            "failed would be killed before foretime watchdog helps it if the daemon is dead; it "
+            f"must be at least {least_s}, two minutes more than scheduler.poll_interval_s"
         )
 
 

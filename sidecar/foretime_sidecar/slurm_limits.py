@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from foretime_estimators.errors import SchedulerError
 
@@ -13,8 +13,8 @@ from foretime_sidecar.limit_repairs import (
     AS_PLANNED,
     Repair,
     changes_of,
+    limit_changes,
     limits_waited_with,
-    lowered_in_danger,
     lowered_limits,
     started,
     time_min_changes,
@@ -86,12 +86,12 @@ class SlurmLimits:
             return self._due(queue, exclusions, mode, soft_limit, now, pause_s)
 
         repairs = due(jobs)
-        if repairs:
-            log_repairs(repairs)
-            try:
-                self._client.update(changes_of(repairs))
-            except SchedulerError as error:
-                self._judge(error, repairs, due(self._client.queue().jobs))
+        try:
+            self._make(repairs, due)
+        finally:
+            # Of what was refused, others may have been done.
+            if any(_lowers(repair) for repair in repairs):
+                self._make(_started_lowered(self._client.queue().jobs), _started_lowered)
         self.refused = False
         self._waited_with, self._started = limits_waited_with(jobs), started(jobs)
 
@@ -110,29 +110,56 @@ class SlurmLimits:
         why = "planned by the other mechanism" if planning else "as no job is planned short now"
         if planning and exclusions is not None:
             # Two pauses: one for a job that starts just before the next look, one to spare.
-            change = time_min_changes if native else lowered_in_danger
+            change = time_min_changes if native else limit_changes
             repairs += change(jobs, exclusions, now, 2 * pause_s)
         repairs += undone(
             jobs, why, time_min=not (planning and native), limits=not planning or native
         )
         return repairs
 
+    def _make(
+        self, repairs: Sequence[Repair], due: Callable[[Sequence[QueuedJob]], list[Repair]]
+    ) -> None:
+        """Make repairs; raise an error only if some of what was refused still is due."""
+        if not repairs:
+            return
+        log_repairs(repairs)
+        try:
+            self._client.update(changes_of(repairs))
+        except SchedulerError as error:
+            self._judge(error, repairs, due(self._client.queue().jobs))
+
     def _judge(
         self, error: SchedulerError, asked: Sequence[Repair], still_due: Sequence[Repair]
     ) -> None:
         """Raise an error again unless it was of jobs that have started or ended meanwhile."""
         left = [repair for repair in asked if repair in still_due]
-        self.refused = any(repair.why != AS_PLANNED for repair in left)
-        if self.refused or len(left) == len(asked):
+        refused = any(repair.why != AS_PLANNED for repair in left)
+        self.refused = self.refused or refused
+        if refused or len(left) == len(asked):
             raise error
         logger.info("%d of %d changes were refused: %s", len(left), len(asked), error)
+
+
+def _started_lowered(jobs: Sequence[QueuedJob]) -> list[Repair]:
+    """Give the repairs of jobs that started between the look and the change that lowered them.
+
+    Their prolog found nothing to raise, so they would be killed at t_sched.
+    """
+    return lowered_limits(jobs, True, {})
+
+
+def _lowers(repair: Repair) -> bool:
+    return repair.change.time_limit is not None and repair.why == AS_PLANNED
 
 
 def log_repairs(repairs: Sequence[Repair]) -> None:
     """Write one line for each reason, naming some of its jobs."""
     by_reason: dict[tuple[int, str, str], list[str]] = {}
     for repair in repairs:
-        if repair.change.time_limit is not None:
+        if _lowers(repair):
+            done, level = "lowered the limit of", logging.INFO
+        elif repair.change.time_limit is not None:
             done, level = "given its own limit back to", logging.WARNING
         elif repair.change.time_min:
             done, level = "set time_min of", logging.INFO

@@ -50,8 +50,9 @@ class Mechanism(enum.StrEnum):
     """How t_sched reaches Slurm."""
 
     TIME_MIN = "time-min"
-    TIME_MIN_AT_POLL = "time-min-at-poll"
+    TIME_MIN_AT_LOOK = "time-min-at-look"
     REWRITE_LIMIT = "rewrite-limit"
+    REWRITE_LIMIT_AT_LOOK = "rewrite-limit-at-look"
 
 
 class UserTimeMin(enum.StrEnum):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -158,14 +159,14 @@ def test_longer_jobs_are_left_alone(site: Site, longest: Longest, fields: dict[s
     assert site.submit(**fields).changes == noted(241, generation=3)
 
 
-def test_planned_at_the_poll(site: Site) -> None:
-    site.write(TABLE, mechanism=Mechanism.TIME_MIN_AT_POLL)
+def test_planned_at_the_look(site: Site) -> None:
+    site.write(TABLE, mechanism=Mechanism.TIME_MIN_AT_LOOK)
     told = noted(241, generation=2)["admin_comment"]
     assert site.submit().changes == {"admin_comment": told}
     assert site.submit(time_min=1).changes == {"admin_comment": told + ",own=1"}
     assert site.submit(time_min=300).changes == {}
     soon = replace(TABLE, reservations=(Reservation(NOW + 60, NOW + 120),))
-    site.write(soon, mechanism=Mechanism.TIME_MIN_AT_POLL)
+    site.write(soon, mechanism=Mechanism.TIME_MIN_AT_LOOK)
     assert site.submit().changes, "the sidecar looks for reservations"
     assert site.modify({"qos": "x"}, time_min=241).changes == {"time_min": 0}
     site.write(soon)
@@ -197,6 +198,10 @@ def test_rewrite_limit(site: Site) -> None:
     assert site.submit(admin_comment="theirs").changes["admin_comment"] == f"{note} theirs"
     forged = site.submit(admin_comment="a foretime:treq=9,tsched=1 b", user_name="x", account="y")
     assert forged.changes == {"admin_comment": "a b"}
+    assert site.submit(time_min=5).changes == {}
+    site.write(TABLE, mechanism=Mechanism.REWRITE_LIMIT_AT_LOOK)
+    at_look = {"admin_comment": note.replace("generation=2", "generation=3")}
+    assert site.submit().changes == at_look, "the limit is the sidecar's to lower"
     assert site.submit(time_min=5).changes == {}
     asked = site.modify({"time_limit": 300}, time_limit=241, admin_comment=note)
     assert asked.changes == {}
@@ -273,8 +278,9 @@ def test_modification_is_judged_by_the_table(site: Site) -> None:
 
 
 def test_users_own_time_min_stays_under_rewrite_limit(site: Site) -> None:
-    for valid_until in (100_000, NOW - 1):
-        site.write(replace(TABLE, valid_until=valid_until), mechanism=Mechanism.REWRITE_LIMIT)
+    rewriting = (Mechanism.REWRITE_LIMIT, Mechanism.REWRITE_LIMIT_AT_LOOK)
+    for valid_until, mechanism in itertools.product((100_000, NOW - 1), rewriting):
+        site.write(replace(TABLE, valid_until=valid_until), mechanism=mechanism)
         assert site.modify({"partition": "short"}, time_min=241).changes == {}
 
 

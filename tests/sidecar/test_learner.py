@@ -179,7 +179,10 @@ def test_the_table_carries_the_settings() -> None:
     )
     written = table.settings
     assert (written.mode.value, written.scheme.value) == ("enforce", "user")
-    assert (written.mechanism.value, written.user_time_min.value) == ("rewrite-limit", "clear")
+    assert (written.mechanism.value, written.user_time_min.value) == (
+        "rewrite-limit-at-look",
+        "clear",
+    )
     assert (written.minimum_adjustment, written.requested_time_bounds_s) == (0.25, (60,))
     assert [(r.start_time, r.end_time) for r in table.reservations] == [(10, 20)]
 

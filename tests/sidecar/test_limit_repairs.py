@@ -30,7 +30,7 @@ from foretime_sidecar.clients.slurm_json import parse_queue
 from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.limit_repairs import (
     changes_of,
-    lowered_in_danger,
+    limit_changes,
     lowered_limits,
     time_min_changes,
     undone,
@@ -168,9 +168,18 @@ def test_of_an_array_the_waiting_tasks_alone_are_changed() -> None:
     parent = QueuedJob(request, QueueState.PENDING, 3, "2-3,7", admin_comment=note, deadline=True)
     expected = [JobChange("7_[2-3,7]", time_limit=HOUR)]
     assert changes_of(undone([parent], "why")) == expected
-    assert changes_of(lowered_in_danger([parent], Exclusions(), START, 0)) == expected
+    assert changes_of(limit_changes([parent], Exclusions(), START, 0)) == expected
     untold = replace(parent, pending_tasks="")
     assert changes_of(undone([untold], "why")) == [JobChange("7", time_limit=HOUR)]
+
+
+def changed(job: QueuedJob, change: JobChange) -> QueuedJob:
+    """The job as Slurm makes it of the change."""
+    if change.time_limit is not None:
+        job = replace(job, request=replace(job.request, requested_time=change.time_limit))
+    if change.time_min is not None:
+        job = replace(job, time_min=change.time_min or None)
+    return job
 
 
 class Soft(SchedulerClient):
@@ -211,10 +220,11 @@ class Soft(SchedulerClient):
 
     def update(self, changes: Sequence[JobChange]) -> None:
         self.changes += changes
-        given = {change.job_id: change.time_min or None for change in changes}
-        self.jobs = [
-            replace(job, time_min=given.get(job.request.job_id, job.time_min)) for job in self.jobs
-        ]
+        for change in changes:
+            self.jobs = [
+                job if job.request.job_id != change.job_id else changed(job, change)
+                for job in self.jobs
+            ]
 
     def load(self) -> ControllerLoad | None:
         return None
@@ -366,6 +376,72 @@ def test_a_limit_that_slurm_lowered_is_raised(tmp_path: Path) -> None:
     client.jobs = [started("2", 1200)]
     sidecar.look(START + 120)
     assert client.changes == [], "somebody lowered it since"
+
+
+def _noted(job_id: str, limit_min: int, **changed: Any) -> QueuedJob:
+    """A job under rewrite-limit that asked for 90 minutes and is planned with 60."""
+    request = JobRequest(job_id, "ann", "p", 8, limit_min * 60, START, "main")
+    note = "foretime:treq=90,tsched=60,generation=1"
+    return replace(QueuedJob(request, QueueState.PENDING, admin_comment=note), **changed)
+
+
+def test_limits_are_lowered_at_the_look(tmp_path: Path) -> None:
+    """Of waiting jobs as their users left them, and of no other."""
+    client = Soft(
+        [
+            _noted("1", 90),
+            _noted("2_[3-9]", 90),
+            _noted("3", 90, deadline=True),
+            _noted("4", 90, comment="foretime:off"),
+            _noted("5", 70),
+            _noted("6", 30),
+            _noted("7", 120),
+            _noted("8", 90, state=QueueState.RUNNING),
+            _noted("9", 90, time_min=600),
+            _noted("10", 60, time_min=600),
+            _noted("11", 60),
+            _noted("12", 90, admin_comment="foretime:treq=90,tsched=95,generation=1"),
+            _noted("13", 90, admin_comment="foretime:treq=90,tmin=60,generation=1"),
+        ]
+    )
+    client.prolog = "/etc/slurm/prolog_slurmctld"
+    sidecar = _looking(client, tmp_path, mechanism="rewrite-limit")
+    sidecar.look(START)
+    assert client.changes == [
+        JobChange("1", time_limit=HOUR),
+        JobChange("2_[3-9]", time_limit=HOUR),
+        JobChange("10", time_limit=5400),
+    ]
+    client.changes.clear()
+    sidecar.look(START + 1)
+    assert client.changes == [], "what is as it must be is left so"
+    client.prolog = ""
+    sidecar.look(START + 2)
+    given = {change.job_id: change.time_limit for change in client.changes}
+    assert given == {"1": 5400, "2_[3-9]": 5400, "11": 5400}, "nobody would raise them"
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_job_that_starts_as_it_is_lowered_is_raised_at_once(
+    refused: bool, tmp_path: Path
+) -> None:
+    """Its prolog saw nothing to raise."""
+
+    class Starting(Soft):
+        def update(self, changes: Sequence[JobChange]) -> None:
+            super().update(changes)
+            self.jobs = [replace(job, state=QueueState.RUNNING) for job in self.jobs]
+            if refused and len(self.changes) == 2:
+                raise SchedulerError("a job had gone")
+
+    client = Starting([_noted("1", 90), _noted("2", 90)])
+    client.prolog = "/etc/slurm/prolog_slurmctld"
+    sidecar = _looking(client, tmp_path, mechanism="rewrite-limit")
+    sidecar.look(START)
+    assert [job.request.requested_time for job in client.jobs] == [5400, 5400]
+    assert client.changes == [
+        JobChange(job_id, time_limit=limit) for limit in (HOUR, 5400) for job_id in ("1", "2")
+    ]
 
 
 def test_a_lowered_limit_is_given_back_before_a_danger(tmp_path: Path) -> None:

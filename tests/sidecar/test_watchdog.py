@@ -204,3 +204,16 @@ def test_the_command(tmp_path: Path, repository: Path) -> None:
 def test_it_waits_longer_than_a_poll_takes() -> None:
     with pytest.raises(InputError, match=r"watchdog_after_s = 100: .* at least"):
         parse_settings("[table]\nwatchdog_after_s = 100\n")
+
+
+def test_no_lowered_job_ends_before_it_comes() -> None:
+    text = "[hook]\nmechanism = 'rewrite-limit'\n[accuracy]\nminimum_scheduled_time_s = {}\n"
+    with pytest.raises(InputError, match=r"settings:4: .* must be at least 180, two minutes more"):
+        parse_settings(text.format(179))
+    for enough in (text.format(180), "[hook]\nmechanism = 'rewrite-limit'\n"):
+        assert parse_settings(enough).hook.mechanism == "rewrite-limit"
+    with pytest.raises(InputError, match="must be at least 1020"):
+        parse_settings(
+            "[scheduler]\npoll_interval_s = 900\nlongest_poll_interval_s = 900\n"
+            "[table]\nwatchdog_after_s = 1800\n" + text.format(1019)
+        )

@@ -11,6 +11,7 @@ from typing import Self
 
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
+from foretime_sidecar.heartbeat import heartbeat_path
 from foretime_sidecar.settings import Settings, to_toml
 from foretime_sidecar.store import Store
 
@@ -35,6 +36,8 @@ class LiveSidecar:
 
     Attributes
     ----------
+    settings
+        The daemon's.
     log
         What it wrote to stderr.
     """
@@ -53,14 +56,20 @@ class LiveSidecar:
         os.chown(cluster.table.parent, 0, SLURM_UID)
         cluster.table.parent.chmod(0o2770)
         mechanism = "slurm-soft-limit" if cluster.release.soft_limit else "rewrite-limit"
+        # Under rewrite-limit t_sched must outlast the watchdog.
+        least_s = 60 if cluster.release.soft_limit else 180
         settings = {
-            "scheduler": {"commands_dir": str(cluster.commands), "poll_interval_s": 1},
+            "scheduler": {
+                "commands_dir": str(cluster.commands),
+                "poll_interval_s": 1,
+                "longest_poll_interval_s": 2,
+            },
             "store": {"path": str(self.folder / "store")},
             "accuracy": {
                 "scheme": "user",
                 "percentile": 0.5,
                 "minimum_adjustment": 0.0,
-                "minimum_scheduled_time_s": 60,
+                "minimum_scheduled_time_s": least_s,
                 "class_bounds_s": [],
                 "imagined_job": False,
                 "within_largest_job": False,
@@ -69,14 +78,16 @@ class LiveSidecar:
                 "path": str(cluster.table),
                 "publish_interval_s": 1,
                 "valid_for_s": 60,
+                "watchdog_after_s": 60,
             },
             "hook": {"mode": "enforce", "mechanism": mechanism},
             "api": {"listen": f"unix:{self.folder}/socket"},
         }
         for section, values in (more or {}).items():
             settings[section] = {**settings.get(section, {}), **values}  # type: ignore[dict-item]
+        self.settings = Settings.model_validate(settings)
         self.settings_file = self.folder / "foretime.toml"
-        self.settings_file.write_text(to_toml(Settings.model_validate(settings)))
+        self.settings_file.write_text(to_toml(self.settings))
         self._learn(users)
         self._daemon: subprocess.Popen[bytes] | None = None
         self.start()
@@ -121,6 +132,20 @@ class LiveSidecar:
     @property
     def _pid_file(self) -> Path:
         return self.cluster.folder / "run/sidecar.pid"
+
+    def wait_for_look(self) -> None:
+        """Wait until a look that began after now has done what it had to do."""
+        signs = {self._last_look()}
+
+        def looked() -> bool:
+            signs.add(self._last_look())
+            return len(signs) >= 3  # The first new one may be of a look that had begun.
+
+        self.cluster.wait_for(looked, "the daemon to look")
+
+    def _last_look(self) -> str:
+        alive = str(heartbeat_path(self.settings.table))
+        return self.cluster.run(["stat", "--format=%y", alive]).stdout.strip()
 
     def table_inode(self) -> str:
         """Tell one table from the next; empty without one."""

@@ -359,8 +359,15 @@ class SlurmCluster:
             "slurmdbd to answer",
             slurm_accounting.READY_S,
         )
-        if not self.checked(["sacctmgr", "-n", "show", "cluster"]).strip():
-            self.checked(["sacctmgr", "-i", "add", "cluster", "lab"])
+        # On a busy machine slurmdbd has answered a first change with "Unspecified error".
+        self.wait_for(
+            lambda: (
+                self.checked(["sacctmgr", "-n", "show", "cluster"]).strip()
+                or self.run(["sacctmgr", "-i", "add", "cluster", "lab"]).returncode == 0
+            ),
+            "slurmdbd to know the cluster",
+            slurm_accounting.READY_S,
+        )
         self.stop_slurmctld()
         # Newer ones note an id of their own there, which isn't the one that slurmdbd gives.
         (self.folder / "state/clustername").unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -19,7 +19,6 @@ from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import SlurmRelease
 
 SETTLED_S = 12
-PUBLISHED_S = 4  # the daemon polls and publishes every second
 SHARED_NODES = 8
 ENFORCED = "associations,limits,qos,safe"
 
@@ -91,9 +90,9 @@ LIMITS: Mapping[str, Limit] = {
 }
 # Slurm 22.05 takes these and doesn't keep them; still both clusters must do the same.
 NOT_KEPT_BY_OLD = {"qos-cpu-run-minutes-per-user", "qos-cpu-run-minutes-per-account"}
-# Where rewrite-limit breaks its promise (docs/real_slurm.md): Lua isn't shown a deadline of the
-# command line, and a limit that was lowered before a reservation was made stays so.
-BEYOND_REWRITE_LIMIT = {"deadline", "maintenance-made-later"}
+# What a pass of Slurm 22.05 writes over the limit's own reason, now on one cluster and now on the
+# other, hooked or not: a reason tells what the last pass came upon, and promises nothing.
+LAST_PASS = "Nodes_required_for_job_are_DOWN"
 # EnforcePartLimits=ALL counts for the whole cluster, so it comes after all others.
 REFUSED = "max-time-enforced"
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -212,6 +211,12 @@ def outcome_of(parts: list[dict[str, str]]) -> Outcome:
     return Outcome(True, tuple(sorted(states)), planned)
 
 
+def without_reasons(outcome: Outcome) -> Outcome:
+    """Leave of the reasons only that somebody holds the job."""
+    states = (re.sub(r"^PENDING (?!JobHeld)\S+", "PENDING", state) for state in outcome.states)
+    return replace(outcome, states=tuple(sorted(states)))
+
+
 def node_of(name: str) -> str:
     """The node that only this limit's slurm_partition has."""
     reserving = [limit for limit, what in LIMITS.items() if what.reservation]
@@ -227,21 +232,22 @@ def slurm_partitions() -> list[str]:
     return lines
 
 
-def run(site: Site) -> dict[tuple[str, str], Outcome]:
+def run(site: Site, look_awaited: Callable[[], None]) -> dict[tuple[str, str], Outcome]:
     cluster = site.cluster
     # A reservation ahead counts for every job, so all others come before the first is made.
     site.submit_all([name for name, limit in LIMITS.items() if not limit.reservation])
     later = [name for name, limit in LIMITS.items() if limit.later]
     site.submit_all(later)
     time.sleep(SETTLED_S)
+    look_awaited()
     site.reserve(later)
-    time.sleep(PUBLISHED_S)
+    look_awaited()
     for (name, _), job in site.jobs.items():
         if LIMITS[name].later and isinstance(job, str):
             cluster.checked(["scontrol", "release", job])
     before = [name for name, limit in LIMITS.items() if limit.reservation and not limit.later]
     site.reserve(before)
-    time.sleep(PUBLISHED_S)
+    look_awaited()
     site.submit_all(before)
     time.sleep(SETTLED_S)
     outcomes = site.outcomes()
@@ -257,13 +263,13 @@ def EXPERIMENT(  # noqa: N802
 ) -> dict[str, dict[tuple[str, str], Outcome]]:
     nodes = SHARED_NODES + sum(bool(limit.reservation) for limit in LIMITS.values())
     with SlurmCluster(release, nodes=nodes, cpus=64) as plain:
-        outcomes = {"plain": run(Site(plain))}
+        outcomes = {"plain": run(Site(plain), lambda: None)}
     with SlurmCluster(release, nodes=nodes, cpus=64) as hooked:
         site = Site(hooked)
         hooked.install_hook()
         hooked.table.unlink()
-        with LiveSidecar(hooked, ("alice", "bob")):
-            outcomes["hooked"] = run(site)
+        with LiveSidecar(hooked, ("alice", "bob")) as daemon:
+            outcomes["hooked"] = run(site, daemon.wait_for_look)
     return outcomes
 
 
@@ -283,11 +289,11 @@ def test_same_as_without_foretime(
     kind: str,
 ) -> None:
     plain, hooked = experiment["plain"][limit, kind], experiment["hooked"][limit, kind]
-    same = replace(hooked, planned=False) == plain
-    if not same and limit in BEYOND_REWRITE_LIMIT and not release.soft_limit:
-        pytest.xfail("known of rewrite-limit, and documented")
-    assert replace(hooked, planned=False) == plain
     assert not plain.planned
+    same = replace(hooked, planned=False)
+    if any(LAST_PASS in state for state in (*plain.states, *hooked.states)):
+        same, plain = without_reasons(same), without_reasons(plain)
+    assert same == plain
     stops = LIMITS[limit].stops if limit in LIMITS else True
     if limit in NOT_KEPT_BY_OLD and not release.soft_limit:
         stops = False
@@ -306,3 +312,10 @@ def test_unlimited_jobs_run_and_are_planned(
         if kind not in ("tested-only", "heterogeneous"):
             assert outcome.planned, kind
             assert all(state == "RUNNING limit 00:20:00" for state in outcome.states), outcome
+
+
+def test_only_the_words_of_a_reason_are_left_out() -> None:
+    reason = f"{LAST_PASS},_DRAINED"
+    written = ("RUNNING limit 1", f"PENDING {reason} limit 2", "PENDING JobHeldUser limit 2")
+    kept = ("PENDING JobHeldUser limit 2", "PENDING limit 2", "RUNNING limit 1")
+    assert without_reasons(Outcome(True, written)) == Outcome(True, kept)

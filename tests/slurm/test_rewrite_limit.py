@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from foretime_sidecar.table import Mode
+from foretime_sidecar.watchdog import watch
 
 from tests.slurm.foretime_site import PLANNED, ForetimeSite
 from tests.slurm.slurm_cluster import SlurmCluster
@@ -78,11 +79,19 @@ def test_every_job_runs_with_what_was_asked_for(cluster: SlurmCluster, site: For
     changed = cluster.sbatch("-n", "1", "-t", "20")
     shortened = cluster.sbatch("-n", "1", "-t", "20")
     opted_out = cluster.sbatch("-n", "1", "-t", "20", "--comment=foretime:off")
-    lowered = (job, array, signalled, changed, shortened)
-    for name in lowered:
+    meant = cluster.sbatch("-n", "1", "-t", "20")
+    noted = (job, array, signalled, changed, shortened, meant)
+    for name in noted:
         shown = cluster.jobs(name)[0]
-        assert (shown["TimeLimit"], shown["TimeMin"]) == ("00:02:00", "N/A")
+        assert (shown["TimeLimit"], shown["TimeMin"]) == ("00:20:00", "N/A")
         assert shown["AdminComment"].startswith("foretime:treq=20,tsched=2,generation=")
+    # Before the look a user may ask for what lies between.
+    between = cluster.scontrol("update", f"JobId={meant}", "TimeLimit=9", user="alice")
+    assert between.returncode == 0, between.stderr
+    site.look()
+    for name in (job, array, signalled, changed, shortened):
+        assert limits(cluster, name) == {"PENDING": "00:02:00"}
+    assert limits(cluster, meant) == {"PENDING": "00:09:00"}
     assert limits(cluster, opted_out) == {"PENDING": "00:20:00"}
     # Root means what he says; a user may ask for less, and is told why not for something between.
     assert cluster.scontrol("update", f"JobId={changed}", "TimeLimit=7").returncode == 0
@@ -94,7 +103,7 @@ def test_every_job_runs_with_what_was_asked_for(cluster: SlurmCluster, site: For
     site.look()
     assert limits(cluster, job) == {"PENDING": "00:02:00"}, "it waits with its plan"
     cluster.run(["scancel", full])
-    for name in (job, signalled, changed, shortened, opted_out):
+    for name in (job, signalled, changed, shortened, meant, opted_out):
         cluster.wait_for_state(name, "RUNNING")
     cluster.wait_for(lambda: "RUNNING" in limits(cluster, array), "the array's tasks")
     time.sleep(2)
@@ -104,11 +113,16 @@ def test_every_job_runs_with_what_was_asked_for(cluster: SlurmCluster, site: For
     assert len(tasks) == 2
     assert limits(cluster, changed) == {"RUNNING": "00:07:00"}
     assert limits(cluster, shortened) == {"RUNNING": "00:01:00"}
+    assert limits(cluster, meant) == {"RUNNING": "00:09:00"}
     site.look()
     assert limits(cluster, shortened) == {"RUNNING": "00:01:00"}
     cluster.scontrol("requeue", job)
     cluster.wait_for_state(job, "PENDING")
-    assert limits(cluster, job) == {"PENDING": "00:20:00"}, "it is planned with all of it now"
+    assert limits(cluster, job) == {"PENDING": "00:20:00"}
+    site.look()
+    assert limits(cluster, job) == {"PENDING": "00:02:00"}, "it waits with its plan again"
+    cluster.wait_for_state(job, "RUNNING", timeout_s=180)
+    cluster.wait_for(lambda: limits(cluster, job) == {"RUNNING": "00:20:00"}, "its own limit")
     # Counted from the lowered limit the signal was due ten seconds after the start.
     cluster.wait_for(
         lambda: time.time() - int(cluster.job(signalled)["StartTime"]) > 15, "the signal's time"
@@ -149,7 +163,9 @@ def test_a_prolog_that_fails_is_made_good_at_the_look(
             "bounded squeue", "bounded none"
         )
     )
-    job = cluster.sbatch("-n", "1", "-t", "20")
+    job = cluster.sbatch("-n", "1", "-t", "20", "--hold")
+    site.look()
+    cluster.scontrol("release", job)
     cluster.wait_for_state(job, "RUNNING", timeout_s=90)
     assert limits(cluster, job) == {"RUNNING": "00:02:00"}
     site.look()
@@ -159,7 +175,44 @@ def test_a_prolog_that_fails_is_made_good_at_the_look(
     prolog.write_text(text)
     site_script.unlink()
     lost = cluster.sbatch("-n", "1", "-t", "20", "--hold")
+    site.look()
+    assert limits(cluster, lost) == {"PENDING": "00:02:00"}
     cluster.set_conf({"PrologSlurmctld": None}, restart=True)
     site.look()
     assert limits(cluster, lost) == {"PENDING": "00:20:00"}, "no prolog, no lowered limit"
     cluster.set_conf({"PrologSlurmctld": "/etc/slurm/prolog_slurmctld"}, restart=True)
+
+
+def test_what_lua_is_not_shown_the_look_sees(cluster: SlurmCluster, site: ForetimeSite) -> None:
+    """A deadline of the command line, and a reservation made while the job waits."""
+    hopeless = cluster.sbatch("-n", "1", "-t", "20", "--deadline=now+10minutes", "--hold")
+    hopeful = cluster.sbatch("-n", "1", "-t", "20", "--deadline=now+10hours", "--hold")
+    waiting = cluster.sbatch("-n", "1", "-t", "20", "--hold")
+    site.look()
+    for job in (hopeless, hopeful):
+        assert set(limits(cluster, job).values()) == {"00:20:00"}
+    assert limits(cluster, waiting) == {"PENDING": "00:02:00"}
+    words = "StartTime=now+8minutes Duration=60 Users=root Nodes=ALL Flags=MAINT,IGNORE_JOBS"
+    cluster.checked(["scontrol", "create", "reservation", "ReservationName=later", *words.split()])
+    try:
+        site.look()
+        assert limits(cluster, waiting) == {"PENDING": "00:20:00"}
+    finally:
+        cluster.scontrol("delete", "ReservationName=later")
+    site.look()
+    assert limits(cluster, waiting) == {"PENDING": "00:02:00"}, "the reservation is gone"
+    assert (
+        cluster.scontrol("update", f"JobId={waiting}", "TimeLimit=1", user="alice").returncode == 0
+    )
+    site.look()
+    assert limits(cluster, waiting) == {"PENDING": "00:01:00"}, "its user meant it"
+
+
+def test_a_running_job_is_saved_by_the_watchdog(cluster: SlurmCluster, site: ForetimeSite) -> None:
+    """Where its prolog failed and the daemon is dead."""
+    job = cluster.sbatch("-n", "1", "-t", "20")
+    cluster.wait_for_state(job, "RUNNING", timeout_s=90)
+    cluster.checked(["scontrol", "update", f"JobId={job}", "TimeLimit=2"])
+    result = watch(site.settings, site.client, time.time())
+    assert not result.alive
+    assert limits(cluster, job) == {"RUNNING": "00:20:00"}
