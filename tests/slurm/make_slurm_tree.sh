@@ -26,7 +26,14 @@ for program in debootstrap apt-get; do
     exit 2
   }
 done
-MIRROR=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1)
+mirror() {
+  apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1
+}
+MIRROR=$(mirror)
+if [ -z "$MIRROR" ]; then
+  apt-get update -qq
+  MIRROR=$(mirror)
+fi
 
 # Unstable has no Release.gpg of a suite that an older debootstrap knows, but its script serves all.
 mkdir -p "$CACHE"
