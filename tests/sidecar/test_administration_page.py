@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from foretime_sidecar.decision_log import Action
 from foretime_sidecar.reasons import REASONS
-from foretime_sidecar.settings import parse_settings
+from foretime_sidecar.settings_file import parse_settings
 from foretime_sidecar.slurm_conf import SlurmConf
 from foretime_sidecar.slurm_install import LUA, PROLOG, SOFT_LIMIT
 

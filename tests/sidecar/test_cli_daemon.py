@@ -20,7 +20,8 @@ from foretime_sidecar.cli.wait import describe, wait
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.daemon_client import DaemonError, ask
 from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import Settings, parse_settings, to_markdown, to_toml
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import parse_settings, to_markdown, to_toml
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Policy
 from typer.testing import CliRunner, Result

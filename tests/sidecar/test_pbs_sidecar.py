@@ -16,12 +16,8 @@ from foretime_sidecar.clients.pbs_commands import PbsCommands
 from foretime_sidecar.forecast import Snapshot, expected_start
 from foretime_sidecar.replay import Replay, ReplaySchedule, mechanism_policy
 from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import (
-    AccuracySection,
-    ForecastSettings,
-    Settings,
-    parse_settings,
-)
+from foretime_sidecar.settings import AccuracySection, ForecastSettings, Settings
+from foretime_sidecar.settings_file import parse_settings
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Mechanism as TableMechanism

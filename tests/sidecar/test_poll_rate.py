@@ -6,7 +6,8 @@ import pytest
 from foretime_estimators.errors import InputError
 from foretime_sidecar.clients.client import ControllerLoad
 from foretime_sidecar.poll_rate import MOST_SHARE, PollRate
-from foretime_sidecar.settings import SchedulerSettings, parse_settings
+from foretime_sidecar.settings import SchedulerSettings
+from foretime_sidecar.settings_file import parse_settings
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from foretime_estimators.accuracy import AccuracySettings, Scheme
 from foretime_estimators.errors import InputError
-from foretime_sidecar.settings import (
-    Settings,
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import (
     describe,
     origins,
     parse_settings,

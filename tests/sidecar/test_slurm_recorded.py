@@ -18,7 +18,8 @@ from foretime_sidecar.clients.slurm_json import (
     parse_load,
     parse_numbers,
 )
-from foretime_sidecar.settings import Settings, parse_settings, to_toml
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import parse_settings, to_toml
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
 

@@ -14,7 +14,8 @@ from foretime_sidecar.clients.client import JobChange, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.heartbeat import beat, heartbeat_path, silent_for_s
 from foretime_sidecar.limit_repairs import changes_of
-from foretime_sidecar.settings import Settings, parse_settings
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import parse_settings
 from foretime_sidecar.watchdog import WatchdogResult, watch
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Correction, Policy

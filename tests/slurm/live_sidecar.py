@@ -12,7 +12,8 @@ from typing import Self
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.heartbeat import heartbeat_path
-from foretime_sidecar.settings import Settings, to_toml
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import to_toml
 from foretime_sidecar.store import Store
 
 from tests.slurm.slurm_cluster import SlurmCluster

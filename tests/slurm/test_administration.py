@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import read_settings
+from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.table import Advice, Mode
 
 from tests.slurm.slurm_cluster import SlurmCluster

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from foretime_sidecar.heartbeat import beat, heartbeat_path
-from foretime_sidecar.settings import to_toml
+from foretime_sidecar.settings_file import to_toml
 from foretime_sidecar.table import Mode
 
 from tests.slurm.foretime_site import ForetimeSite

@@ -9,7 +9,7 @@ import typer
 from foretime_estimators.errors import InputError
 
 from foretime_sidecar.listener import parse_listen
-from foretime_sidecar.settings import origins, read_settings, to_markdown, to_toml
+from foretime_sidecar.settings_file import origins, read_settings, to_markdown, to_toml
 
 config_app = typer.Typer(
     help="Show every setting with its meaning, or check a file of settings.",

@@ -18,7 +18,8 @@ from foretime_sidecar.doctor_pbs import pbs_checks
 from foretime_sidecar.doctor_slurm import slurm_checks
 from foretime_sidecar.doctor_table import table_checks
 from foretime_sidecar.pbs_server import PbsServer
-from foretime_sidecar.settings import Settings, read_settings
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.slurm_controller import SlurmController
 
 _STYLES = {Health.OK: "green", Health.WARNING: "yellow", Health.PROBLEM: "red"}

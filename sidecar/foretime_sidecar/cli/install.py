@@ -14,7 +14,8 @@ from foretime_sim.plugin_files import plugin_file
 from foretime_sidecar import pbs_install, slurm_install, slurm_uninstall
 from foretime_sidecar.installed_files import FileChange
 from foretime_sidecar.pbs_server import PbsServer
-from foretime_sidecar.settings import Settings, read_settings
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.slurm_controller import SlurmController
 
 _MOST_LINES = 40  # of a file's differences

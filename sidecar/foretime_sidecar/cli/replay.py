@@ -89,7 +89,8 @@ from foretime_sidecar.replay import (
 )
 from foretime_sidecar.replay_export import CSV_COLUMNS, metric_rows, to_json
 from foretime_sidecar.report import WIDTH, render
-from foretime_sidecar.settings import AccuracySection, read_settings
+from foretime_sidecar.settings import AccuracySection
+from foretime_sidecar.settings_file import read_settings
 
 _GUARD_S = 6 * 3600
 

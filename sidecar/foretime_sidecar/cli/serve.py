@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import Settings, read_settings
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import read_settings
 
 SettingsOption = Annotated[
     Path | None,

@@ -14,7 +14,8 @@ from foretime_estimators.errors import ForetimeError, StateError
 from foretime_sidecar.cli.daemon_options import JsonOption
 from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.durations import format_duration
-from foretime_sidecar.settings import Settings, read_settings
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.table import Mode, Table, read_table
 
 

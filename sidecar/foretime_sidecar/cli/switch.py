@@ -12,7 +12,8 @@ from foretime_estimators.errors import ForetimeError
 from foretime_sidecar.cli.daemon_options import JsonOption
 from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.planning_switch import give_back, switch_off, switch_on
-from foretime_sidecar.settings import Settings, read_settings
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.slurm_controller import SlurmController
 
 SettingsOption = Annotated[

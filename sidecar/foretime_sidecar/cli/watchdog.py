@@ -12,7 +12,8 @@ from foretime_estimators.errors import InputError
 
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.durations import format_duration
-from foretime_sidecar.settings import Settings, read_settings
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.watchdog import WatchdogResult, watch
 
 
