@@ -11,8 +11,8 @@ from foretime_estimators.errors import SchedulerError
 
 from foretime_sidecar.clients.client import JobChange, QueuedJob
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.clients.slurm_json import configuration_values
 
-_PAIR = re.compile(r"(\S+?)\s*=\s*(.*)")
 _SETTLE_S = 10
 _PAUSE_S = 0.1
 
@@ -34,14 +34,7 @@ class SlurmController:
 
     def configuration(self) -> Mapping[str, str]:
         """Give what ``scontrol show config`` says, by name."""
-        text = self._run(["scontrol", "show", "config"])
-        pairs = (_PAIR.fullmatch(line.strip()) for line in str(text).splitlines())
-        found = {pair[1]: "" if pair[2] == "(null)" else pair[2] for pair in pairs if pair}
-        if "SLURM_VERSION" not in found:
-            raise SchedulerError(
-                "scontrol show config did not name SLURM_VERSION; check that slurmctld answers"
-            )
-        return found
+        return configuration_values(str(self._run(["scontrol", "show", "config"])))
 
     def clock(self) -> int:
         """Give slurmctld's time, epoch seconds; ValueError if it is not told."""

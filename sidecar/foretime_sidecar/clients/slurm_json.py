@@ -332,6 +332,23 @@ _PAIR = re.compile(r"(\S+?)\s*=\s*(.*)")
 _PROLOG = re.compile(r"PrologSlurmctld(\[\d+\])?", re.ASCII)  # newer ones number several
 
 
+def configuration_values(text: str) -> dict[str, str]:
+    """Read the text of ``scontrol show config``: every value by its name, "" for none.
+
+    Raises
+    ------
+    SchedulerError
+        If it names no version.
+    """
+    pairs = (_PAIR.fullmatch(line.strip()) for line in text.splitlines())
+    values = {pair[1]: "" if pair[2] == "(null)" else pair[2] for pair in pairs if pair}
+    if "SLURM_VERSION" not in values:
+        raise SchedulerError(
+            "scontrol show config did not name SLURM_VERSION; check that slurmctld answers"
+        )
+    return values
+
+
 def parse_configuration(text: str, federation: str = "") -> SchedulerConfiguration:
     """Read the text of ``scontrol show config`` (Slurm 22.05 has no JSON of it).
 
@@ -342,33 +359,22 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
     SchedulerError
         If it names no version.
     """
-    values = {}
-    for line in text.splitlines():
-        if match := _PAIR.fullmatch(line.strip()):
-            values[match[1]] = match[2]
-    if "SLURM_VERSION" not in values:
-        raise SchedulerError(
-            "scontrol show config did not name SLURM_VERSION; check that slurmctld answers"
-        )
-    prologs = [
-        path
-        for name, path in values.items()
-        if _PROLOG.fullmatch(name) and path not in ("", "(null)")
-    ]
+    values = configuration_values(text)
+    prologs = [path for name, path in values.items() if path and _PROLOG.fullmatch(name)]
     return SchedulerConfiguration(
         scheduler="slurm",
         cluster=values.get("ClusterName", ""),
         version=values["SLURM_VERSION"],
         scheduler_type=values.get("SchedulerType", ""),
-        parameters=parse_parameters(_unless_null(values.get("SchedulerParameters", "")).split(",")),
+        parameters=parse_parameters(values.get("SchedulerParameters", "").split(",")),
         enforce_part_limits=values.get("EnforcePartLimits", "NO").upper(),
         prolog_slurmctld=",".join(prologs),
         accounting_enforce=frozenset(
             values.get("AccountingStorageEnforce", "none").lower().split(",")
         )
-        - {"none", "(null)", ""},
+        - {"none", ""},
         priority_type=values.get("PriorityType", ""),
-        site_factor_plugin=_unless_null(values.get("PrioritySiteFactorPlugin", "")),
+        site_factor_plugin=values.get("PrioritySiteFactorPlugin", ""),
         qos_weight=int(weight) if (weight := values.get("PriorityWeightQOS", "")).isdigit() else 0,
         federation=federation,
     )
@@ -378,10 +384,6 @@ def parse_parameters(items: Iterable[str]) -> dict[str, str]:
     """Read the items of ``SchedulerParameters``; one without a value has the value ""."""
     pairs = (item.partition("=") for item in items if item)
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
-
-
-def _unless_null(value: str) -> str:
-    return "" if value == "(null)" else value
 
 
 def parse_federation(text: str) -> str:
