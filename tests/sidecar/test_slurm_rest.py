@@ -179,6 +179,17 @@ def test_changes(
         client.site_factors()
 
 
+def test_a_federation_is_found_out(rest: RecordedRest, release_folder: Path) -> None:
+    class Federated(RecordedCommands):
+        def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
+            if argv[-1] == "federation":
+                return "Federation: fed1\nSelf: lab:127.0.0.1:6817 ID:1 FedState:ACTIVE\n"
+            return super().__call__(argv, stdin)
+
+    client = SlurmRest(rest, SlurmCommands(Federated(release_folder)))
+    assert client.configuration().federation == "fed1"
+
+
 def test_without_a_known_api(tmp_path: Path, commands: RecordedCommands) -> None:
     client = SlurmRest(RecordedRest(tmp_path / "v0.0.7"), SlurmCommands(commands))
     with pytest.raises(SchedulerError, match=r"knows none of the APIs v0\.0\.36 to v0\.0\.49"):

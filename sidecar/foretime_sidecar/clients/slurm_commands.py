@@ -107,8 +107,11 @@ class SlurmCommands:
 
     def configuration(self) -> SchedulerConfiguration:
         """Read how Slurm is set up."""
-        federation = parse_federation(self._text(["scontrol", "show", "federation"]))
-        return parse_configuration(self._text(["scontrol", "show", "config"]), federation)
+        return parse_configuration(self._text(["scontrol", "show", "config"]), self.federation())
+
+    def federation(self) -> str:
+        """Read the name of the federation that the cluster is in, "" if in none."""
+        return parse_federation(self._text(["scontrol", "show", "federation"]))
 
     def finished_since(
         self, cursor: Cursor, until: int | None = None

@@ -2,7 +2,7 @@
 
 Tested with Slurm 22.05 (API v0.0.38) and 26.05 (v0.0.42 and v0.0.45). What an API can't tell or do
 is left to Slurm's commands: slurm.conf before v0.0.45, changes before v0.0.39, whose slurmrestd
-can't clear time_min, and the limits of slurm_partitions, associations and QOS.
+can't clear time_min, the federation, and the limits of slurm_partitions, associations and QOS.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
-from foretime_sidecar.clients.slurm_commands import EARLIEST, LATEST
+from foretime_sidecar.clients.slurm_commands import EARLIEST, LATEST, SlurmCommands
 from foretime_sidecar.clients.slurm_json import parse_finished, parse_queue
 from foretime_sidecar.clients.slurm_rest_connection import RestCaller
 from foretime_sidecar.clients.slurm_rest_json import (
@@ -55,9 +55,7 @@ class SlurmRest(SchedulerClient):
         How far before the cursor finished jobs are read again; see `SlurmCommands`.
     """
 
-    def __init__(
-        self, caller: RestCaller, commands: SchedulerClient, overlap_s: int = 3600
-    ) -> None:
+    def __init__(self, caller: RestCaller, commands: SlurmCommands, overlap_s: int = 3600) -> None:
         self._caller = caller
         self._commands = commands
         self._overlap_s = overlap_s
@@ -88,7 +86,7 @@ class SlurmRest(SchedulerClient):
         reply = self._caller.get(f"slurm/{self.api()}/conf")
         if reply is None:
             return self._commands.configuration()
-        return parse_rest_configuration(reply)
+        return parse_rest_configuration(reply, self._commands.federation())
 
     def finished_since(
         self, cursor: Cursor, until: int | None = None

@@ -29,8 +29,10 @@ def _shapes(what: str) -> Iterator[None]:
         ) from error
 
 
-def parse_rest_configuration(reply: Mapping[str, Any]) -> SchedulerConfiguration:
-    """Read a reply of ``/slurm/conf``.
+def parse_rest_configuration(
+    reply: Mapping[str, Any], federation: str = ""
+) -> SchedulerConfiguration:
+    """Read a reply of ``/slurm/conf``, which does not tell the federation.
 
     Raises
     ------
@@ -55,6 +57,7 @@ def parse_rest_configuration(reply: Mapping[str, Any]) -> SchedulerConfiguration
                 str(word).lower() for word in conf["AccountingStorageEnforce"]
             )
             - {"none"},
+            federation=federation,
         )
 
 
