@@ -125,7 +125,7 @@ def judge(
     reason = _left_alone(job, hook, table, exclusions)
     if note is not None:
         return _noted(job, note, hook, reason)
-    if _is_short(job):
+    if job.is_short:
         if hook.mechanism == "pbs-soft-walltime":
             return Action.PLANNED, job.time_min, "-"
         return Action.LEFT, job.time_min, "own-time-min"
@@ -145,11 +145,6 @@ def judge(
     return Action.UNPLANNED, would_be_s, "hook"
 
 
-def _is_short(job: QueuedJob) -> bool:
-    """Say whether a job is planned with less than its limit."""
-    return job.time_min is not None and job.time_min < job.request.requested_time
-
-
 def _noted(
     job: QueuedJob, note: JobNote, hook: HookSettings, reason: str
 ) -> tuple[Action, int | None, str]:
@@ -159,7 +154,7 @@ def _noted(
         job.request.requested_time == lowered or hook.planned_at == "submission"
     ):
         return Action.PLANNED, note.lowered_limit, "-"
-    if _is_short(job):
+    if job.is_short:
         return Action.PLANNED, job.time_min, "-"
     if job.state is not QueueState.PENDING:
         return Action.LEFT, None, "started"  # before the sidecar gave it its time_min
@@ -329,7 +324,7 @@ class DecisionLog:
             return None
         limit, scheduled_time = job.request.requested_time, job.time_min
         planned_before = before.action in (Action.PLANNED, Action.CHANGED)
-        if not _is_short(job):
+        if not job.is_short:
             if not planned_before:
                 return None
             why = why_plain(job, exclusions, now)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import grp
 import os
 import pwd
-import re
 import shutil
 import stat
 from collections.abc import Mapping
@@ -24,10 +23,11 @@ from foretime_sidecar.lua_trial import lua_library, missing_package, plugin_of
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_controller import SlurmController, slurm_conf_path
 from foretime_sidecar.slurm_install import LUA, PROLOG, SOFT_LIMIT
+from foretime_sidecar.slurm_release import SOFT_LIMIT_SINCE, slurm_release
 from foretime_sidecar.slurm_script import calls_the_hook, check_script
 
 _COMMANDS = ("scontrol", "squeue", "sacct", "sinfo")
-_OLDEST, _SOFT_LIMIT_SINCE, _RECOMMENDED = (22, 5), (23, 11), (25, 5, 4)
+_OLDEST, _RECOMMENDED = (22, 5), (25, 5, 4)
 _CLOCK_WARNING_S, _CLOCK_PROBLEM_S = 60, 3600
 _RECENT_S = 86_400
 _MOST_NAMED = 5
@@ -81,7 +81,7 @@ class SlurmFacts:
     @property
     def release(self) -> tuple[int, ...]:
         """Slurm's release."""
-        return tuple(int(part) for part in re.findall(r"\d+", self.configuration["SLURM_VERSION"]))
+        return slurm_release(self.configuration["SLURM_VERSION"])
 
     def words(self, key: str) -> list[str]:
         """Words of a value that is a list."""
@@ -92,9 +92,7 @@ class SlurmFacts:
         found = []
         for job in self.controller.jobs():
             note = read_note(job.admin_comment)
-            own = job.time_min is not None and job.time_min < job.request.requested_time
-            if note is not None:
-                own = note.own_time_min is not None
+            own = job.is_short if note is None else note.own_time_min is not None
             if own and job.state is QueueState.PENDING:
                 found.append(job.request.job_id)
         return found
@@ -146,7 +144,7 @@ def release(facts: SlurmFacts) -> Finding:
         return problem(f"Slurm {version} is too old", "22.05 or newer is needed")
     if native != "slurm-soft-limit" or facts.settings.hook.mode != "enforce":
         return ok(f"Slurm {version}")
-    if facts.release < _SOFT_LIMIT_SINCE:
+    if facts.release < SOFT_LIMIT_SINCE:
         return problem(
             f"Slurm {version} has no soft limit: no job is planned",
             'upgrade Slurm to 25.05.4 or newer, or set hook.mechanism = "rewrite-limit"',
@@ -187,7 +185,7 @@ def soft_limit(facts: SlurmFacts) -> Finding:
         return ok(f"not needed with hook.mechanism = {hook.mechanism}")
     if there:
         return ok(f"{SOFT_LIMIT[1]} is set")
-    if facts.release < _SOFT_LIMIT_SINCE:
+    if facts.release < SOFT_LIMIT_SINCE:
         return warning("this release has none: the hook can only observe or advise", "upgrade")
     if hook.mode == "enforce":
         return problem(f"{SOFT_LIMIT[0]} lacks {SOFT_LIMIT[1]}: no job is planned", _INSTALL)

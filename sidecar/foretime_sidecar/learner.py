@@ -12,6 +12,7 @@ from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_sidecar.clients.client import SchedulerConfiguration
 from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.settings import HookSettings, Settings
+from foretime_sidecar.slurm_release import SOFT_LIMIT_SINCE, slurm_release
 from foretime_sidecar.table import (
     NO_ADVICE,
     Advice,
@@ -23,8 +24,6 @@ from foretime_sidecar.table import (
     TableSettings,
     UserTimeMin,
 )
-
-_SOFT_LIMIT_SINCE = (23, 11)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +240,7 @@ def effective_mode(settings: Settings, configuration: SchedulerConfiguration) ->
                 "set PrologSlurmctld to Foretime's prolog_slurmctld in slurm.conf"
             )
         return mode, ""
-    try:
-        release = tuple(int(part) for part in configuration.version.split(".")[:2])
-    except ValueError:
-        release = (0, 0)
-    if release < _SOFT_LIMIT_SINCE:
+    if slurm_release(configuration.version) < SOFT_LIMIT_SINCE:
         return Mode.OBSERVE, (
             f"Slurm {configuration.version} has no soft limit (23.11 has); hook.mechanism = "
             '"rewrite-limit" is for older ones'

@@ -84,7 +84,7 @@ def time_min_changes(
     for job in _pending(jobs):
         note = read_note(job.admin_comment)
         planned = note.time_min if note is not None else None
-        short = _is_short(job)
+        short = job.is_short
         if not short and planned is None:
             continue
         why = why_plain(job, exclusions, now, start_within_s)
@@ -153,7 +153,7 @@ def undone(
         note = read_note(job.admin_comment)
         if note is None:
             continue
-        if time_min and note.time_min is not None and _is_short(job):
+        if time_min and note.time_min is not None and job.is_short:
             repairs += _with_time_min(job, note.own_time_min or 0, why)
         if limits and job.request.requested_time == note.lowered_limit != note.requested_time:
             repairs.append(_with_limit(job, note.requested_time, why))
@@ -172,7 +172,7 @@ def planned_short(jobs: Iterable[QueuedJob]) -> list[str]:
         if job.state is not QueueState.PENDING
         and (note := read_note(job.admin_comment)) is not None
         and note.time_min is not None
-        and _is_short(job)
+        and job.is_short
     ]
 
 
@@ -197,11 +197,6 @@ def changes_of(repairs: Sequence[Repair]) -> list[JobChange]:
 
 def _pending(jobs: Iterable[QueuedJob]) -> Iterable[QueuedJob]:
     return (job for job in jobs if job.state is QueueState.PENDING)
-
-
-def _is_short(job: QueuedJob) -> bool:
-    """Say whether a job is planned with less than its limit."""
-    return job.time_min is not None and job.time_min < job.request.requested_time
 
 
 def _with_time_min(job: QueuedJob, seconds: int, why: str) -> list[Repair]:

@@ -26,6 +26,7 @@ from foretime_sidecar.planning_switch import switch_off
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_conf import SlurmConf, octets
 from foretime_sidecar.slurm_controller import SlurmController, slurm_conf_path
+from foretime_sidecar.slurm_release import SOFT_LIMIT_SINCE, slurm_release
 from foretime_sidecar.slurm_script import (
     attach_line,
     calls_the_hook,
@@ -41,7 +42,6 @@ RECORD = "foretime.installed"
 SOFT_LIMIT = ("SchedulerParameters", "time_min_as_soft_limit")
 LUA = ("JobSubmitPlugins", "lua")
 PROLOG = "PrologSlurmctld"
-_SOFT_LIMIT_SINCE = (23, 11)
 
 
 @dataclass(slots=True)
@@ -129,11 +129,7 @@ class SlurmSite:
     @property
     def has_soft_limit(self) -> bool:
         """Whether this release knows the soft limit."""
-        try:
-            release = tuple(int(part) for part in self.version.split(".")[:2])
-        except ValueError:
-            return False
-        return release >= _SOFT_LIMIT_SINCE
+        return slurm_release(self.version) >= SOFT_LIMIT_SINCE
 
 
 def make_plan(site: SlurmSite) -> Plan:

@@ -183,6 +183,11 @@ class QueuedJob:
     comment: str = ""
     priority: int = 0
 
+    @property
+    def is_short(self) -> bool:
+        """Whether the job is planned with less than its limit."""
+        return self.time_min is not None and self.time_min < self.request.requested_time
+
 
 @dataclass(frozen=True, slots=True)
 class Queue:

@@ -29,6 +29,7 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.slurm_json import QUEUE_STATES, count_tasks, pending_tasks
+from foretime_sidecar.slurm_release import slurm_release
 
 _MINUTE = 60
 _UP = ("IDLE", "MIXED", "ALLOCATED", "COMPLETING")
@@ -146,16 +147,13 @@ class PySlurm:
             return
         ours = str(self._pyslurm.__version__)
         slurm = self._commands.configuration().version
-        if _release(ours) != _release(slurm):
+        made_for = slurm_release(ours)[:2]
+        if made_for != slurm_release(slurm)[:2]:
             raise SchedulerError(
-                f"pyslurm {ours} is for Slurm {'.'.join(_release(ours))}, but slurmctld is "
+                f"pyslurm {ours} is for Slurm {'.'.join(map(str, made_for))}, but slurmctld is "
                 f'{slurm}; install the one of that release, or set scheduler.client = "commands"'
             )
         self._fits = True
-
-
-def _release(version: str) -> tuple[str, ...]:
-    return tuple(part.lstrip("0") or "0" for part in version.split(".")[:2])
 
 
 def _processors(node: Any) -> int:  # noqa: ANN401
