@@ -38,9 +38,10 @@ _NEEDED = {
     "end": ("end_time", parse_number),
     "Resource_List.walltime": ("requested_time", parse_duration),
     "Resource_List.nodect": ("requested_processors", parse_processors),
-    "exec_host": ("bgp_partition", parse_name),
 }
 """What every ended job's record has, which fact it is, and how it is read."""
+_BGP_PARTITION = "exec_host"
+"""It has this, too: the bgp_partition's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,23 +108,21 @@ def parse_cobalt_log(text: str, *, source: str, lenient: bool = False) -> Cobalt
         notes.append(f"{count_jobs(len(under_way))} had not ended when the log was written")
     if again:
         notes.append(f"{count_jobs(again)} run again; the last run counts")
-    names = list(_NEEDED)
-    columns = [
-        ExportColumn(fact, key, 2 + names.index(key), parse)
-        for key, (fact, parse) in _NEEDED.items()
-        if fact != "bgp_partition"
+    read = [
+        *((fact, key, parse) for key, (fact, parse) in _NEEDED.items()),
+        ("job_id", "job", parse_name),
+        ("queue", "queue", parse_name),
+        ("user", "user", parse_name),
+        ("project", "account", parse_name),
     ]
-    columns += [
-        ExportColumn("job_id", "job", 0, parse_name),
-        ExportColumn("queue", "queue", 1, parse_name),
-        ExportColumn("user", "user", 2 + len(names), parse_name),
-        ExportColumn("project", "account", 3 + len(names), parse_name),
+    columns = [
+        ExportColumn(fact, key, index, parse) for index, (fact, key, parse) in enumerate(read)
     ]
     rows = [
         (
+            *(fields[key] for key in _NEEDED),
             job_id,
             fields.get("queue_name", fields.get("queue", "")),
-            *(fields[name] for name in names),
             fields.get("user", ""),
             fields.get("account", fields.get("project", "")),
         )
@@ -131,11 +130,11 @@ def parse_cobalt_log(text: str, *, source: str, lenient: bool = False) -> Cobalt
     ]
     export = ExportRows(source, rows, [number for number, _ in ended.values()], columns, bad)
     job_log = job_log_of_rows(export, lenient=lenient, time_zone=None, notes=notes)
-    had = {int(job_id): fields["exec_host"] for job_id, (_, fields) in ended.items()}
+    had = {int(job_id): fields[_BGP_PARTITION] for job_id, (_, fields) in ended.items()}
     return CobaltLog(job_log, {number: had[number] for number in job_log.job_id.tolist()})
 
 
 def _check_fields(fields: Mapping[str, str]) -> None:
-    for name in _NEEDED:
+    for name in (*_NEEDED, _BGP_PARTITION):
         if not fields.get(name):
             raise ValueError(f"the E record has no {name}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 from foretime_sim.bgp_machine import BgpMachine, BgpPartition, intrepid
@@ -15,8 +14,6 @@ from tests.engine.scheduling_intervals import intervals
 
 NODES = 4
 """Of a midplane of those that are made up."""
-
-intrepid_once = cache(intrepid)
 
 
 @st.composite
@@ -37,9 +34,9 @@ def made_up_machines(draw: st.DrawFn) -> BgpMachine:
 @st.composite
 def parts_of_intrepid(draw: st.DrawFn) -> BgpMachine:
     """Some of Intrepid's bgp_partitions, in another order."""
-    offered = intrepid_once().bgp_partitions
+    offered = intrepid().bgp_partitions
     chosen = draw(st.lists(st.integers(0, len(offered) - 1), min_size=1, max_size=40, unique=True))
-    return replace(intrepid_once(), bgp_partitions=tuple(offered[index] for index in chosen))
+    return replace(intrepid(), bgp_partitions=tuple(offered[index] for index in chosen))
 
 
 machines = made_up_machines() | parts_of_intrepid()

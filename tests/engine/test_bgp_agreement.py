@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from foretime_sim import reference_bgp
+from foretime_sim.bgp_machine import intrepid
 from foretime_sim.engine import simulate
 from foretime_sim.policy import Order, Policy
 from foretime_sim.role_times import JobTimesUpdate, RoleTimes
@@ -14,7 +15,7 @@ from foretime_sim.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.bgp_workloads import intrepid_once, machines, policies, workloads
+from tests.engine.bgp_workloads import machines, policies, workloads
 
 
 def assert_same(one: Schedule, other: Schedule) -> None:
@@ -66,7 +67,7 @@ def test_on_the_whole_of_intrepid(order: Order) -> None:
     workload = Workload(
         "intrepid", 40_960, None, np.arange(jobs), np.sort(rng.integers(0, 12_000, jobs)),
         rng.choice([64, 512, 1_024, 2_048, 8_192, 16_384, 32_768], jobs),
-        (requested * rng.random(jobs)).astype(np.int64), requested, machine=intrepid_once(),
+        (requested * rng.random(jobs)).astype(np.int64), requested, machine=intrepid(),
     )  # fmt: skip
     policy = Policy(order=order)
     native = simulate(workload, policy, check=True)

@@ -136,5 +136,6 @@ def test_the_documented_machine(repository: Path) -> None:
 def test_the_page_counts_intrepid(repository: Path) -> None:
     page = (repository / "docs" / "bluegene.md").read_text(encoding="utf-8")
     machine = intrepid()
-    for figure in (len(machine.bgp_partitions), int(machine.wiring_conflicts.sum()) // 2):
-        assert f"{figure}" in page
+    assert f"gives all {len(machine.bgp_partitions)} that Intrepid's jobs" in page
+    pairs = int(machine.wiring_conflicts.sum()) // 2
+    assert f"the same {pairs} pairs that conflict by wires alone" in page

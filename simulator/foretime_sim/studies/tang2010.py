@@ -9,7 +9,7 @@ that outlives t_sched is planned with: here the request, at which it would be ki
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
 from foretime_estimators.errors import InputError
@@ -24,7 +24,8 @@ from foretime_sim.workload import Workload
 
 MAIN, WITH_PROJECTS = "main", "with-projects"
 """Names of the study's input, and of the one on which projects matter (mostly the same)."""
-BLENDS = (0.25, 0.5, 0.75, 1.0)
+BLENDS = tuple(f"a={a:g}" for a in (0.25, 0.5, 0.75, 1.0))
+"""Synthetic accuracy, up to perfect knowledge (section IV, figures 4 and 5)."""
 SELECTIVE = ("S001", "S010", "S100", "S110", "S111")
 """Table II: where t_act is used, for queuing, backfilling, draining; S000 is the baseline."""
 SCHEMES = ("user", "project", "combined", "selective")
@@ -75,9 +76,9 @@ class Tang2010:
         return self.inputs[MAIN]
 
     @property
-    def with_projects(self) -> StudyInput:
-        """The workload of figures 8 to 10."""
-        return self.inputs.get(WITH_PROJECTS, self.main)
+    def on_projects(self) -> str:
+        """Name of the input of figures 8 to 10."""
+        return _on_projects(self.inputs)
 
 
 def case_name(on: str, order: Order, treatment: str, correction: str = "requested") -> str:
@@ -123,12 +124,10 @@ def study(
         If the log is too short to be split into a history and a test.
     """
     inputs, notes = _inputs(log, machine, seed, months, tuple(notes))
-    main = inputs[MAIN].test
-    other = inputs.get(WITH_PROJECTS)
-    projects = main.projects is not None or other is not None
+    on_projects = _on_projects(inputs)
+    projects = inputs[on_projects].test.projects is not None
     schemes = tuple(name for name in SCHEMES if projects or name == "user")
     further = tuple(name for name in inputs if name not in (MAIN, WITH_PROJECTS))
-    on_projects = MAIN if other is None else WITH_PROJECTS
     listed = cases(schemes, on_projects, further)
     progress = None if begin is None else begin(runs_in_all(listed, repeats))
     runs = run_cases(
@@ -162,7 +161,7 @@ def cases(schemes: Sequence[str], on_projects: str, months: Sequence[str]) -> li
         listed.setdefault(name, StudyCase(name, on, policy, estimate, repeated))
 
     for order in ORDERS:
-        for treatment in ("requested", *(f"a={a:g}" for a in BLENDS), *OLD_BASELINES):
+        for treatment in ("requested", *BLENDS, *OLD_BASELINES):
             add(MAIN, order, treatment)
         for treatment in ("requested", *schemes):
             add(on_projects, order, treatment)
@@ -225,6 +224,10 @@ def _inputs(
     if log.users is None:
         said.append("The log names no users: schemes that learn from them change nothing.")
     return inputs, (*notes, *said)
+
+
+def _on_projects(inputs: Container[str]) -> str:
+    return WITH_PROJECTS if WITH_PROJECTS in inputs else MAIN
 
 
 def _generated(seed: int, machine: BgpMachine | None) -> StudyInput:

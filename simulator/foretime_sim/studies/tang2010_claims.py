@@ -20,7 +20,6 @@ from foretime_sim.studies.tang2010 import (
     BLENDS,
     MAIN,
     SELECTIVE,
-    WITH_PROJECTS,
     Tang2010,
     case_name,
 )
@@ -44,8 +43,7 @@ class _Run:
         return self._figures(self._input_of(treatment), order, "requested")
 
     def _input_of(self, treatment: str) -> str:
-        scheme = treatment in self.found.schemes
-        return WITH_PROJECTS if scheme and WITH_PROJECTS in self.found.inputs else MAIN
+        return self.found.on_projects if treatment in self.found.schemes else MAIN
 
     def _figures(self, on: str, order: Order, treatment: str) -> RunFigures:
         runs = self.found.runs[case_name(on, order, treatment)]
@@ -85,12 +83,8 @@ class Claim:
     needs: tuple[str, ...] = ()
 
 
-def _blend(a: float) -> str:
-    return f"a={a:g}"
-
-
 def _rising(run: _Run, fraction: float) -> bool:
-    gains = [run.gains(_blend(a), fraction) for a in BLENDS]
+    gains = [run.gains(name, fraction) for name in BLENDS]
     return all(
         later >= earlier
         for metric in zip(*gains, strict=True)
@@ -166,19 +160,19 @@ CLAIMS = (
     Claim(
         "figure 4(a)",
         "FCFS: uwait is worse at every a",
-        lambda run: all(run.gain(_blend(a), "unitless_wait", order=FCFS) < 0 for a in BLENDS),
+        lambda run: all(run.gain(name, "unitless_wait", order=FCFS) < 0 for name in BLENDS),
     ),
     Claim(
         "figure 4(a)",
         "FCFS: slowdown gains at every a but 0.5",
         lambda run: all(
-            (run.gain(_blend(a), "slowdown", order=FCFS) > 0) == (a != 0.5) for a in BLENDS
+            (run.gain(name, "slowdown", order=FCFS) > 0) == (name != "a=0.5") for name in BLENDS
         ),
     ),
     Claim(
         "figure 4(b)",
         "FCFS: below p99 more accuracy generally improves the averages (most of them)",
-        lambda run: _most([gain for a in BLENDS for gain in run.gains(_blend(a), 0.99, FCFS)]),
+        lambda run: _most([gain for name in BLENDS for gain in run.gains(name, 0.99, FCFS)]),
     ),
     Claim(
         "section VI",

@@ -18,7 +18,6 @@ from foretime_sim.studies.tang2010 import (
     CLASSES,
     MAIN,
     SELECTIVE,
-    WITH_PROJECTS,
     Tang2010,
     case_name,
 )
@@ -32,14 +31,13 @@ _FINE_R_BINS = np.linspace(0.0, 1.1, 111)
 
 def figures(found: Tang2010) -> dict[str, Figure]:
     """Draw every figure, by the name of its file."""
-    on = WITH_PROJECTS if WITH_PROJECTS in found.inputs else MAIN
-    blends = tuple(f"a={a:g}" for a in BLENDS)
+    on = found.on_projects
     shown = ("requested", *shown_schemes(found))
     return {
         "figure2": _figure_2(found),
         "figure3": _figure_3(found),
-        "figure4": _gains(found, MAIN, Order.FCFS, blends),
-        "figure5": _gains(found, MAIN, Order.WFP, blends),
+        "figure4": _gains(found, MAIN, Order.FCFS, BLENDS),
+        "figure5": _gains(found, MAIN, Order.WFP, BLENDS),
         "figure6": _figure_6(found),
         "figure7": _started(found, MAIN, ("requested", *SELECTIVE)),
         "figure8": _gains(found, on, Order.WFP, found.schemes),

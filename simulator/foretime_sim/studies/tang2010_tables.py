@@ -18,7 +18,6 @@ from foretime_sim.studies.tang2010 import (
     MAIN,
     OLD_BASELINES,
     SELECTIVE,
-    WITH_PROJECTS,
     Tang2010,
     case_name,
 )
@@ -62,14 +61,19 @@ def tables(found: Tang2010) -> list[StudyTable]:
             "figure7",
             "Figure 7. How jobs started under the selective methods (WFP)",
         ),
-        *scheme_tables(found, Order.WFP, "figure8"),
+        *scheme_tables(found),
         class_table(
             found, "figure9", "Figure 9. By job size (WFP)", SIZES, lambda run: run.by_size
         ),
         class_table(
             found, "figure10", "Figure 10. By job length (WFP)", LENGTHS, lambda run: run.by_length
         ),
-        *scheme_tables(found, Order.FCFS, "schemes-fcfs")[:1],
+        gain_table(
+            found,
+            [(found.on_projects, Order.FCFS, scheme) for scheme in found.schemes],
+            "schemes-fcfs",
+            "The schemes of section V under FCFS",
+        ),
         gain_table(
             found,
             [(MAIN, order, name) for order in (Order.FCFS, Order.WFP) for name in OLD_BASELINES],
@@ -197,10 +201,9 @@ def _mean(values: Sequence[float]) -> float | None:
 def blend_tables(found: Tang2010, order: Order, key: str) -> list[StudyTable]:
     """Gains and starts with synthetic accuracy (figures 4 and 5)."""
     number = key.removeprefix("figure")
-    treatments = tuple(f"a={a:g}" for a in BLENDS)
     gains = gain_table(
         found,
-        [(MAIN, order, name) for name in treatments],
+        [(MAIN, order, name) for name in BLENDS],
         key,
         f"Figure {number}(a, b). Gains with synthetic accuracy ({str(order).upper()})",
     )
@@ -208,7 +211,7 @@ def blend_tables(found: Tang2010, order: Order, key: str) -> list[StudyTable]:
         found,
         MAIN,
         order,
-        ("requested", *treatments),
+        ("requested", *BLENDS),
         f"{key}c",
         f"Figure {number}(c). How jobs started ({str(order).upper()})",
     )
@@ -318,24 +321,24 @@ def figure_6(found: Tang2010) -> StudyTable:
     return StudyTable("figure6", "Figure 6. Selective methods (WFP)", columns, tuple(rows))
 
 
-def scheme_tables(found: Tang2010, order: Order, key: str) -> list[StudyTable]:
+def scheme_tables(found: Tang2010) -> list[StudyTable]:
     """Gains and starts under the schemes of section V (figure 8)."""
-    on = WITH_PROJECTS if WITH_PROJECTS in found.inputs else MAIN
-    name = f"({str(order).upper()})"
-    title = f"Figure 8(a, b). Schemes that learn from history {name}"
-    if order is Order.FCFS:
-        title = f"The schemes of section V under FCFS {name}"[: -len(name) - 1]
-    wanted = [(on, order, scheme) for scheme in found.schemes]
-    paper = PAPER_GAINS if order is Order.WFP else None
+    on = found.on_projects
     return [
-        gain_table(found, wanted, key, title, paper=paper),
+        gain_table(
+            found,
+            [(on, Order.WFP, scheme) for scheme in found.schemes],
+            "figure8",
+            "Figure 8(a, b). Schemes that learn from history (WFP)",
+            paper=PAPER_GAINS,
+        ),
         started_table(
             found,
             on,
-            order,
+            Order.WFP,
             ("requested", *found.schemes),
-            f"{key}c",
-            f"Figure 8(c). How jobs started {name}",
+            "figure8c",
+            "Figure 8(c). How jobs started (WFP)",
         ),
     ]
 
@@ -348,7 +351,7 @@ def class_table(
     of: Callable[[RunFigures], dict[str, np.ndarray]],
 ) -> StudyTable:
     """Means by class, for the baseline, combined and selective (figures 9 and 10)."""
-    on = WITH_PROJECTS if WITH_PROJECTS in found.inputs else MAIN
+    on = found.on_projects
     shown = shown_schemes(found)
     rows: list[tuple[Cell, ...]] = []
     for metric in METRICS:
@@ -383,7 +386,7 @@ def shown_schemes(found: Tang2010) -> tuple[str, ...]:
 
 def corrections(found: Tang2010) -> StudyTable:
     """Gains of whatever jobs outlive, under each rule for jobs that outlive t_sched."""
-    on = WITH_PROJECTS if WITH_PROJECTS in found.inputs else MAIN
+    on = found.on_projects
     rows: list[tuple[Cell, ...]] = []
     wanted = [(on, scheme) for scheme in found.schemes]
     wanted.append((MAIN, "randomised"))
