@@ -1,0 +1,84 @@
+"""What every forecast of waits offers: quantiles for jobs of a moment, and learning from events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from foretime_estimators.errors import InputError
+from foretime_estimators.jobs import FinishedJob, JobRequest
+
+from foretime_sim.metrics import Float64Array
+from foretime_sim.waits.moment import Moment
+
+LEVELS = (
+    0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5,
+    0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99,
+)  # fmt: skip
+"""Of the quantiles that a forecast has."""
+MEDIAN = LEVELS.index(0.5)
+BOUNDS = (0.5, 0.75, 0.9, 0.95)
+"""Levels that people are told, and that are scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForecasts:
+    """How much longer jobs will wait, as forecast at one moment.
+
+    Attributes
+    ----------
+    wait_s
+        Seconds from the moment to the start, shape (asked, len(LEVELS)): the quantile at each of
+        `LEVELS`, never falling along a row. Every column alike for a method that says one number;
+        a row of NaN where there is no answer.
+    starts_now
+        Probability of a start at the moment itself, shape (asked,); NaN where there is no answer.
+    """
+
+    wait_s: Float64Array
+    starts_now: Float64Array
+
+    def __post_init__(self) -> None:
+        asked = len(self.starts_now)
+        if self.wait_s.shape != (asked, len(LEVELS)):
+            raise InputError(f"wait_s has shape {self.wait_s.shape}, not {(asked, len(LEVELS))}")
+
+    @property
+    def answered(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which rows hold an answer, shape (asked,)."""
+        return ~np.isnan(self.starts_now)
+
+
+class WaitForecaster(Protocol):
+    """Forecasts waits, and learns from what happens, told in the order of time.
+
+    At equal times ends are told first, then submissions, then the moment is asked about, then
+    starts are told; so nothing that is asked about at its submission has been told to have started.
+    """
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
+
+    @property
+    def oracle(self) -> bool:
+        """Whether it is told the future: a bound for studies, not for production."""
+        ...
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Say how much longer the jobs asked about will wait, in the order of ``moment.asked``."""
+        ...
+
+    def submitted(self, job: JobRequest) -> None:
+        """Take note of a submission at ``job.submit_time``."""
+        ...
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Take note of a start; the wait is ``start_time - job.submit_time``."""
+        ...
+
+    def finished(self, job: FinishedJob) -> None:
+        """Take note of an end; a job that was withdrawn has the ending ``NEVER_STARTED``."""
+        ...
