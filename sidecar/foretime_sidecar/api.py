@@ -22,6 +22,7 @@ from foretime_sidecar.api_administration import add_administration
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
 from foretime_sidecar.durations import parse_duration
 from foretime_sidecar.forecast import ExpectedStart, expected_start
+from foretime_sidecar.rate_limits import RateLimits
 from foretime_sidecar.self_metrics import Health, SelfMetrics
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Forecast
@@ -50,7 +51,13 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         Epoch seconds.
     """
     # No pages that load scripts from elsewhere; /openapi.json describes it all the same.
-    app = FastAPI(title="Foretime", docs_url=None, redoc_url=None)
+    limits = RateLimits(sidecar.settings.api)
+    app = FastAPI(
+        title="Foretime",
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(limits.check)],
+    )
     _answer_errors(app)
     metrics = SelfMetrics(sidecar, health, clock)
     desk = _ForecastDesk(sidecar, clock)

@@ -486,6 +486,17 @@ class ApiSettings(_Section):
     smallest_group: int = Field(
         default=5, ge=5, description="Aggregates are of at least so many users."
     )
+    requests_per_minute: int = Field(
+        default=120,
+        ge=1,
+        description=(
+            "How often one caller may ask in the long run; advice counts five times. Not for root "
+            "and the daemon's own user."
+        ),
+    )
+    request_burst: int = Field(
+        default=60, ge=1, description="How often one caller may ask at a time, after a rest."
+    )
 
 
 class Settings(_Section):

@@ -52,7 +52,9 @@ class World:
     """A sidecar on a mock Slurm, polled once, behind the API."""
 
     def __init__(self, folder: Path) -> None:
-        self.settings = Settings.model_validate({"table": {"path": str(folder / "table")}})
+        self.settings = Settings.model_validate(
+            {"table": {"path": str(folder / "table")}, "api": {"request_burst": 1000}}
+        )
         self.slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
         self.store = Store(":memory:")
         self.store.add_finished(history(), Cursor(NOW))
