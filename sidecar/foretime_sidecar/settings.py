@@ -455,8 +455,12 @@ class BreakerSettings(_Section):
 class ForecastSettings(_Section):
     """How the queue is run forward; let them be what the scheduler does."""
 
-    order: Literal["fcfs", "sjf", "ljf", "xf", "wfp"] = Field(
-        default="fcfs", description="Order of the queue; xf is the largest expansion factor first."
+    order: Literal["priority", "fcfs", "sjf", "ljf", "xf", "wfp"] = Field(
+        default="priority",
+        description=(
+            "Order of the queue; priority: by the scheduler's own priorities as they are, ties as "
+            "submitted; xf is the largest expansion factor first."
+        ),
     )
     backfill: Literal["none", "easy", "easy-sjbf", "conservative", "planning", "first-fit"] = Field(
         default="easy",
@@ -464,6 +468,12 @@ class ForecastSettings(_Section):
     )
     most_jobs: int = Field(
         default=20_000, ge=1, description="A longer queue is not run forward: the forecast says so."
+    )
+    cpu_percent: float = Field(
+        default=50,
+        gt=0,
+        le=100,
+        description="Of one processor: what keeping forecasts up to date may use.",
     )
 
 
