@@ -26,9 +26,6 @@ Kind: TypeAlias = tuple[str | int, ...]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 What = TypeVar("What")
 
-_LEFT_OPEN = 0.01
-"""Share below which coarser kinds are not looked at any more."""
-
 
 def kinds_of(job: JobRequest) -> list[Kind]:
     """Give the kinds of a job, from fine to coarse; those that need a name it lacks are left out.
@@ -86,14 +83,17 @@ class BackOff:
         How history is weighed.
     remembered_jobs
         The most that a kind remembers.
+    least
+        Coarser kinds are not looked at any more when less than this share is left open.
     """
 
-    def __init__(self, ageing: Ageing, remembered_jobs: int) -> None:
+    def __init__(self, ageing: Ageing, remembered_jobs: int, least: float = 0.01) -> None:
         age = np.arange(remembered_jobs, dtype=np.float64)[::-1]  # the newest stands last
         self._weights = np.exp2(-age / ageing.half_life_jobs)
         # Total weight of the newest 1, 2, 3, ... jobs.
         self._totals: list[float] = self._weights[::-1].cumsum().tolist()
         self._enough = ageing.enough_jobs
+        self._least = least
 
     def shares(self, lengths: Sequence[int]) -> tuple[list[Float64Array], float]:
         """Give the weight of each job of each kind, and what is left open after the coarsest.
@@ -115,7 +115,7 @@ class BackOff:
             each = left_open / (self._totals[length - 1] + self._enough)
             parts.append(self._weights[-length:] * each)
             left_open = each * self._enough
-            if left_open < _LEFT_OPEN:
+            if left_open < self._least:
                 break
         return parts, left_open
 
@@ -142,9 +142,10 @@ class KindHistories(Generic[What]):
         """Count the kinds remembered."""
         return len(self._known)
 
-    def remember(self, job: JobRequest, what: What, end_time: int) -> None:
-        """Take it in under each of the job's kinds; call in order of end times, seconds."""
-        for kind in kinds_of(job):
+    def remember(self, job: JobRequest, what: What, end_time: int) -> list[Kind]:
+        """Take it in under each of the job's kinds, and give those; call in order of end times."""
+        kinds = kinds_of(job)
+        for kind in kinds:
             known = self._known.get(kind)
             if known is None:
                 known = self._known[kind] = deque(maxlen=self._remembered_jobs)
@@ -154,6 +155,7 @@ class KindHistories(Generic[What]):
             self._latest_end[kind] = end_time
         while self._latest_end[oldest := next(iter(self._known))] < end_time - self._window_s:
             del self._known[oldest], self._latest_end[oldest]
+        return kinds
 
     def of(self, job: JobRequest) -> Iterator[tuple[Kind, deque[What]]]:
         """Give the job's kinds of which there is a history, from fine to coarse."""
