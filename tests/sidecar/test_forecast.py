@@ -13,11 +13,12 @@ from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.forecast_board import NewJobForecast
 from foretime_sidecar.queue_moment import Look, NewJob
-from foretime_sidecar.scheduled_plan import ScheduledPlan
 from foretime_sidecar.settings import ForecastSettings
 from foretime_sidecar.wait_forecasting import WaitForecasting
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Backfill, Correction, Order, Policy
+
+from tests.sidecar.scheduled_plan import ScheduledPlan
 
 NOW = 1000
 # t_sched of the jobs below, by job id.
