@@ -130,7 +130,7 @@ class PastEvents:
             wanted[number] = True
         for number in whose[order].tolist():
             if number not in held:
-                held |= self._some_from(number, wanted)
+                held = self._some_from(number, wanted) | held
             events = held[number]
             yield events.pop(0)
             if not events:
