@@ -101,9 +101,8 @@ def _long(text: str, rest: list[str], where: str) -> Option:
     written, equals, value = text.partition("=")
     name = _whole_name(written, where)
     if name is None:
-        if not equals and rest and not rest[0].startswith("-"):
-            value, equals = rest.pop(0), "="
-        return Option(f"--{written}", value if equals else None, where, known=False)
+        unknown = value if equals else value_of_unknown(rest)
+        return Option(f"--{written}", unknown, where, known=False)
     if name in _VALUED and not equals:
         value, equals = _next(rest, f"--{name}", where), "="
     if name in _ALONE and equals:
@@ -117,7 +116,8 @@ def _cluster(letters: str, rest: list[str], where: str) -> Iterator[Option]:
         letter, letters = letters[0], letters[1:]
         name = _SHORT.get(letter)
         if name is None:
-            yield Option(f"-{letter}{letters}", None, where, known=False)
+            value = letters or value_of_unknown(rest)
+            yield Option(f"-{letter}", value, where, known=False)
             return
         if name in _VALUED:
             yield Option(name, letters or _next(rest, f"-{letter}", where), where)
@@ -141,3 +141,8 @@ def _next(rest: list[str], option: str, where: str) -> str:
     if not rest:
         raise InputError(f"{where}: {option} is given no value; write one after it")
     return rest.pop(0)
+
+
+def value_of_unknown(rest: list[str]) -> str | None:
+    """Take the next word off unless it is an option: what is unknown may have a value."""
+    return rest.pop(0) if rest and not rest[0].startswith("-") else None

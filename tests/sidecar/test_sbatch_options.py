@@ -47,7 +47,7 @@ def test_what_sbatch_does_not_know_is_named_with_its_value() -> None:
         ("--other", "4", False),
         ("--flag", None, False),
         ("ntasks", "2", True),
-        ("-z9", None, False),
+        ("-z", "9", False),
     ]
 
 
