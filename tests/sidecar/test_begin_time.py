@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -14,14 +12,7 @@ from hypothesis import strategies as st
 
 from tests.sidecar.outcomes import outcome
 
-
-@pytest.fixture(autouse=True)
-def _stockholm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "Europe/Stockholm")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("stockholm")
 
 
 def at(text: str) -> float:
