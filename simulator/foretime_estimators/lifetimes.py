@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -195,6 +197,14 @@ class RunningLives:
 
     def __len__(self) -> int:
         return len(self.age)
+
+    def of(self, jobs: npt.NDArray[np.int64]) -> Self:
+        """Give the same of some jobs, by their places."""
+        chosen = copy(self)
+        for name in ("age", "overdue", "_begin", "_width", "_weight", "_alive",
+                     "_modelled", "_repeats", "_never"):  # fmt: skip
+            setattr(chosen, name, getattr(self, name)[jobs])
+        return chosen
 
     def survival(self, later: Float64Array) -> Float64Array:
         """Pr{L > age + later | L > age} of every job.
