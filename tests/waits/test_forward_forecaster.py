@@ -23,7 +23,7 @@ from foretime_sim.waits.moments import Asking, ask_forecasters
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.wait_sources import SimulatedWaits
 from foretime_sim.workload import Int64Array, Workload
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.sim.small_workloads import workloads
 
@@ -162,6 +162,7 @@ def test_models_are_told_what_happens() -> None:
     assert stream.told == ["a"]
 
 
+@settings(max_examples=30)
 @given(workload=workloads(8))
 def test_with_runtimes_known_it_is_the_plan_with_perfect_runtimes(workload: Workload) -> None:
     for policy in (Policy(), Policy(Order.WFP, Backfill.CONSERVATIVE)):
