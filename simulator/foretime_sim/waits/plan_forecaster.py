@@ -11,7 +11,7 @@ import numpy as np
 from foretime_estimators.estimator import RuntimeEstimator
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
-from foretime_sim.forward import forward_runs, start_times_of
+from foretime_sim.forward import start_times_of
 from foretime_sim.metrics import Float64Array
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
@@ -45,14 +45,8 @@ class PlanForecaster:
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait, by the plan."""
         runtimes = self._runtimes(moment)[None, :]
-        # Nobody waits long for threads on one sample.
-        if len(moment.asked) == 1:
-            column = int(moment.asked[0])
-            starts = start_times_of(column, moment.snapshot, moment.policy, runtimes, threads=1)
-        else:
-            every = forward_runs(moment.snapshot, moment.policy, runtimes, threads=1)
-            starts = every[0, moment.asked]
-        return _certain(starts - moment.now)
+        starts = start_times_of(moment.asked, moment.snapshot, moment.policy, runtimes, threads=1)
+        return _certain(starts[0] - moment.now)
 
     def _runtimes(self, moment: Moment) -> Int64Array:
         estimated = np.array([self._estimate(job, moment.now) for job in moment.requests], np.int64)
