@@ -18,7 +18,7 @@ from foretime_sim.workload import Workload
 FORECASTERS: dict[str, Make] = {
     "plan-req": lambda jobs: PlanForecaster("plan-req", estimator_of("requested", jobs)),
     "plan-sched": lambda jobs: PlanForecaster("plan-sched", estimator_of("similar", jobs)),
-    "forward": lambda _: ForwardForecaster("forward", RuntimeHistories(), samples=20),
+    "forward": lambda _: ForwardForecaster("forward", RuntimeHistories(), samples=5),
     "perfect": lambda jobs: PlanForecaster("perfect", estimator_of("actual", jobs)),
     "downey-a": lambda _: DowneyForecaster("downey-a"),
     "downey-b": lambda _: DowneyForecaster("downey-b"),
