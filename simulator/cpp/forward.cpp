@@ -92,16 +92,43 @@ std::shared_ptr<const AdmissionRules> rules_of(const Beginning& beginning,
   return rules;
 }
 
-void run_sample(const Beginning& beginning, const Samples& samples,
-                const std::vector<std::size_t>& order, const std::optional<NodeScheduling>& nodes,
-                const std::shared_ptr<const AdmissionRules>& rules,
-                std::optional<std::size_t> only, std::size_t sample, Seconds* start_time) {
+// Which of the pending jobs are asked about: marked for each, and the columns of the result.
+struct Asked {
+  std::vector<bool> marked;          // by pending job
+  std::vector<std::size_t> columns;  // by place in submission order, after the running jobs
+};
+
+Asked asked_of(const std::vector<std::size_t>& only, const std::vector<std::size_t>& order,
+               std::size_t running) {
+  Asked asked{std::vector<bool>(order.size(), false), {}};
+  std::vector<std::size_t> place(order.size());
+  for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
+  for (const std::size_t i : only) {
+    asked.marked[i] = true;
+    asked.columns.push_back(running + place[i]);
+  }
+  return asked;
+}
+
+// What all samples have in common.
+struct Prepared {
+  std::vector<std::size_t> order;  // in which the pending jobs are submitted
+  std::optional<Asked> asked;      // none: every job
+  std::optional<NodeScheduling> nodes;
+  std::shared_ptr<const AdmissionRules> rules;
+};
+
+void run_sample(const Beginning& beginning, const Samples& samples, const Prepared& prepared,
+                std::size_t sample, Seconds* start_time) {
+  const std::vector<std::size_t>& order = prepared.order;
+  const std::optional<Asked>& only = prepared.asked;
+  const std::optional<NodeScheduling>& nodes = prepared.nodes;
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
   const Seconds* actual_runtime = samples.actual_runtime + sample * jobs;
   Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
   if (nodes) engine.use_nodes(*nodes);
-  if (rules) engine.admit_by(rules);
+  if (prepared.rules) engine.admit_by(prepared.rules);
   engine.reserve(jobs);
   if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
   for (std::size_t i = 0; i < running; ++i) {
@@ -112,7 +139,7 @@ void run_sample(const Beginning& beginning, const Samples& samples,
   for (const std::size_t i : order) {
     Job job = beginning.pending[i];
     job.actual_runtime = actual_runtime[running + i];
-    job.awaited = !only || *only == i;
+    job.awaited = !only || only->marked[i];
     engine.submit(job);
   }
   if (!samples.arrivals.first.empty()) {
@@ -127,8 +154,8 @@ void run_sample(const Beginning& beginning, const Samples& samples,
   }
   if (!engine.finish_awaited()) throw std::logic_error("a forward run left jobs waiting for ever");
   if (only) {
-    const auto at = std::find(order.begin(), order.end(), *only) - order.begin();
-    start_time[sample] = engine.jobs()[running + static_cast<std::size_t>(at)].start;
+    Seconds* start = start_time + sample * only->columns.size();
+    for (const std::size_t column : only->columns) *start++ = engine.jobs()[column].start;
     return;
   }
   Seconds* row = start_time + sample * jobs;
@@ -141,11 +168,15 @@ void run_sample(const Beginning& beginning, const Samples& samples,
 }  // namespace
 
 bool forward_runs(const Beginning& beginning, const Samples& samples,
-                  std::optional<std::size_t> only, std::size_t threads, Seconds* start_time,
-                  const std::function<bool()>& interrupted) {
-  const std::vector<std::size_t> order = in_submission_order(beginning.pending);
-  const std::optional<NodeScheduling> nodes = nodes_of(beginning, order);
-  const std::shared_ptr<const AdmissionRules> rules = rules_of(beginning, order);
+                  const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
+                  Seconds* start_time, const std::function<bool()>& interrupted) {
+  const Prepared prepared = [&] {
+    Prepared made{in_submission_order(beginning.pending), {}, {}, {}};
+    if (only) made.asked = asked_of(*only, made.order, beginning.running.size());
+    made.nodes = nodes_of(beginning, made.order);
+    made.rules = rules_of(beginning, made.order);
+    return made;
+  }();
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::exception_ptr failure;
@@ -155,7 +186,7 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
       while (!stop) {
         const std::size_t sample = next++;
         if (sample >= samples.count) return;
-        run_sample(beginning, samples, order, nodes, rules, only, sample, start_time);
+        run_sample(beginning, samples, prepared, sample, start_time);
         if (calling_thread && interrupted()) stop = true;
       }
     } catch (...) {

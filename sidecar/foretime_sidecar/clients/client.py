@@ -7,12 +7,15 @@ seconds, nothing behind it does.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import FinishedJob, JobRequest
+
+from foretime_sidecar.clients.cluster import AskedNodes, Cluster, HeldNode
 
 # A job without a limit plans for ever; a year is longer than any real plan.
 UNLIMITED_S = 365 * 24 * 3600
@@ -162,6 +165,15 @@ class QueuedJob:
         The user's own; "" if none.
     priority
         As the scheduler orders the queue, higher first; 0 if it is unknown.
+    name
+        The job's own, "" if unknown.
+    dependency
+        What it waits for, as Slurm writes it; "" if nothing, or if that is not told.
+    array_limit
+        Most tasks of its array that may run at once; ``None`` for no limit.
+    asked, has_nodes
+        What it asks of nodes, and what it has of each if it runs; ``None`` and nothing where the
+        client does not tell.
     """
 
     request: JobRequest
@@ -182,11 +194,32 @@ class QueuedJob:
     admin_comment: str = ""
     comment: str = ""
     priority: int = 0
+    name: str = ""
+    dependency: str = ""
+    array_limit: int | None = None
+    asked: AskedNodes | None = None
+    has_nodes: tuple[HeldNode, ...] = ()
 
     @property
     def is_short(self) -> bool:
         """Whether the job is planned with less than its limit."""
         return self.time_min is not None and self.time_min < self.request.requested_time
+
+    @property
+    def task_ids(self) -> tuple[str, ...]:
+        """Identifiers of the jobs that the record stands for, ``ARRAY_TASK`` where that is told."""
+        numbers = [
+            number
+            for match in map(_TASK_RANGE.fullmatch, self.pending_tasks.split(","))
+            if match is not None
+            for number in range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1))
+        ]
+        if len(numbers) != self.tasks:
+            return (self.request.job_id,) * self.tasks
+        return tuple(f"{self.request.job_id}_{number}" for number in numbers)
+
+
+_TASK_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::([1-9]\d{0,8}))?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +385,10 @@ class SchedulerClient(Protocol):
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes; those that the scheduler refuses are named in one `SchedulerError`."""
+
+    def cluster(self) -> Cluster | None:
+        """Read the nodes and slurm_partitions; ``None`` if the client can't tell what jobs have."""
+        return None
 
     def load(self) -> ControllerLoad | None:
         """Read how busy the scheduler is; ``None`` if it does not tell."""
