@@ -73,7 +73,7 @@ def _node(values: Mapping[str, str]) -> ClusterNode:
     state = set(re.split(r"[+*~#!%$@^-]+", values["State"].upper()))
     gpus, types = 0, []
     for part in _words(values.get("Gres", "")):
-        if match := _GPU.match(part):
+        if match := _GPU.fullmatch(part):
             gpus += int(match[2] or 1)
             types += [f"gpu:{match[1]}"] if match[1] else []
     features = _words(values.get("AvailableFeatures", ""))
@@ -242,4 +242,4 @@ def _by_cores(nodes: object, cpus: int) -> list[tuple[str, int, int]]:
 
 def _gpus_of(text: str) -> int:
     """Count the GPUs of ``gpu:a100:2(IDX:0-1)``."""
-    return sum(int(match[2] or 1) for part in _words(text) if (match := _GPU.match(part)))
+    return sum(int(match[2] or 1) for part in _words(text) if (match := _GPU.fullmatch(part)))
