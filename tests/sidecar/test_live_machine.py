@@ -23,7 +23,8 @@ RECORDED = Path(__file__).parents[1] / "assets" / "slurm"
 
 NODES = """\
 NodeName=n1 Arch=x86_64 CPUAlloc=0 CPUEfctv=8 CPUTot=8 AvailableFeatures=fast,ib \
-ActiveFeatures=fast Gres=(null) OS=Linux 6.1 #1 SMP RealMemory=16000 AllocMem=0 State=IDLE ThreadsPerCore=1 Weight=1 \
+ActiveFeatures=fast Gres=(null) OS=Linux 6.1 #1 SMP RealMemory=16000 AllocMem=0 State=IDLE \
+ThreadsPerCore=1 Weight=1 \
 Partitions=main,long
 NodeName=n2 CPUTot=8 AvailableFeatures=fast,ib Gres=(null) RealMemory=16000 State=MIXED Weight=1 \
 Partitions=main,long Reason=State=DOWN is what it was [root@2026-11-20]
