@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -45,7 +45,12 @@ class Asked(Memoryless):
         self.jobs: list[str] = []
 
     def sample(
-        self, jobs: list[JobRequest], age: Int64Array, now: int, samples: int, rng: object
+        self,
+        jobs: Sequence[JobRequest],
+        age: Int64Array,
+        now: int,
+        samples: int,
+        rng: np.random.Generator,
     ) -> Int64Array:
         self.jobs += [each.job_id for each in jobs]
         return np.full((samples, len(jobs)), 77)
@@ -58,7 +63,7 @@ submissions = st.lists(
 
 
 def told(
-    model: ResampledArrivals | PoissonArrivals, jobs: list[tuple[int, int, int | None]]
+    model: ResampledArrivals | PoissonArrivals, jobs: Sequence[tuple[int, int, int | None]]
 ) -> int:
     """Tell a model of (pause, processors, runtime or none if it has not ended); give the time."""
     now = 0
