@@ -6,8 +6,7 @@ limit, the time limit otherwise); how long the jobs really take is taken to be t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,10 +14,9 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import JobRequest
 from foretime_sim import forward
 from foretime_sim.policy import Backfill, Correction, Order, Policy
-from foretime_sim.workload import Int64Array
 
-from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
-from foretime_sidecar.job_note import read_note
+from foretime_sidecar.clients.client import Queue
+from foretime_sidecar.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sidecar.settings import ForecastSettings
 
 
@@ -123,15 +121,12 @@ def expected_start(
     """
     taken_at = snapshot.taken_at
     now = max(now, taken_at)
-    running, pending, left_out = _sort_out(snapshot)
-    occupied = sum(each.request.processors for each in running)
-    # Jobs run on in nodes that take no new ones, which the scheduler may not count as up.
-    processors = max(snapshot.queue.processors, occupied)
+    taken = snapshot_of(snapshot.queue, taken_at=taken_at, soft_limit=snapshot.soft_limit)
+    processors, pending = taken.snapshot.machine_processors, len(taken.snapshot.pending)
     if job.processors > processors:
         raise InputError(
             f"processors = {job.processors}: only {processors} processors are up now; ask for less"
         )
-    waiting = sum(each.tasks for each in pending)
     mine = min(scheduled_time(job), job.requested_time)
     answer = ExpectedStart(
         made_at=now,
@@ -140,138 +135,51 @@ def expected_start(
         scheduled_time_s=mine,
         snapshot_age_s=now - taken_at,
         machine_processors=processors,
-        running_jobs=len(running),
-        pending_jobs=waiting,
-        left_out=left_out,
-        assumptions=_assumptions(settings),
+        running_jobs=len(taken.snapshot.running),
+        pending_jobs=pending,
+        left_out=taken.left_out_by_reason(),
+        assumptions=(
+            "jobs run for their scheduled time",
+            f"the queue's order is {settings.order}, backfilling {settings.backfill}",
+            *taken.not_modelled,
+            "nobody submits another job that goes first",
+        ),
     )
-    if len(running) + waiting > settings.most_jobs:
+    if len(taken.snapshot) > settings.most_jobs:
         too_long = (
-            f"the queue has {len(running) + waiting:,} jobs and is not run forward beyond "
+            f"the queue has {len(taken.snapshot):,} jobs and is not run forward beyond "
             f"{settings.most_jobs:,} (forecast.most_jobs)"
         )
         return replace(answer, assumptions=(too_long,))
     correction = snapshot.correction if snapshot.soft_limit else Correction.REQUESTED
     policy = Policy(Order(settings.order), Backfill(settings.backfill), correction)
-    runs, ends = _running_jobs(running, taken_at, correction, scheduled_time)
-    waits, runtimes = _pending_jobs(pending, taken_at, correction, scheduled_time)
-    begin = forward.Snapshot(taken_at, processors, runs, waits).with_job(
+    begin = taken.snapshot.with_job(
         job.processors, job.requested_time, mine if enforced else None, submit_time=now
     )
-    sample = np.concatenate([ends, runtimes, [mine]])[np.newaxis]
+    runtimes = _runtimes(taken, correction, scheduled_time)
+    sample = np.array([[*runtimes, mine]], dtype=np.int64)
     (start_time,) = forward.start_times_of(-1, begin, policy, sample, threads=1).tolist()
     return replace(answer, start_time=start_time)
 
 
-def _assumptions(settings: ForecastSettings) -> tuple[str, ...]:
-    return (
-        "jobs run for their scheduled time",
-        f"the queue's order is {settings.order}, backfilling {settings.backfill}",
-        "slurm_partitions, nodes, reservations and limits are not looked at",
-        "nobody submits another job that goes first",
-    )
-
-
-def _sort_out(snapshot: Snapshot) -> tuple[list[QueuedJob], list[QueuedJob], dict[str, int]]:
-    """Part the jobs into running, pending, and those left out, counted by why."""
-    running, pending = [], []
-    left_out: Counter[str] = Counter()
-    for job in snapshot.queue.jobs:
-        why = _left_out(job, snapshot.queue.processors)
-        if why:
-            left_out[why] += job.tasks
-        elif job.state is QueueState.RUNNING:
-            running.append(job)
-        else:
-            pending.append(job)
-    return running, pending, dict(left_out)
-
-
-def _left_out(job: QueuedJob, processors: int) -> str | None:
-    if job.state is QueueState.SUSPENDED:
-        return "suspended"
-    if job.state is QueueState.RUNNING:
-        return None
-    if job.held:
-        return "held"
-    if job.dependent:
-        return "dependent"
-    if job.reservation is not None:
-        return "in a reservation"
-    if job.reason.startswith(("Assoc", "QOS", "JobArrayTaskLimit")):
-        return "at a limit"
-    if job.reason.startswith(("ReqNodeNotAvail", "Partition", "BadConstraints", "NodeDown")):
-        return "waiting for nodes that are not available"
-    if job.request.processors > processors:
-        return "too wide for the machine"
-    return None
-
-
-def as_submitted(job: QueuedJob) -> JobRequest:
-    """Give the job with the t_req of its user, where the hook has lowered the limit."""
-    note = read_note(job.admin_comment)
-    if note is None or note.lowered_limit is None:
-        return job.request
-    requested = max(note.requested_time, job.request.requested_time)
-    return replace(job.request, requested_time=requested)
-
-
-def _planned(job: QueuedJob, soft_limit: bool) -> int:
-    """Give the runtime that the scheduler plans a job with."""
-    limit = job.request.requested_time
-    return min(job.time_min or limit, limit) if soft_limit else limit
-
-
-def _running_jobs(
-    jobs: list[QueuedJob],
-    now: int,
-    correction: Correction,
-    scheduled_time: Callable[[JobRequest], int],
-) -> tuple[forward.RunningJobs, Int64Array]:
-    """Give the running jobs as the scheduler plans with them, and how long they are to run."""
-    soft_limit = correction is not Correction.REQUESTED
-    rows = []
-    for job in jobs:
-        request = as_submitted(job)
-        start_time = now if job.start_time is None else job.start_time + job.suspended_time
-        start_time = min(start_time, now)
-        elapsed, limit = now - start_time, request.requested_time
-        runtime = scheduled_time(request)
-        if runtime <= elapsed:
+def _runtimes(
+    taken: QueueSnapshot, correction: Correction, scheduled_time: Callable[[JobRequest], int]
+) -> list[int]:
+    """Say how long each job is to run, in the order of columns."""
+    running = taken.snapshot.running
+    ages = (taken.snapshot.now - running.start_time).tolist()
+    runtimes: list[int] = []
+    for request, age in zip(taken.requests, ages, strict=False):
+        runtime, limit = scheduled_time(request), request.requested_time
+        if runtime <= age:
             match correction:
                 case Correction.SLURM:
-                    runtime = elapsed + max((limit - elapsed) // 2, 1)
+                    runtime = age + max((limit - age) // 2, 1)
                 case Correction.PBS:
-                    runtime *= 1 + elapsed // runtime
+                    runtime *= 1 + age // runtime
                 case _:
                     runtime = limit
-        planned = _planned(job, soft_limit)
-        rows.append((start_time, request.processors, limit, planned, min(runtime, limit)))
-    start, processors, requested, scheduled, runtimes = _columns(rows, 5)
-    return forward.RunningJobs(start, processors, requested, scheduled), runtimes
-
-
-def _pending_jobs(
-    jobs: list[QueuedJob],
-    now: int,
-    correction: Correction,
-    scheduled_time: Callable[[JobRequest], int],
-) -> tuple[forward.PendingJobs, Int64Array]:
-    """Give the pending jobs, each task of an array being one, and how long they are to run."""
-    soft_limit = correction is not Correction.REQUESTED
-    rows = []
-    for job in jobs:
-        request = as_submitted(job)
-        submit_time = min(request.submit_time, now)
-        if job.eligible_time is not None and job.eligible_time > now:
-            submit_time = job.eligible_time  # it joins the queue when it was told to begin
-        runtime = min(scheduled_time(request), request.requested_time)
-        planned = _planned(job, soft_limit)
-        row = (submit_time, request.processors, request.requested_time, planned, runtime)
-        rows += [row] * job.tasks
-    submit, processors, requested, scheduled, runtimes = _columns(rows, 5)
-    return forward.PendingJobs(submit, processors, requested, scheduled), runtimes
-
-
-def _columns(rows: Sequence[tuple[int, ...]], columns: int) -> Int64Array:
-    return np.array(rows, dtype=np.int64).reshape(len(rows), columns).T
+        runtimes.append(min(runtime, limit))
+    waiting = taken.requests[len(running) :]
+    runtimes += [min(scheduled_time(job), job.requested_time) for job in waiting]
+    return runtimes

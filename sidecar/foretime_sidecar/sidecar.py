@@ -22,10 +22,11 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.exclusions import Exclusions, exclusions_of
-from foretime_sidecar.forecast import Snapshot, as_submitted
+from foretime_sidecar.forecast import Snapshot
 from foretime_sidecar.learner import Learner, effective_mode
 from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
+from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
