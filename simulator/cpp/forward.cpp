@@ -33,8 +33,26 @@ PlanNotes notes_by_index(const Beginning& beginning, const std::vector<std::size
   return notes;
 }
 
+// Which of the pending jobs are asked about: marked for each, and the columns of the result.
+struct Asked {
+  std::vector<bool> marked;          // by pending job
+  std::vector<std::size_t> columns;  // by place in submission order, after the running jobs
+};
+
+Asked asked_of(const std::vector<std::size_t>& only, const std::vector<std::size_t>& order,
+               std::size_t running) {
+  Asked asked{std::vector<bool>(order.size(), false), {}};
+  std::vector<std::size_t> place(order.size());
+  for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
+  for (const std::size_t i : only) {
+    asked.marked[i] = true;
+    asked.columns.push_back(running + place[i]);
+  }
+  return asked;
+}
+
 void run_sample(const Beginning& beginning, const Samples& samples,
-                const std::vector<std::size_t>& order, std::optional<std::size_t> only,
+                const std::vector<std::size_t>& order, const std::optional<Asked>& only,
                 std::size_t sample, Seconds* start_time) {
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
@@ -50,7 +68,7 @@ void run_sample(const Beginning& beginning, const Samples& samples,
   for (const std::size_t i : order) {
     Job job = beginning.pending[i];
     job.actual_runtime = actual_runtime[running + i];
-    job.awaited = !only || *only == i;
+    job.awaited = !only || only->marked[i];
     engine.submit(job);
   }
   if (!samples.arrivals.first.empty()) {
@@ -64,8 +82,8 @@ void run_sample(const Beginning& beginning, const Samples& samples,
   }
   if (!engine.finish_awaited()) throw std::logic_error("a forward run left jobs waiting for ever");
   if (only) {
-    const auto at = std::find(order.begin(), order.end(), *only) - order.begin();
-    start_time[sample] = engine.jobs()[running + static_cast<std::size_t>(at)].start;
+    Seconds* start = start_time + sample * only->columns.size();
+    for (const std::size_t column : only->columns) *start++ = engine.jobs()[column].start;
     return;
   }
   Seconds* row = start_time + sample * jobs;
@@ -78,9 +96,11 @@ void run_sample(const Beginning& beginning, const Samples& samples,
 }  // namespace
 
 bool forward_runs(const Beginning& beginning, const Samples& samples,
-                  std::optional<std::size_t> only, std::size_t threads, Seconds* start_time,
-                  const std::function<bool()>& interrupted) {
+                  const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
+                  Seconds* start_time, const std::function<bool()>& interrupted) {
   const std::vector<std::size_t> order = in_submission_order(beginning.pending);
+  std::optional<Asked> asked;
+  if (only) asked = asked_of(*only, order, beginning.running.size());
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::exception_ptr failure;
@@ -90,7 +110,7 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
       while (!stop) {
         const std::size_t sample = next++;
         if (sample >= samples.count) return;
-        run_sample(beginning, samples, order, only, sample, start_time);
+        run_sample(beginning, samples, order, asked, sample, start_time);
         if (calling_thread && interrupted()) stop = true;
       }
     } catch (...) {

@@ -36,13 +36,14 @@ struct Samples {
   Arrivals arrivals;
 };
 
-// Runs every sample until all pending jobs have started, or until the one at `only` has, and
-// writes a row of start times (running jobs first), or just that one's.
+// Runs every sample until all pending jobs have started, or only until those at `only` have (each
+// named once), and writes a row of start times: running jobs first, or just of those, in their order.
 //
 // `interrupted` is called between samples, on the calling thread alone: once it is true, or a sample
 // has thrown, no more are begun. True if every sample was run.
 bool forward_runs(const Beginning& beginning, const Samples& samples,
-                  std::optional<std::size_t> only, std::size_t threads, Seconds* start_time,
+                  const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
+                  Seconds* start_time,
                   const std::function<bool()>& interrupted);
 
 }  // namespace foretime

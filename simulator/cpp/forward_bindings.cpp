@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
@@ -80,10 +81,10 @@ Arrivals arrivals(Column first, Column actual_runtime, Column submit_time, Colum
 }
 
 Table run(const Beginning& beginning, Rows actual_runtime, const Arrivals& arrivals,
-          std::optional<std::size_t> only, std::size_t threads) {
+          const std::optional<std::vector<std::size_t>>& only, std::size_t threads) {
   const std::size_t jobs = beginning.running.size() + beginning.pending.size();
   const Samples samples{actual_runtime.shape(0), actual_runtime.data(), arrivals};
-  const std::size_t columns = only ? 1 : jobs;
+  const std::size_t columns = only ? only->size() : jobs;
   nb::capsule owner;
   auto* start_time = owned_array<std::int64_t>(samples.count * columns, owner);
   auto checked = Clock::now();

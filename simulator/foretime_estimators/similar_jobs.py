@@ -1,16 +1,11 @@
 """How much of their requests jobs took, from those most like a job to all there were.
 
-A finished job is remembered under every kind that it is of: its user's jobs with the same request
-and size, its user's jobs, its project's, those of its queue, request and size class, all. What is
-expected of a new job is a mixture over its kinds, from fine to coarse: a kind of aged weight c
-takes the share c / (c + enough) of what the finer ones left open, and the rest after the coarsest
-stands for R = 1, the request as it is. So a thin history falls back on a wider one by itself, where
-Tang 2010 (section V) has a threshold; ageing is what its section VI asks for.
+The kinds of `foretime_estimators.job_kinds`, of each the last jobs' R; what all of them leave open
+stands for R = 1, the request as it is.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -18,41 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from foretime_estimators.endings import MICRO
+from foretime_estimators.job_kinds import Ageing, BackOff, Float64Array, KindHistories
 from foretime_estimators.jobs import JobRequest
-from foretime_estimators.similar_jobs_settings import Ageing
 
-Kind: TypeAlias = tuple[str | int, ...]
-"""What jobs have in common: the name of the kind, then values of those fields."""
-Float64Array: TypeAlias = npt.NDArray[np.float64]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
-
-_LEFT_OPEN = 0.01
-"""Share below which coarser kinds are not looked at any more."""
-
-
-def kinds_of(job: JobRequest) -> list[Kind]:
-    """Give the kinds of a job, from fine to coarse; those that need a name it lacks are left out.
-
-    Classes of requested time and of size double from one to the next.
-    """
-    user, project, request, size = job.user, job.project, job.requested_time, job.processors
-    request_class, size_class = request.bit_length(), size.bit_length()
-    kinds: list[Kind] = []
-    if user is not None:
-        if job.executable is not None:
-            kinds.append(("executable", user, job.executable, request, size))
-        kinds += [
-            ("user-request-size", user, request, size),
-            ("user-request", user, request),
-            ("user-class", user, request_class),
-            ("user", user),
-        ]
-    if project is not None:
-        kinds += [("project-request", project, request), ("project", project)]
-    if job.queue is not None:
-        kinds.append(("queue-classes", job.queue, request_class, size_class))
-    kinds += [("classes", request_class, size_class), ("all",)]
-    return kinds
 
 
 class Expected:
@@ -100,16 +64,9 @@ class SimilarJobs:
     """
 
     def __init__(self, ageings: Sequence[Ageing], remembered_jobs: int, window_s: int) -> None:
-        self._remembered_jobs = remembered_jobs
-        self._window_s = window_s
-        # By kind, latest used last: 2 * R in millionths, plus 1 where that is a lower bound only.
-        self._codes: OrderedDict[Kind, deque[int]] = OrderedDict()
-        self._latest_end: dict[Kind, int] = {}
-        age = np.arange(remembered_jobs, dtype=np.float64)[::-1]  # the newest stands last
-        self._weights = [np.exp2(-age / ageing.half_life_jobs) for ageing in ageings]
-        # Total weight of the newest 1, 2, 3, ... jobs.
-        self._totals = [weights[::-1].cumsum().tolist() for weights in self._weights]
-        self._enough = [ageing.enough_jobs for ageing in ageings]
+        # 2 * R in millionths, plus 1 where that is a lower bound only.
+        self._codes: KindHistories[int] = KindHistories(remembered_jobs, window_s)
+        self._back_offs = [BackOff(ageing, remembered_jobs) for ageing in ageings]
 
     def __len__(self) -> int:
         """Count the kinds remembered."""
@@ -131,35 +88,15 @@ class SimilarJobs:
         """
         # Above R = 1 nothing lies: a bound there is that R.
         code = 2 * accuracy_micro + (not exact and accuracy_micro < MICRO)
-        for kind in kinds_of(job):
-            codes = self._codes.get(kind)
-            if codes is None:
-                codes = self._codes[kind] = deque(maxlen=self._remembered_jobs)
-            else:
-                self._codes.move_to_end(kind)
-            codes.append(code)
-            self._latest_end[kind] = end_time
-        while self._latest_end[oldest := next(iter(self._codes))] < end_time - self._window_s:
-            del self._codes[oldest], self._latest_end[oldest]
+        self._codes.remember(job, code, end_time)
 
     def expected(self, job: JobRequest, ageing: int) -> Expected | None:
         """Say what is expected of a job under one of the ageings; ``None`` before any ended."""
-        weights, totals, enough = self._weights[ageing], self._totals[ageing], self._enough[ageing]
-        left_open = 1.0
-        codes: list[int] = []
-        parts: list[Float64Array] = []
-        for kind in kinds_of(job):
-            known = self._codes.get(kind)
-            if known is None:
-                continue
-            each = left_open / (totals[len(known) - 1] + enough)
-            codes += known
-            parts.append(weights[-len(known) :] * each)
-            left_open = each * enough
-            if left_open < _LEFT_OPEN:
-                break
-        if not codes:
+        known = [codes for _, codes in self._codes.of(job)]
+        if not known:
             return None
+        parts, left_open = self._back_offs[ageing].shares([len(codes) for codes in known])
+        codes = [code for each in known[: len(parts)] for code in each]
         codes.append(2 * MICRO)  # what is left open: the request as it is
         parts.append(np.array([left_open]))
         code = np.array(codes, dtype=np.int64)
@@ -173,16 +110,11 @@ class SimilarJobs:
 
     def state(self) -> list[list[Any]]:
         """Give kinds, their latest ends and their jobs, as JSON can hold them."""
-        return [
-            [list(kind), self._latest_end[kind], list(codes)] for kind, codes in self._codes.items()
-        ]
+        return self._codes.state()
 
     def restore(self, state: Sequence[Sequence[Any]]) -> None:
         """Take over what `state` gave, replacing all that was remembered."""
-        self._codes = OrderedDict(
-            (tuple(kind), deque(codes, maxlen=self._remembered_jobs)) for kind, _, codes in state
-        )
-        self._latest_end = {tuple(kind): end_time for kind, end_time, _ in state}
+        self._codes.restore(state)
 
 
 def _redistributed(weight: Float64Array, bounds: Int64Array) -> Float64Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from foretime_estimators.errors import InputError
+from foretime_estimators.job_kinds import Ageing
 
 DAY_S = 86_400
 
@@ -40,28 +41,6 @@ class RoleRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Ageing:
-    """One way to weigh history; which of them serves best is found out as jobs finish.
-
-    Attributes
-    ----------
-    half_life_jobs
-        A job weighs half as much as one of its kind that ended so many jobs later.
-    enough_jobs
-        With so much weight a kind of jobs decides half of what the kinds before left open.
-    """
-
-    half_life_jobs: float
-    enough_jobs: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.half_life_jobs < float("inf"):
-            raise InputError(f"ageing: half_life_jobs {self.half_life_jobs} must be above 0")
-        if not 0 < self.enough_jobs < float("inf"):
-            raise InputError(f"ageing: enough_jobs {self.enough_jobs} must be above 0")
-
-
-@dataclass(frozen=True, slots=True)
 class SimilarJobsSettings:
     """Settings of `foretime_estimators.similar_jobs_estimator.SimilarJobsEstimator`.
 
@@ -72,7 +51,8 @@ class SimilarJobsSettings:
     queue, backfill, drain
         Each role's rule.
     ageings
-        Candidates; the first serves until ``judged_jobs`` have been judged.
+        Candidates; which of them serves best is found out as jobs finish. The first serves until
+        ``judged_jobs`` have been judged.
     remembered_jobs
         Jobs of each kind that are kept.
     window_s

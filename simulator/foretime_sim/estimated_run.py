@@ -163,7 +163,7 @@ def simulate_with_estimator(
         return EstimatedSchedule(schedule, scheduled)
     requests = job_requests(workload)
     if not learn or isinstance(estimator, Memoryless):
-        predict = _role_predictor(estimator)
+        predict = role_predictor(estimator)
         predicted = [predict(request, request.submit_time) for request in requests]
         times = _role_times(predicted, policy.roles)
         schedule = simulate(workload, policy, times, reservations=reservations, check=check)
@@ -193,21 +193,18 @@ def _learning_run(
     """Drive the engine from submission to submission, learning what finished in between."""
     now = engine.now
     actual_runtimes = workload.actual_runtime.tolist()
-    endings = _endings(workload)
+    endings = logged_endings(workload)
     roles = engine.policy.roles
-    predict = _role_predictor(estimator)
+    predict = role_predictor(estimator)
     predicted: list[RolePrediction] = []
     step = max(len(requests) // 100, 1)
     for request, actual_runtime in zip(requests, actual_runtimes, strict=True):
         if request.submit_time > now:
             now = request.submit_time
             for index in engine.advance(now).finished.tolist():
-                start_time, end_time = engine.ran(index)
-                done = requests[index]
-                runtime = end_time - start_time
-                at_limit = runtime >= done.requested_time
-                ending = Ending.TIMED_OUT if at_limit else endings[index]
-                estimator.learn_one(FinishedJob(done, start_time, end_time, runtime, ending))
+                estimator.learn_one(
+                    finished_job(requests[index], *engine.ran(index), endings[index])
+                )
         times = predict(request, now)
         predicted.append(times)
         resources = None
@@ -218,11 +215,7 @@ def _learning_run(
             request.processors,
             actual_runtime,
             request.requested_time,
-            JobTimesUpdate(
-                times.queue if roles.queue else None,
-                times.backfill if roles.backfill else None,
-                times.drain if roles.drain else None,
-            ),
+            planned_times(times, roles),
             user=request.user,
             project=request.project,
             resources=resources,
@@ -233,7 +226,7 @@ def _learning_run(
     return EstimatedSchedule(engine.schedule(), _told(predicted), _role_times(predicted, roles))
 
 
-def _role_predictor(
+def role_predictor(
     estimator: RuntimeEstimator,
 ) -> Callable[[JobRequest, int], RolePrediction]:
     """Give what predicts each role's time: the same in all, if the estimator has one."""
@@ -245,6 +238,28 @@ def _role_predictor(
         return RolePrediction(scheduled, scheduled, scheduled)
 
     return alike
+
+
+def planned_times(predicted: RolePrediction, roles: Roles) -> JobTimesUpdate:
+    """Give what the engine is told of one job: predictions only in the roles that go by them."""
+    return JobTimesUpdate(
+        predicted.queue if roles.queue else None,
+        predicted.backfill if roles.backfill else None,
+        predicted.drain if roles.drain else None,
+    )
+
+
+def finished_job(
+    request: JobRequest, start_time: int, end_time: int, logged_ending: Ending
+) -> FinishedJob:
+    """Give a job as the accounting has it after it ran from start to end, seconds.
+
+    It ended as it did in the log, or by its time limit where it ran for as long as requested.
+    """
+    runtime = end_time - start_time
+    at_limit = runtime >= request.requested_time
+    ending = Ending.TIMED_OUT if at_limit else logged_ending
+    return FinishedJob(request, start_time, end_time, runtime, ending)
 
 
 def _told(predicted: Sequence[RolePrediction]) -> Int64Array:
@@ -350,7 +365,7 @@ def _job_ids(workload: Workload) -> list[str]:
     return ids
 
 
-def _endings(workload: Workload) -> list[Ending]:
+def logged_endings(workload: Workload) -> list[Ending]:
     """Give how jobs ended in the log; completed where it does not say."""
     if workload.endings is None:
         return [Ending.COMPLETED] * len(workload)

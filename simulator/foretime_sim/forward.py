@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,7 +118,7 @@ def forward_runs(
 
 
 def start_times_of(
-    job: int,
+    jobs: int | Sequence[int] | Int64Array,
     snapshot: Snapshot,
     policy: Policy,
     actual_runtime: Int64Array,
@@ -125,42 +126,48 @@ def start_times_of(
     arrivals: SampledArrivals | None = None,
     threads: int | None = None,
 ) -> Int64Array:
-    """Say when one pending job starts, in each of many samples; runs end when it has.
+    """Say when some pending jobs start, in each of many samples; runs end when they have.
 
     Parameters
     ----------
-    job
-        The job's column; -1 is the last, such as one that `Snapshot.with_job` has added.
+    jobs
+        A job's column, or several, each once; -1 is the last, such as one that
+        `Snapshot.with_job` has added.
     snapshot, policy, actual_runtime, arrivals, threads
         As for `forward_runs`.
 
     Returns
     -------
     Int64Array
-        Start times, shape (samples,), seconds.
+        Start times, seconds; shape (samples,) for one job, (samples, jobs) for several.
 
     Raises
     ------
     InputError
-        As `forward_runs`, or if the job runs already or there is none of that column.
+        As `forward_runs`, or if a job runs already, there is none of that column, or it is named
+        twice.
     """
-    column = operator.index(job)
-    if column < 0:
-        column += len(snapshot)
-    only = column - len(snapshot.running)
-    if not 0 <= only < len(snapshot.pending):
-        raise InputError(
-            f"job {job} is not pending: the pending jobs have the columns from"
-            f" {len(snapshot.running)} to {len(snapshot) - 1}"
-        )
-    return _run(snapshot, policy, actual_runtime, only, arrivals, threads)[:, 0]
+    single = isinstance(jobs, int | np.integer)
+    named = [operator.index(job) for job in np.atleast_1d(np.asarray(jobs))]
+    running, pending = len(snapshot.running), len(snapshot.pending)
+    only = [(job + len(snapshot) if job < 0 else job) - running for job in named]
+    for job, at in zip(named, only, strict=True):
+        if not 0 <= at < pending:
+            raise InputError(
+                f"job {job} is not pending: the pending jobs have the columns from"
+                f" {running} to {len(snapshot) - 1}"
+            )
+        if only.count(at) > 1:
+            raise InputError(f"job {job} is asked about twice")
+    starts = _run(snapshot, policy, actual_runtime, only, arrivals, threads)
+    return starts[:, 0] if single else starts
 
 
 def _run(
     snapshot: Snapshot,
     policy: Policy,
     actual_runtime: Int64Array,
-    only: int | None,
+    only: list[int] | None,
     arrivals: SampledArrivals | None,
     threads: int | None,
 ) -> Int64Array:

@@ -173,6 +173,9 @@ def test_each_sample_is_what_the_stepwise_engine_does(
         job = int(rng.integers(len(snapshot.running), len(snapshot)))
         one = start_times_of(job, snapshot, policy, runtimes, arrivals=arrivals)
         assert one.tolist() == starts[:, job].tolist()
+        some = rng.permutation(np.arange(len(snapshot.running), len(snapshot)))[: rng.integers(4)]
+        several = start_times_of(some, snapshot, policy, runtimes, arrivals=arrivals)
+        assert several.tolist() == starts[:, some].tolist()
 
 
 def crowded(running: int = 30, pending: int = 60, seed: int = 7) -> Snapshot:
@@ -323,6 +326,8 @@ def test_what_is_impossible_is_said() -> None:
     for job in (2, -3):
         with pytest.raises(InputError, match=f"job {job} is not pending: .* from 0 to 1"):
             start_times_of(job, snapshot, Policy(), one)
+    with pytest.raises(InputError, match="job 1 is asked about twice"):
+        start_times_of([1, -1], snapshot, Policy(), one)
     with pytest.raises(InputError, match="running jobs use 9 processors, the machine has 8"):
         Snapshot(NOW, 8, RunningJobs(array([0, 0]), array([4, 5]), array([9, 9])), waiting())
     with pytest.raises(InputError, match="running jobs: row 0: start_time is 1001"):

@@ -9,10 +9,11 @@ from itertools import pairwise
 import pytest
 from foretime_estimators.endings import MICRO
 from foretime_estimators.errors import InputError, StateError
+from foretime_estimators.job_kinds import Ageing, kinds_of
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.similar_jobs import SimilarJobs, kinds_of
+from foretime_estimators.similar_jobs import SimilarJobs
 from foretime_estimators.similar_jobs_estimator import SimilarJobsEstimator
-from foretime_estimators.similar_jobs_settings import Ageing, RoleRule, SimilarJobsSettings
+from foretime_estimators.similar_jobs_settings import RoleRule, SimilarJobsSettings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from foretime_estimators.errors import SchedulerError, StateError
+from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.api import create_app
 from foretime_sidecar.api_callers import Caller, caller_of
@@ -52,20 +52,32 @@ class World:
     """A sidecar on a mock Slurm, polled once, behind the API."""
 
     def __init__(self, folder: Path) -> None:
-        self.settings = Settings.model_validate({"table": {"path": str(folder / "table")}})
+        self.settings = Settings.model_validate(
+            {"table": {"path": str(folder / "table")}, "api": {"request_burst": 1000}}
+        )
         self.slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
         self.store = Store(":memory:")
         self.store.add_finished(history(), Cursor(NOW))
-        self.sidecar = Sidecar(self.settings, SlurmCommands(self.slurm.run), self.store)
+        self.sidecar = Sidecar(
+            self.settings, SlurmCommands(self.slurm.run), self.store, forecasts=True
+        )
         self.health = Health(NOW)
         self.now = NOW
         self.app = create_app(self.sidecar, self.health, lambda: self.now)
         self.client = TestClient(self.app, raise_server_exceptions=False)
 
     def polled(self) -> World:
-        self.sidecar.look(NOW)
+        self.look(NOW)
         self.sidecar.poll(NOW)
         return self
+
+    def look(self, now: int) -> None:
+        """Look at the queue, and forecast."""
+        self.slurm.advance(now)
+        self.sidecar.look(now)
+        assert self.sidecar.forecasting is not None
+        assert self.sidecar.forecasting.refresh()
+        self.now = now
 
     def ask(self, path: str, peer: Peer | None = None, status: int = 200) -> Any:
         self.app.dependency_overrides[caller_of] = lambda: Caller(peer)
@@ -149,19 +161,60 @@ def test_aggregates_need_five_users(tmp_path: Path) -> None:
 
 def test_a_forecast(world: World) -> None:
     world.slurm.submit(Submission("u1", "wide", None, 64, 3600, 900))
-    world.slurm.advance(NOW + 60)
-    world.sidecar.look(NOW + 60)
+    world.look(NOW + 60)
     world.now = NOW + 90
     answer = world.ask("/v1/forecast?processors=64&time=1:00:00&partition=main", NOBODY)
     running = JobRequest("1", "u1", "wide", 64, 3600, NOW, "main")
     planned = world.sidecar.learner.scheduled_time(running)
-    assert answer["start_time"] == NOW + planned
-    assert answer["wait_s"] == planned - 90
-    assert answer["snapshot_age_s"] == 30
+    assert answer["start_time"]["0.5"] == NOW + planned
+    assert answer["likely_wait_s"] == answer["wait_s"]["0.5"] == planned - 90
+    assert len(answer["quantiles"]) == 24
+    assert answer["starts_now"] == 0
+    assert (answer["made_at"], answer["snapshot_age_s"]) == (NOW + 90, 30)
     assert (answer["running_jobs"], answer["pending_jobs"]) == (1, 0)
     assert answer["requested_time_s"] == 3600
+    assert (answer["job_id"], answer["state"]) == (None, "not-submitted")
     assert (answer["user"], answer["partition"]) == ("nobody", "main")
+    assert answer["reason"] == {
+        "code": "Resources", "text": "waits for 64 processors; no job goes first",
+    }  # fmt: skip
     assert answer["assumptions"]
+
+
+def test_the_forecast_of_a_job_in_the_queue(world: World) -> None:
+    first = world.slurm.submit(Submission("u1", "wide", None, 64, 3600, 900))
+    second = world.slurm.submit(Submission("nobody", "wide", None, 32, 1800, 900))
+    third = world.slurm.submit(Submission("nobody", "wide", None, 32, 1800, 900))
+    world.look(NOW + 60)
+    running = JobRequest("1", "u1", "wide", 64, 3600, NOW, "main")
+    planned = world.sidecar.learner.scheduled_time(running)
+    world.now = NOW + 75
+    answer = world.ask(f"/v1/jobs/{third}/forecast", NOBODY)
+    assert (answer["job_id"], answer["state"], answer["user"]) == ("3", "pending", "nobody")
+    assert (answer["made_at"], answer["snapshot_age_s"]) == (NOW + 60, 15)
+    assert answer["start_time"]["0.95"] == NOW + planned
+    assert answer["wait_s"]["0.95"] == planned - 60
+    assert answer["reason"] == {
+        "code": "Resources",
+        "text": "waits for 32 processors; 1 job goes first",
+    }
+    assert answer["started_at"] is None
+    # A job of another's looks like none at all, but not to root.
+    error = world.refused(f"/v1/jobs/{first}/forecast", NOBODY, 404)
+    assert error["what"] == "no job 1 of yours is in the queue as it was 15 s ago"
+    assert world.refused("/v1/jobs/1/forecast", None, 404)["where"] == "job_id"
+    assert world.refused("/v1/jobs/99/forecast", NOBODY, 404)["where"] == "job_id"
+    seen = world.ask("/v1/jobs/1/forecast", ROOT)
+    assert (seen["state"], seen["started_at"], seen["wait_s"]) == ("running", NOW, None)
+    everyones = world.ask("/v1/jobs/forecasts", ROOT)
+    assert [job["job_id"] for job in everyones["jobs"]] == [str(second), str(third)]
+    assert everyones["jobs"][1] == answer
+    assert everyones["others"] == {"pending": 0}
+    none = world.ask("/v1/jobs/forecasts?brief=1")
+    assert (none["jobs"], none["others"]) == ([], {"pending": 2})
+    brief = world.ask("/v1/jobs/forecasts?brief=1", NOBODY)["jobs"]
+    assert "quantiles" not in brief[0]
+    assert brief[1]["wait_s"] == answer["wait_s"]
 
 
 def test_a_forecast_uses_the_callers_own_history(world: World) -> None:
@@ -183,28 +236,6 @@ def test_a_small_projects_history_is_not_used(world: World) -> None:
     assert world.ask(question + "narrow", ROOT)["scheduled_time_s"] < 3600
 
 
-def test_forecasts_are_kept_once_a_look(world: World) -> None:
-    for _ in range(3):
-        world.ask("/v1/forecast?processors=8&time=60", NOBODY)
-    world.ask("/v1/forecast?processors=9&time=60", NOBODY)
-    assert [kept.processors for kept in world.store.forecasts()] == [8, 9]
-    assert world.store.forecasts()[0].user == "nobody"
-    for processors in range(10, 64):
-        for minutes in range(1, 4):
-            world.ask(f"/v1/forecast?processors={processors}&time={minutes}", NOBODY)
-    assert len(world.store.forecasts()) == 100
-
-
-def test_a_full_disk_does_not_keep_a_forecast_from_being_given(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(_: object) -> None:
-        raise StateError("x: can't record a forecast: database or disk is full; make room")
-
-    monkeypatch.setattr(world.store, "add_forecast", full)
-    assert world.ask("/v1/forecast?processors=8&time=60", NOBODY)["wait_s"] == 0
-
-
 @pytest.mark.parametrize(
     ("path", "what"),
     [
@@ -212,6 +243,13 @@ def test_a_full_disk_does_not_keep_a_forecast_from_being_given(
         ("/v1/forecast?time=60", "processors is missing"),
         ("/v1/forecast?processors=x&time=60", "processors = 'x'"),
         ("/v1/forecast?processors=0&time=60", "processors = '0'"),
+        ("/v1/forecast?nodes=4-2&time=60", "nodes = '4-2' is no number of nodes"),
+        ("/v1/forecast?ntasks=4&processors=2&time=60", "mean the same"),
+        ("/v1/forecast?processors=4&cpus_per_task=2&time=60", "processors = N are CPUs"),
+        ("/v1/forecast?processors=1&time=60&time_min=61", "time_min = '61' is more than"),
+        ("/v1/forecast?processors=1&time=60&begin=soon", "begin = 'soon' is no time"),
+        ("/v1/forecast?processors=1&time=60&project=a&account=b", "mean the same"),
+        ("/v1/forecast?processors=1&time=60&nodez=2", "nodez = '2'"),
         ("/v1/forecast?processors=65&time=60", "only 64 processors are up"),
         ("/v1/forecast?processors=1&time=soon", "'soon' is not a duration"),
         ("/v1/forecast?processors=1&time=0", "no time at all"),
@@ -284,7 +322,15 @@ def test_metrics(world: World) -> None:
 def test_every_path_field_and_metric_is_documented(world: World, repository: Path) -> None:
     document = (repository / "docs/api.md").read_text()
     names = set(world.app.openapi()["paths"])
-    for path in ("/v1/accuracy?project=wide", "/v1/forecast?processors=1&time=60", "/healthz"):
+    world.slurm.submit(Submission("u1", "wide", None, 64, 3600, 900))
+    world.look(NOW + 1)
+    for path in (
+        "/v1/accuracy?project=wide",
+        "/v1/forecast?processors=1&time=60",
+        "/v1/jobs/1/forecast",
+        "/v1/jobs/forecasts",
+        "/healthz",
+    ):
         answer = world.ask(path, ROOT)
         names |= set(answer)
         for rows in (answer.get("everyone"), answer.get("project")):
@@ -301,6 +347,6 @@ def test_scheduler_errors_are_the_daemons(world: World, monkeypatch: pytest.Monk
     def down(*_: object, **__: object) -> None:
         raise SchedulerError("squeue failed; check slurmctld")
 
-    monkeypatch.setattr("foretime_sidecar.api.expected_start", down)
+    monkeypatch.setattr(world.sidecar.learner, "scheduled_time", down)
     error = world.refused("/v1/forecast?processors=1&time=60", NOBODY, 503)
     assert (error["what"], error["remedy"]) == ("squeue failed", "check slurmctld")

@@ -83,8 +83,8 @@ def test_wait_as_json_found_by_the_settings(socket_path: Path) -> None:
         "wait", "-n", "64", "-t", "1-00", "-A", "p", "-p", "main", "--json", "--settings", settings
     )
     answer = json.loads(result.output)
-    assert (answer["wait_s"], answer["requested_time_s"]) == (1740, 86_400)
-    assert (answer["project"], answer["partition"]) == ("p", "main")
+    assert (answer["likely_wait_s"], answer["requested_time_s"]) == (1740, 86_400)
+    assert (answer["account"], answer["partition"]) == ("p", "main")
 
 
 def test_what_the_daemon_refuses_is_a_wrong_question(socket_path: Path) -> None:
@@ -170,8 +170,9 @@ def test_an_answer_in_every_form() -> None:
         "processors": 64,
         "requested_time_s": 7200,
         "scheduled_time_s": 2400,
-        "start_time": NOW,
-        "wait_s": 0,
+        "start_time": {"0.5": NOW, "0.95": NOW + 600},
+        "likely_wait_s": 0,
+        "wait_s": {"0.5": 0, "0.95": 600},
         "snapshot_age_s": 4000,
         "running_jobs": 3,
         "pending_jobs": 5,
@@ -180,6 +181,7 @@ def test_an_answer_in_every_form() -> None:
     }
     assert describe(answer).splitlines() == [
         "Expected start: at once, for 64 processors and 02:00:00",
+        "95% sure within 00:10:00.",
         "Such jobs of yours have mostly ended within 00:40:00.",
         "The queue of 01:06:40 ago: 3 running, 5 waiting; left out: 2 held, 1 dependent.",
         "That is long ago: the daemon does not reach the scheduler.",

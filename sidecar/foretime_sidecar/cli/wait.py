@@ -70,10 +70,12 @@ def describe(answer: dict[str, Any]) -> str:
     if answer["start_time"] is None:
         lines.append(f"No forecast: {'; '.join(answer['assumptions'])}.")
     else:
-        start = datetime.datetime.fromtimestamp(answer["start_time"]).astimezone()
-        waits = answer["wait_s"]
+        start = datetime.datetime.fromtimestamp(answer["start_time"]["0.5"]).astimezone()
+        waits, surely = answer["likely_wait_s"], answer["wait_s"]["0.95"]
         when = "at once" if waits == 0 else f"in {format_duration(waits)} ({start:%Y-%m-%d %H:%M})"
         lines.append(f"Expected start: {when}, for {answer['processors']} processors and {asked}")
+        if surely > waits:
+            lines.append(f"95% sure within {format_duration(surely)}.")
         if answer["scheduled_time_s"] < answer["requested_time_s"]:
             expected = format_duration(answer["scheduled_time_s"])
             lines.append(f"Such jobs of yours have mostly ended within {expected}.")

@@ -175,7 +175,8 @@ def _life_table(
     shape = (questions, _BINS)
 
     def counted(each: Float64Array) -> Float64Array:
-        return np.bincount(cell, each, minlength=questions * _BINS).reshape(shape)
+        counts = np.bincount(cell, each, minlength=questions * _BINS)
+        return np.asarray(counts, dtype=np.float64).reshape(shape)
 
     events, all_in = counted(weights * started), counted(weights)
     from_here = np.cumsum(all_in[:, ::-1], axis=1)[:, ::-1]

@@ -1,0 +1,156 @@
+"""Our forecast: sampled runtimes, pushed through forward runs under the site's policy.
+
+The samples end jobs; the simulated scheduler plans with what the real one knows (the snapshot's
+requested and scheduled times). Jobs that are submitted later are sampled, too: they overtake under
+every policy that backfills or sorts.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from foretime_estimators.errors import InputError
+from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.runtime_distribution import RuntimeDistribution
+
+from foretime_sim.forward import SampledArrivals, start_times_of
+from foretime_sim.metrics import Float64Array
+from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
+from foretime_sim.waits.moment import Moment
+from foretime_sim.workload import Int64Array
+
+SAMPLES = 200
+_SEEDS = 2**63
+
+
+class LaterArrivals(Protocol):
+    """Draws the jobs that will be submitted, and learns from those that were."""
+
+    def sample(
+        self, now: int, until: int, samples: int, rng: np.random.Generator
+    ) -> SampledArrivals:
+        """Draw the jobs submitted after ``now``, and not after ``until``, in each sample."""
+        ...
+
+    def submitted(self, job: JobRequest) -> None:
+        """Learn from a submission."""
+        ...
+
+    def finished(self, job: FinishedJob) -> None:
+        """Learn from an end."""
+        ...
+
+
+class ForwardForecaster:
+    """A `foretime_sim.waits.forecaster.WaitForecaster` of sampled forward runs.
+
+    The likely wait is the median. A moment's answer depends on the moment and on what was learned,
+    not on what was asked before.
+
+    Parameters
+    ----------
+    name
+        What tables call it.
+    runtimes
+        A fresh one; it learns from the jobs that finish.
+    arrivals
+        A fresh one; ``None``: nobody comes later.
+    samples
+        Forward runs at each moment, at least 1.
+    seed
+        Of the samples.
+    threads
+        As for `foretime_sim.forward.forward_runs`.
+    """
+
+    oracle = False
+
+    def __init__(
+        self,
+        name: str,
+        runtimes: RuntimeDistribution,
+        arrivals: LaterArrivals | None = None,
+        *,
+        samples: int = SAMPLES,
+        seed: int = 0,
+        threads: int | None = 1,
+    ) -> None:
+        if samples < 1:
+            raise InputError(f"samples is {samples}: give 1 or more")
+        self.name = name
+        self._runtimes = runtimes
+        self._arrivals = arrivals
+        self._samples = samples
+        self._seed = seed
+        self._threads = threads
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Say how much longer the jobs asked about will wait."""
+        asked = moment.asked
+        wait_s = np.zeros((self._samples, len(asked)), dtype=np.int64)
+        later = np.flatnonzero(~self._start_now(moment))
+        if len(later):
+            wait_s[:, later] = self._sampled_waits(moment, asked[later])
+        return WaitForecasts(sample_quantiles(wait_s), np.mean(wait_s == 0, axis=0))
+
+    def _start_now(self, moment: Moment) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Say which jobs start at once: the scheduler knows no runtimes, so one run tells."""
+        if not len(moment.asked):
+            return np.zeros(0, dtype=np.bool_)
+        requested = np.array([[job.requested_time for job in moment.requests]], dtype=np.int64)
+        starts = start_times_of(moment.asked, moment.snapshot, moment.policy, requested, threads=1)
+        return np.asarray(starts[0] == moment.now)
+
+    def _sampled_waits(self, moment: Moment, asked: Int64Array) -> Int64Array:
+        """Give sampled waits of jobs that do not start at once, shape (samples, asked)."""
+        rng = np.random.default_rng([self._seed, moment.now % _SEEDS])
+        runtimes = self._runtimes.sample(
+            moment.requests, moment.ages(), moment.now, self._samples, rng
+        )
+        arrivals = None
+        if self._arrivals is not None:
+            until = self._last_start(moment, asked, runtimes)
+            arrivals = self._arrivals.sample(moment.now, until, self._samples, rng)
+        starts = start_times_of(
+            asked,
+            moment.snapshot,
+            moment.policy,
+            runtimes,
+            arrivals=arrivals,
+            threads=self._threads,
+        )
+        return starts - moment.now
+
+    def _last_start(self, moment: Moment, asked: Int64Array, runtimes: Int64Array) -> int:
+        """Say until when arrivals matter: how long it may take if nobody comes, and as long again.
+
+        Told by a tenth of the samples.
+        """
+        few = runtimes[: max(1, self._samples // 10)]
+        alone = start_times_of(asked, moment.snapshot, moment.policy, few, threads=self._threads)
+        return int(alone.max()) + int(alone.max()) - moment.now
+
+    def submitted(self, job: JobRequest) -> None:
+        """Let the model of arrivals learn."""
+        if self._arrivals is not None:
+            self._arrivals.submitted(job)
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Nothing is learned from a start: the policy is known."""
+
+    def finished(self, job: FinishedJob) -> None:
+        """Let the models learn."""
+        self._runtimes.learn_one(job)
+        if self._arrivals is not None:
+            self._arrivals.finished(job)
+
+
+def sample_quantiles(wait_s: Int64Array) -> Float64Array:
+    """Give the quantiles at `LEVELS` of sampled waits, shape (samples, asked) -> (asked, levels).
+
+    Of n samples the i-th smallest is the quantile at i / (n + 1): with one more draw of the same
+    kind the outcome would be as likely in each of the gaps.
+    """
+    quantiles: Float64Array = np.quantile(wait_s, LEVELS, axis=0, method="weibull").T
+    return np.maximum.accumulate(quantiles, axis=1)

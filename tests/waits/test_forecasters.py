@@ -1,0 +1,68 @@
+"""Every forecaster of waits passes the shared checks, on several policies."""
+
+from __future__ import annotations
+
+import pytest
+from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.runtime_histories import RuntimeHistories
+from foretime_sim.estimated_run import estimator_of
+from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.waits.checks import CHECKS, Check, Make, check_sees_no_future
+from foretime_sim.waits.forecaster import WaitForecasts
+from foretime_sim.waits.forward_forecaster import ForwardForecaster
+from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.plan_forecaster import PlanForecaster
+from foretime_sim.workload import Workload
+
+FORECASTERS: dict[str, Make] = {
+    "plan-req": lambda jobs: PlanForecaster("plan-req", estimator_of("requested", jobs)),
+    "plan-sched": lambda jobs: PlanForecaster("plan-sched", estimator_of("similar", jobs)),
+    "forward": lambda _: ForwardForecaster("forward", RuntimeHistories(), samples=20),
+    "perfect": lambda jobs: PlanForecaster("perfect", estimator_of("actual", jobs)),
+}
+POLICIES = {
+    "fcfs-easy": Policy(),
+    "wfp-conservative": Policy(Order.WFP, Backfill.CONSERVATIVE),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_forecaster(check: Check, policy: str, name: str, busy: Workload) -> None:
+    check(FORECASTERS[name], busy, POLICIES[policy])
+
+
+class Clairvoyant(PlanForecaster):
+    """Knows every runtime, and does not say so."""
+
+    oracle = False
+
+
+class Remembering(PlanForecaster):
+    """Adds the seconds since the last start that it was told of; honest."""
+
+    last = 0
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        told = super().forecast(moment)
+        assert self.last <= moment.now
+        return WaitForecasts(told.wait_s + moment.now - self.last, told.starts_now)
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        self.last = start_time
+
+    def finished(self, job: FinishedJob) -> None:
+        self.last = job.end_time
+
+
+def test_the_check_finds_who_sees_the_future(busy: Workload) -> None:
+    def knows(jobs: Workload) -> Clairvoyant:
+        return Clairvoyant("knows", estimator_of("actual", jobs))
+
+    def remembers(jobs: Workload) -> Remembering:
+        return Remembering("remembers", estimator_of("requested", jobs))
+
+    with pytest.raises(AssertionError, match="depends on what came later"):
+        check_sees_no_future(knows, busy, Policy())
+    check_sees_no_future(remembers, busy, Policy())
