@@ -57,7 +57,9 @@ class DowneyForecaster:
         lives = RunningLives(models, moment.ages())
         rows = moment.asked - len(moment.snapshot.running)
         queue = QueuePrediction(moment.snapshot, lives, moment.policy, self._small_need)
-        at_head = queue.head_quantiles(LEVELS) if queue.head in rows else None
+        at_head = None
+        if len(rows) and queue.head in rows:
+            at_head = queue.head_quantiles(LEVELS)
         wait_s = np.repeat(queue.waits(rows.tolist())[rows, None], len(LEVELS), axis=1)
         if at_head is not None:
             wait_s[rows == queue.head] = at_head
