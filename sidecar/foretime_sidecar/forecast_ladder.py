@@ -14,13 +14,14 @@ from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.qbets import Qbets
 
+from foretime_sidecar.drawn_once import DrawnOnce
 from foretime_sidecar.queue_places import backlog_waits
 
 # A scheduler looks at its queue this often at least: a start before then is one at once.
 NOW_S = 60
-_MOST_SAMPLES, _FEWEST_SAMPLES = 200, 20
+_SAMPLES = (200, 100, 50, 20)
 # Jobs x samples that are run forward at a time; a second of one processor, more or less.
-_SAMPLED_JOBS = 200_000
+_SAMPLED_JOBS = 240_000
 
 
 class ForecastLadder:
@@ -34,7 +35,7 @@ class ForecastLadder:
     Attributes
     ----------
     hurried
-        Whether a quarter of the samples must do, as the machine has other work.
+        Whether a quarter of the work must do, as the machine has other.
     """
 
     name = "foretime"
@@ -43,15 +44,17 @@ class ForecastLadder:
     def __init__(self, most_jobs: int) -> None:
         self.hurried = False
         self._most_jobs = most_jobs
-        self._runtimes = RuntimeHistories()
+        self._runtimes = DrawnOnce(RuntimeHistories())
         self._past_waits = Qbets(now_within_s=NOW_S)
 
     def samples(self, jobs: int) -> int:
         """Give how many samples a queue of so many jobs is run forward with; 0: it is not."""
         if jobs > self._most_jobs:
             return 0
-        samples = _SAMPLED_JOBS // max(jobs, 1) // (4 if self.hurried else 1)
-        return min(max(samples, _FEWEST_SAMPLES), _MOST_SAMPLES)
+        most = min(_SAMPLED_JOBS // max(jobs, 1), _SAMPLES[0])
+        if self.hurried:
+            most //= 4
+        return next((samples for samples in _SAMPLES if samples <= most), _SAMPLES[-1])
 
     def basis(self, jobs: int) -> str:
         """Say in words what forecasts of a queue of so many jobs stand on."""

@@ -293,6 +293,12 @@ class Sidecar:
                 logger.warning("the limits read before count on: %s", error)
         return exclusions_of(self.settings, limits, self.client.reservations(), now)
 
+    def longest_time(self, slurm_partition: str | None) -> int | None:
+        """Give MaxTime of a slurm_partition as last read, seconds; ``None`` if none is known."""
+        limits = self._site_limits
+        known = () if limits is None else limits.slurm_partitions
+        return next((each.max_time for each in known if each.name == slurm_partition), None)
+
     def end(self) -> None:
         """Give back what is only good while the sidecar runs: the queue's order.
 

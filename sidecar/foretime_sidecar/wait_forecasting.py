@@ -23,7 +23,9 @@ from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment, running_job
 from foretime_sidecar.queue_places import places
 from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.settings import ForecastSettings
+from foretime_sidecar.wait_map import WaitMap, map_cells, map_of
 
+_MAP_EVERY_S = 300
 # Jobs that ended longer ago are not learned from at a start.
 _REMEMBERED_S = 180 * 86_400
 
@@ -64,6 +66,8 @@ class WaitForecasting:
     ----------
     board
         What is forecast of the last look that was worked on; ``None`` before the first.
+    map
+        Waits over job size and requested time, drawn every few minutes; ``None`` before the first.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class WaitForecasting:
         past: PastEvents | None = None,
     ) -> None:
         self.board: Board | None = None
+        self.map: WaitMap | None = None
         self._settings = settings
         self._forecaster = forecaster
         self._past = past
@@ -104,6 +109,8 @@ class WaitForecasting:
         self._learn(look)
         self.board = self._forecast(look)
         self._has_board.set()
+        if self.map is None or not 0 <= look.taken_at - self.map.made_at < _MAP_EVERY_S:
+            self.map = self._map(self.board)
         return True
 
     def latest_board(self, patience_s: float) -> Board | None:
@@ -147,6 +154,13 @@ class WaitForecasting:
         return Board(
             moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
         )
+
+    def _map(self, board: Board) -> WaitMap:
+        # It has many cells, and needs less care in each.
+        self._forecaster.hurried = True
+        processors = board.moment.taken.snapshot.machine_processors
+        cells = map_cells(processors, None, board.made_at)
+        return map_of(board, None, [self.what_if(board, cell) for cell in cells])
 
     def _kept_back(self, moment: QueueMoment) -> Mapping[str, JobForecast]:
         """Forecast the jobs that can't start now whatever is free, as if they were let go."""

@@ -218,6 +218,52 @@ def test_the_forecast_of_a_job_in_the_queue(world: World) -> None:
     assert brief[1]["wait_s"] == answer["wait_s"]
 
 
+def test_advice_names_the_cheapest_shape_that_starts_sooner(world: World) -> None:
+    # Half the machine is free; the rest runs for 900 s.
+    world.slurm.submit(Submission("u1", "wide", None, 32, 3600, 900))
+    world.look(NOW + 60)
+    advice = world.ask("/v1/advice?ntasks=64&time=1:00:00", NOBODY)
+    asked, found = advice["asked"], advice["alternatives"]
+    assert asked["likely_wait_s"] == 840
+    half = found[0]
+    assert half["change"] == {"ntasks": 32, "time": "02:00:00"}
+    assert half["forecast"]["likely_wait_s"] == 0
+    assert (half["sooner_s"], half["cost"]) == (840, "same")
+    assert advice["cheapest"] == 0
+    assert [each["change"]["ntasks"] for each in found] == [32, 16]
+    # What can start at once needs no advice.
+    assert world.ask("/v1/advice?ntasks=2&time=1:00:00", NOBODY)["cheapest"] is None
+
+
+def test_advice_of_a_shorter_limit_is_from_ones_own_jobs_alone(world: World) -> None:
+    # 60 jobs of 8 processors and an hour took 900 s each; projects alternate.
+    question = "/v1/advice?ntasks=8&time=1:00:00&account=wide"
+    changes = [each["change"] for each in world.ask(question, NOBODY)["alternatives"]]
+    assert changes[:1] == [{"time": "00:20:00"}]
+    assert {"time": "00:20:00"} not in [
+        each["change"] for each in world.ask(question)["alternatives"]
+    ]
+
+
+def test_the_map_of_waits(world: World) -> None:
+    world.slurm.submit(Submission("u1", "wide", None, 48, 3600, 900))
+    world.look(NOW + 400)
+    answer = world.ask("/v1/map")
+    assert answer["made_at"] == NOW + 400
+    (one,) = answer["maps"]
+    assert one["sizes"] == [1, 2, 4, 8, 16, 32, 64]
+    assert one["times_s"][0] == 900
+    for waits in (one["median_wait_s"], one["bound_95_s"]):
+        assert [len(row) for row in waits] == [6] * 7
+    # 16 processors are free; the others until NOW + 900.
+    assert one["median_wait_s"][4] == [0] * 6
+    assert one["median_wait_s"][5] == [500] * 6
+    assert world.ask("/v1/map?partition=debug")["maps"] == []
+    # It is drawn every five minutes.
+    world.look(NOW + 500)
+    assert world.ask("/v1/map")["made_at"] == NOW + 400
+
+
 def test_a_forecast_uses_the_callers_own_history(world: World) -> None:
     question = "/v1/forecast?processors=8&time=60"
     mine = world.ask(question, NOBODY)["scheduled_time_s"]

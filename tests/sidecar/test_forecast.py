@@ -68,7 +68,7 @@ def ask(
     *jobs: QueuedJob, new: JobRequest = NEW, soft: bool = False, **settings: object
 ) -> NewJobForecast:
     look = Look(NOW, Queue(10, jobs), soft)
-    return planned(look, new, lambda job: SCHEDULED[job.job_id], enforced=soft, **settings)
+    return planned(look, new, lambda job: SCHEDULED.get(job.job_id, 60), enforced=soft, **settings)
 
 
 def test_easy_by_hand() -> None:
