@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
-import math
-import threading
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -13,26 +10,17 @@ from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from foretime_estimators.accuracy import ClassHistory
-from foretime_estimators.errors import ForetimeError, InputError, StateError
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.errors import ForetimeError, InputError
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
 from foretime_sidecar.api_administration import add_administration
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
-from foretime_sidecar.durations import parse_duration
-from foretime_sidecar.forecast import ExpectedStart, expected_start
+from foretime_sidecar.api_forecasts import ForecastDesk, add_forecasts
+from foretime_sidecar.page import add_page
+from foretime_sidecar.rate_limits import RateLimits
 from foretime_sidecar.self_metrics import Health, SelfMetrics
 from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Forecast
-
-logger = logging.getLogger("foretime")
-
-# As many forecasts as are kept of one look at the queue, so that nobody can fill the store by
-# asking.
-_MOST_KEPT = 100
-
-_LONGEST_S = 365 * 86_400
 
 Name = Annotated[str | None, Query(min_length=1, max_length=255)]
 
@@ -50,10 +38,15 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         Epoch seconds.
     """
     # No pages that load scripts from elsewhere; /openapi.json describes it all the same.
-    app = FastAPI(title="Foretime", docs_url=None, redoc_url=None)
+    limits = RateLimits(sidecar.settings.api)
+    app = FastAPI(
+        title="Foretime",
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(limits.check)],
+    )
     _answer_errors(app)
     metrics = SelfMetrics(sidecar, health, clock)
-    desk = _ForecastDesk(sidecar, clock)
 
     @app.get("/v1/accuracy")
     def accuracy(
@@ -62,26 +55,9 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         """Say how accurate requests were: the caller's own, and of groups of users."""
         return _accuracy(sidecar, caller, user, project)
 
-    @app.get("/v1/forecast")
-    def forecast(
-        caller: Annotated[Caller, Depends(caller_of)],
-        processors: Annotated[int, Query(ge=1, le=2**31 - 1)],
-        time: Annotated[str, Query(max_length=40)],
-        user: Name = None,
-        project: Name = None,
-        partition: Name = None,
-    ) -> dict[str, Any]:
-        """Say when a job submitted now would start."""
-        requested_time = parse_duration(time, "time")
-        if requested_time > _LONGEST_S:
-            raise InputError(f"time: {time!r} is more than a year; a plain number is minutes")
-        name = caller.may_see(user)
-        job = JobRequest(
-            "forecast", name, project, processors, requested_time, int(clock()), partition
-        )
-        return desk.answer(job, caller)
-
+    add_forecasts(app, sidecar, clock)
     add_administration(app, sidecar, clock)
+    add_page(app, ForecastDesk(sidecar, clock), health, clock)
 
     @app.get("/healthz")
     def healthz() -> dict[str, Any]:
@@ -217,89 +193,3 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
         "finished_jobs": progress.finished_jobs,
         "last_error": health.last_error,
     }
-
-
-class _ForecastDesk:
-    """Answers forecasts one at a time, as a service node has other work, and keeps what it said."""
-
-    def __init__(self, sidecar: Sidecar, clock: Callable[[], float]) -> None:
-        self._sidecar = sidecar
-        self._clock = clock
-        self._one_at_a_time = threading.Lock()
-        self._kept_of = 0
-        self._kept: set[JobRequest] = set()
-
-    def answer(self, job: JobRequest, caller: Caller) -> dict[str, Any]:
-        sidecar = self._sidecar
-        snapshot = sidecar.snapshot
-        if snapshot is None:
-            raise ApiError(
-                503,
-                "the queue has not been read yet",
-                "scheduler",
-                "try again in a minute; if it stays so, look at the daemon's log",
-            )
-        withheld = self._withheld(job, caller)
-        judged = dataclasses.replace(job, project=None) if withheld else job
-
-        def scheduled_time(queued: JobRequest) -> int:
-            with sidecar.lock:
-                return sidecar.learner.scheduled_time(judged if queued is job else queued)
-
-        with self._one_at_a_time:
-            expected = expected_start(
-                snapshot,
-                job,
-                math.floor(self._clock()),
-                scheduled_time,
-                sidecar.settings.forecast,
-                enforced=sidecar.progress.mode == "enforce",
-            )
-            self._keep(job, expected, snapshot.taken_at)
-        assumptions = list(expected.assumptions)
-        if withheld:
-            assumptions.append(
-                f"nothing of project {job.project!r} is used: fewer than "
-                f"{sidecar.settings.api.smallest_group} users made its history of such jobs"
-            )
-        return {
-            "user": job.user,
-            "project": job.project,
-            "partition": job.queue,
-            "processors": job.processors,
-            **dataclasses.asdict(expected),
-            "wait_s": expected.wait_s,
-            "assumptions": assumptions,
-        }
-
-    def _withheld(self, job: JobRequest, caller: Caller) -> bool:
-        if job.project is None or caller.sees_everybody:
-            return False
-        learner = self._sidecar.learner
-        with self._sidecar.lock:
-            return not learner.is_group(job.project, learner.class_of(job))
-
-    def _keep(self, job: JobRequest, expected: ExpectedStart, taken_at: int) -> None:
-        """Record a forecast to hold against what happens; the same question once a look."""
-        if taken_at != self._kept_of:
-            self._kept_of, self._kept = taken_at, set()
-        question = dataclasses.replace(job, submit_time=0)
-        if question in self._kept or len(self._kept) >= _MOST_KEPT:
-            return
-        self._kept.add(question)
-        record = Forecast(
-            made_at=expected.made_at,
-            user=job.user,
-            project=job.project,
-            queue=job.queue,
-            processors=job.processors,
-            requested_time=expected.requested_time_s,
-            scheduled_time=expected.scheduled_time_s,
-            start_time=expected.start_time,
-        )
-        try:
-            with self._sidecar.lock:
-                self._sidecar.store.add_forecast(record)
-        except StateError as error:
-            # Whoever asked has their answer all the same.
-            logger.warning("a forecast is not recorded: %s", error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
@@ -13,17 +14,25 @@ from foretime_sidecar.peer import Peer
 class ApiError(Exception):
     """An answer other than what was asked for: what is wrong, where, and what to do."""
 
-    def __init__(self, status: int, what: str, where: str, remedy: str) -> None:
+    def __init__(
+        self,
+        status: int,
+        what: str,
+        where: str,
+        remedy: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(what)
         self.status = status
         self.what = what
         self.where = where
         self.remedy = remedy
+        self.headers = headers
 
     def response(self) -> JSONResponse:
         """Give it in the one shape that errors have."""
         error = {"what": self.what, "where": self.where, "remedy": self.remedy}
-        return JSONResponse({"error": error}, self.status)
+        return JSONResponse({"error": error}, self.status, self.headers)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +45,19 @@ class Caller:
     def sees_everybody(self) -> bool:
         """Whether any history may be shown."""
         return self.peer is not None and self.peer.privileged
+
+    @property
+    def whom(self) -> str:
+        """What the rate limit counts by: a person, or everybody whom nothing tells apart."""
+        if self.peer is None:
+            return "whoever is unknown"
+        return self.peer.user or f"uid {self.peer.uid}"
+
+    def sees_job(self, user: str | None) -> bool:
+        """Whether a job of ``user``'s may be shown."""
+        return self.sees_everybody or (
+            user is not None and self.peer is not None and self.peer.user == user
+        )
 
     def may_see(self, user: str | None) -> str | None:
         """Give whose history to show: the caller's own unless ``user`` names another by right."""

@@ -28,6 +28,22 @@ class DaemonError(ForetimeError):
     exit_code = 3
 
 
+class RefusedError(InputError):
+    """The daemon refused the question.
+
+    Parameters
+    ----------
+    said
+        What is wrong, and what to do.
+    status
+        Of HTTP: 404 for what it does not know, 429 for too many questions.
+    """
+
+    def __init__(self, said: str, status: int) -> None:
+        super().__init__(said)
+        self.status = status
+
+
 def where(settings: Path | None, socket_path: Path | None) -> str:
     """Say where the daemon is, as in ``api.listen``, by a command's --settings and --socket."""
     if socket_path is not None:
@@ -53,7 +69,7 @@ def ask(listen: str, path: str, question: Mapping[str, Any], method: str = "GET"
 
     Raises
     ------
-    InputError
+    RefusedError
         If the daemon finds the question wrong.
     DaemonError
         If it does not answer, or can't.
@@ -89,7 +105,9 @@ def ask(listen: str, path: str, question: Mapping[str, Any], method: str = "GET"
         raise DaemonError(f"{listen}: what answers there is no foretime daemon{_ELSEWHERE}")
     if "error" in body:
         said = f"{body['error']['what']}; {body['error']['remedy']}"
-        raise InputError(said) if reply.status_code < 500 else DaemonError(said)
+        if reply.status_code < 500:
+            raise RefusedError(said, reply.status_code)
+        raise DaemonError(said)
     return body
 
 

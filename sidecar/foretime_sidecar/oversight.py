@@ -10,8 +10,8 @@ from foretime_sidecar.circuit_breaker import CircuitBreaker, Trip
 from foretime_sidecar.clients.client import FinishedRecord
 from foretime_sidecar.decision_log import DecisionLog
 from foretime_sidecar.exclusions import Exclusions
-from foretime_sidecar.forecast import Snapshot
 from foretime_sidecar.learner import Learner
+from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import NO_ADVICE, Advice, Mode
@@ -55,7 +55,7 @@ class Oversight:
             return True
         return True
 
-    def note(self, snapshot: Snapshot, learner: Learner, exclusions: Exclusions, now: int) -> bool:
+    def note(self, snapshot: Look, learner: Learner, exclusions: Exclusions, now: int) -> bool:
         """Record what is seen of the queue; say whether the table must be written anew at once.
 
         Raises

@@ -19,6 +19,7 @@ from foretime_sidecar.clients.pyslurm_client import PySlurm, import_pyslurm
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.clients.slurm_rest import SlurmRest
 from foretime_sidecar.clients.slurm_rest_connection import RestConnection
+from foretime_sidecar.forecast_thread import ForecastThread
 from foretime_sidecar.heartbeat import beat, heartbeat_path
 from foretime_sidecar.listener import Listener
 from foretime_sidecar.peer import PeerProtocol
@@ -62,7 +63,9 @@ class Daemon:
         except StateError:
             self._listener.close()
             raise
-        self.sidecar = Sidecar(settings, client or _client(settings), store)
+        self.sidecar = Sidecar(settings, client or _client(settings), store, forecasts=True)
+        assert self.sidecar.forecasting is not None  # noqa: S101 - for the type checker
+        self.forecasts = ForecastThread(self.sidecar.forecasting, settings.forecast)
         self.health = Health(int(clock()))
         self._rate = PollRate(settings.scheduler)
         self._ending = threading.Event()
@@ -91,13 +94,14 @@ class Daemon:
                 signal.signal(number, lambda *_: self.end())
         poller = threading.Thread(target=self._poll_until_told, name="poll", daemon=True)
         poller.start()
+        self.forecasts.start()
         logger.info("listening on %s", self._listener.address)
         try:
             self._server.run(sockets=[self._listener.socket])
         finally:
             self.end()
             poller.join(_GRACE_S + _GIVE_BACK_S)
-            if not poller.is_alive():
+            if self.forecasts.end(_GRACE_S) and not poller.is_alive():
                 # Else a command of the scheduler is still awaited; what it would have told is read
                 # again after the next start.
                 self.sidecar.store.close()
@@ -171,6 +175,7 @@ class Daemon:
         for failure in dict.fromkeys(failures):
             logger.error("%s", failure)
         self.health.last_error = failures[-1] if failures else ""
+        self.forecasts.wake()
 
     def _look(self, now: int) -> None:
         self.sidecar.look(now)

@@ -455,8 +455,12 @@ class BreakerSettings(_Section):
 class ForecastSettings(_Section):
     """How the queue is run forward; let them be what the scheduler does."""
 
-    order: Literal["fcfs", "sjf", "ljf", "xf", "wfp"] = Field(
-        default="fcfs", description="Order of the queue; xf is the largest expansion factor first."
+    order: Literal["priority", "fcfs", "sjf", "ljf", "xf", "wfp"] = Field(
+        default="priority",
+        description=(
+            "Order of the queue; priority: by the scheduler's own priorities as they are, ties as "
+            "submitted; xf is the largest expansion factor first."
+        ),
     )
     backfill: Literal["none", "easy", "easy-sjbf", "conservative", "planning", "first-fit"] = Field(
         default="easy",
@@ -464,6 +468,12 @@ class ForecastSettings(_Section):
     )
     most_jobs: int = Field(
         default=20_000, ge=1, description="A longer queue is not run forward: the forecast says so."
+    )
+    cpu_percent: float = Field(
+        default=50,
+        gt=0,
+        le=100,
+        description="Of one processor: what keeping forecasts up to date may use.",
     )
 
 
@@ -485,6 +495,17 @@ class ApiSettings(_Section):
     )
     smallest_group: int = Field(
         default=5, ge=5, description="Aggregates are of at least so many users."
+    )
+    requests_per_minute: int = Field(
+        default=120,
+        ge=1,
+        description=(
+            "How often one caller may ask in the long run; advice counts five times. Not for root "
+            "and the daemon's own user."
+        ),
+    )
+    request_burst: int = Field(
+        default=60, ge=1, description="How often one caller may ask at a time, after a rest."
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foretime_estimators.errors import SchedulerError, StateError
+from foretime_estimators.jobs import JobRequest
 from foretime_sim.policy import Correction
 
 from foretime_sidecar.clients.client import (
@@ -22,15 +23,19 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.exclusions import Exclusions, exclusions_of
-from foretime_sidecar.forecast import Snapshot, as_submitted
+from foretime_sidecar.forecast_ladder import ForecastLadder
 from foretime_sidecar.learner import Learner, effective_mode
 from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
+from foretime_sidecar.queue_events import PastEvents
+from foretime_sidecar.queue_moment import Look
+from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Advice, Mode, read_table, write_table
+from foretime_sidecar.wait_forecasting import WaitForecasting
 
 logger = logging.getLogger("foretime")
 
@@ -94,6 +99,8 @@ class Sidecar:
         The scheduler.
     store
         Where finished jobs are kept.
+    forecasts
+        Whether waits are forecast; whoever drives it then calls ``forecasting.refresh``, too.
 
     Attributes
     ----------
@@ -109,18 +116,34 @@ class Sidecar:
         Seconds until the next look; the daemon sets it, as it adapts to the scheduler's load.
     oversight
         The audit of the hook, and what takes enforce from it.
+    forecasting
+        What keeps forecasts of waits; ``None`` if nobody wants them.
     """
 
-    def __init__(self, settings: Settings, client: SchedulerClient, store: Store) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        client: SchedulerClient,
+        store: Store,
+        *,
+        forecasts: bool = False,
+    ) -> None:
         self.settings = settings
         self.client = client
         self.store = store
         self.learner = Learner(settings)
         self.lock = threading.RLock()
         self.progress = Progress()
-        self.snapshot: Snapshot | None = None
+        self.snapshot: Look | None = None
         self.pause_s = settings.scheduler.poll_interval_s
         self.oversight = Oversight(settings, store, self.lock)
+        self.forecasting: WaitForecasting | None = None
+        if forecasts:
+            self.forecasting = WaitForecasting(
+                settings.forecast,
+                ForecastLadder(settings.forecast.most_jobs),
+                PastEvents(store, self.lock),
+            )
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
         self._guard: StarvationGuard | None = None
@@ -192,7 +215,7 @@ class Sidecar:
         self.progress.polled_at = now
         return PollResult(learned, generation)
 
-    def look(self, now: int) -> Snapshot:
+    def look(self, now: int) -> Look:
         """Look at the queue, for forecasts, and at what the scheduler lets the hook do.
 
         If that has changed, the next poll publishes at once. On Slurm, time_min of pending jobs is
@@ -210,7 +233,9 @@ class Sidecar:
         soft_limit = configuration.soft_limit
         correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
         queue = self.client.queue()
-        self.snapshot = Snapshot(now, queue, soft_limit, correction)
+        self.snapshot = Look(now, queue, soft_limit, correction)
+        if self.forecasting is not None:
+            self.forecasting.looked(self.snapshot)
         if self._guard is not None:
             self._guard.look(queue, now)
         # What can be mended without an answer is, and it is raised then.
@@ -233,7 +258,7 @@ class Sidecar:
             self._next_publication = now
         if self._ordering is not None:
             jobs = self.snapshot.queue.jobs
-            self._ordering.arrange(jobs, configuration, self._scheduled_time, now)
+            self._ordering.arrange(jobs, configuration, self._scheduled_time_of, now)
         return self.snapshot
 
     def _mode(self, configuration: SchedulerConfiguration) -> tuple[Mode, str]:
@@ -268,6 +293,12 @@ class Sidecar:
                 logger.warning("the limits read before count on: %s", error)
         return exclusions_of(self.settings, limits, self.client.reservations(), now)
 
+    def longest_time(self, slurm_partition: str | None) -> int | None:
+        """Give MaxTime of a slurm_partition as last read, seconds; ``None`` if none is known."""
+        limits = self._site_limits
+        known = () if limits is None else limits.slurm_partitions
+        return next((each.max_time for each in known if each.name == slurm_partition), None)
+
     def end(self) -> None:
         """Give back what is only good while the sidecar runs: the queue's order.
 
@@ -279,9 +310,12 @@ class Sidecar:
         if self._ordering is not None:
             self._ordering.give_back()
 
-    def _scheduled_time(self, job: QueuedJob) -> int:
+    def _scheduled_time_of(self, job: QueuedJob) -> int:
+        return self._scheduled_time(as_submitted(job))
+
+    def _scheduled_time(self, job: JobRequest) -> int:
         with self.lock:
-            return self.learner.scheduled_time(as_submitted(job))
+            return self.learner.scheduled_time(job)
 
     def _learn(self, now: int) -> int:
         learned = 0

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -176,14 +178,14 @@ class RunningLives:
             raise InputError(f"{jobs} models for {len(self.age)} ages")
         stages = max((model.stages for model in models if model is not None), default=1)
         # Stages that a job lacks have no weight; they lie where they do no harm.
-        self._begin = np.zeros((jobs, stages))
-        self._width = np.ones((jobs, stages))
-        self._weight = np.zeros((jobs, stages))
+        self._begin = np.zeros((stages, jobs))
+        self._width = np.ones((stages, jobs))
+        self._weight = np.zeros((stages, jobs))
         for job, model in enumerate(models):
             if model is not None:
-                self._begin[job, : model.stages] = model.log_time[:-1]
-                self._width[job, : model.stages] = np.diff(model.log_time)
-                self._weight[job, : model.stages] = np.diff(model.reached)
+                self._begin[: model.stages, job] = model.log_time[:-1]
+                self._width[: model.stages, job] = np.diff(model.log_time)
+                self._weight[: model.stages, job] = np.diff(model.reached)
         modelled = np.array([model is not None for model in models], dtype=np.bool_)
         alive = self._model_survival(self.age[None])[0]
         self.overdue = modelled & (alive <= _OVER)
@@ -195,6 +197,15 @@ class RunningLives:
 
     def __len__(self) -> int:
         return len(self.age)
+
+    def of(self, jobs: npt.NDArray[np.int64]) -> Self:
+        """Give the same of some jobs, by their places."""
+        chosen = copy(self)
+        for name in ("age", "overdue", "_alive", "_modelled", "_repeats", "_never"):
+            setattr(chosen, name, getattr(self, name)[jobs])
+        for name in ("_begin", "_width", "_weight"):
+            setattr(chosen, name, getattr(self, name)[:, jobs])
+        return chosen
 
     def survival(self, later: Float64Array) -> Float64Array:
         """Pr{L > age + later | L > age} of every job.
@@ -210,12 +221,11 @@ class RunningLives:
             Shape (times, jobs); 1 at 0 and before, but for jobs that are held to be over.
         """
         later = np.maximum(later if later.ndim == 2 else later[:, None], 0.0)
-        result = np.zeros((len(later), len(self)))
-        result[:, self._never] = 1.0
-        if self._modelled.any():
-            alive = self._model_survival(self.age + later) / self._alive
-            result[:, self._modelled] = alive[:, self._modelled]
-        if self._repeats.any():
+        result = self._model_survival(self.age + later)
+        result /= self._alive
+        if not self._modelled.all():
+            result[:, ~self._modelled] = 0.0
+            result[:, self._never] = 1.0
             # A job that starts now has no past: it counts as a second old.
             past = np.maximum(self.age, 1.0)
             result[:, self._repeats] = (past / (past + later))[:, self._repeats]
@@ -223,6 +233,13 @@ class RunningLives:
 
     def _model_survival(self, time: Float64Array) -> Float64Array:
         """Pr{L > t}, shape (times, jobs)."""
-        log_time = np.log(np.maximum(time, _LEAST_S))[..., None]
-        inside = np.clip((log_time - self._begin) / self._width, 0.0, 1.0)
-        return np.asarray(np.maximum(1 - (inside * self._weight).sum(axis=-1), 0.0))
+        log_time = np.log(np.maximum(time, _LEAST_S))
+        survival = np.ones_like(log_time)
+        for begin, width, weight in zip(self._begin, self._width, self._weight, strict=True):
+            inside = log_time - begin
+            inside /= width
+            np.maximum(inside, 0.0, out=inside)
+            np.minimum(inside, 1.0, out=inside)
+            inside *= weight
+            survival -= inside
+        return np.asarray(np.maximum(survival, 0.0, out=survival))

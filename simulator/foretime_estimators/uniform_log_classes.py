@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -110,12 +110,10 @@ def fit_one_stage(runtimes: npt.NDArray[np.int64]) -> Lifetimes | None:
     return None if line is None else line.lifetimes
 
 
-class LifetimeSource(Protocol):
-    """Whatever says how long jobs of its class live."""
-
-    def lifetimes(self, job: JobRequest) -> Lifetimes | None:
-        """Give the distribution of a job's class; ``None`` where nothing is known."""
-        ...
+def up_to_request(job: JobRequest) -> Lifetimes:
+    """Give what stands in where no class has enough jobs: every ln t up to the request alike."""
+    longest = max(job.requested_time, 2)
+    return Lifetimes(np.array([0.0, np.log(longest)]), np.array([0.0, 1.0]))
 
 
 class LifetimeClasses:
@@ -162,18 +160,17 @@ class LifetimeClasses:
         self._new: dict[ClassKey, int] = {}
 
     def keys(self, job: JobRequest) -> list[ClassKey]:
-        """Give a job's classes, from fine to coarse; an attribute that it lacks ends the fine ones.
+        """Give a job's classes, from fine to coarse, the last being that of all jobs.
 
-        The last one is that of all jobs.
+        An attribute that it lacks is passed over.
         """
         key: ClassKey = ()
         keys = [key]
-        for classifier in self._classifiers:
+        for place, classifier in enumerate(self._classifiers):
             value = classifier(job)
-            if value is None:
-                break
-            key = (*key, value)
-            keys.append(key)
+            if value is not None:
+                key = (*key, f"{place} {value}")
+                keys.append(key)
         return keys[::-1]
 
     def learn_one(self, job: FinishedJob) -> None:

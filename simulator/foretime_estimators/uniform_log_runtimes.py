@@ -14,7 +14,7 @@ import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.lifetimes import Float64Array
 from foretime_estimators.runtime_distribution import Int64Array
-from foretime_estimators.uniform_log_classes import LifetimeClasses
+from foretime_estimators.uniform_log_classes import LifetimeClasses, up_to_request
 
 
 class UniformLogRuntimes:
@@ -22,7 +22,7 @@ class UniformLogRuntimes:
 
     Downey assumes that jobs are independent (section 4.1), so nothing is shared within a row. Of a
     job that has outlived its class's t_max the past repeats; where no class has enough jobs yet,
-    any life up to the requested time is as likely, by logarithm.
+    every ln t up to the requested time is as likely.
 
     Parameters
     ----------
@@ -51,11 +51,7 @@ class UniformLogRuntimes:
         return drawn
 
     def _draw(self, job: JobRequest, age: int, share: Float64Array) -> Float64Array:
-        model = self._classes.lifetimes(job)
-        if model is None:
-            low = np.log(max(age, 1))
-            width = max(np.log(job.requested_time) - low, 0.0)
-            return np.asarray(np.exp(low + share * width))
+        model = self._classes.lifetimes(job) or up_to_request(job)
         if age >= model.t_max:
             return np.asarray(max(age, 1) / (1 - share))
         return model.conditional_quantile(share, age)

@@ -142,6 +142,11 @@ class Weeks:
         draws = rng.multinomial(weeks, np.full(weeks, 1 / weeks), size=resamples)
         return cls(start, draws.astype(np.float64))
 
+    def week_of(self, submit_time: Int64Array) -> Int64Array:
+        """Give each job's week, from 0; what lies outside of the weeks counts with the nearest."""
+        week: Int64Array = (submit_time - self.start_time) // WEEK_S
+        return np.clip(week, 0, self.draws.shape[1] - 1)
+
     def figures(
         self,
         submit_time: Int64Array,
@@ -165,8 +170,7 @@ class Weeks:
         dict
             Means and sums are given up to a factor that every run of the same jobs shares.
         """
-        weeks = self.draws.shape[1]
-        week = np.clip((submit_time - self.start_time) // WEEK_S, 0, weeks - 1)
+        week, weeks = self.week_of(submit_time), self.draws.shape[1]
 
         def total(added: Summed) -> Float64Array:
             return np.asarray(self.draws @ np.bincount(week, added, minlength=weeks))

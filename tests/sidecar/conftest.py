@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -103,3 +104,13 @@ def record() -> Callable[..., FinishedRecord]:
 def scheduler() -> FakeScheduler:
     """A scheduler that says what it is told."""
     return FakeScheduler()
+
+
+@pytest.fixture
+def stockholm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the machine's clocks be Stockholm's."""
+    monkeypatch.setenv("TZ", "Europe/Stockholm")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

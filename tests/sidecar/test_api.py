@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from foretime_estimators.errors import SchedulerError, StateError
+from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.api import create_app
 from foretime_sidecar.api_callers import Caller, caller_of
@@ -21,6 +21,7 @@ from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Policy
+from foretime_sim.waits.forecaster import LEVELS
 from prometheus_client.parser import text_string_to_metric_families
 
 NOW = 1_700_000_000
@@ -52,20 +53,32 @@ class World:
     """A sidecar on a mock Slurm, polled once, behind the API."""
 
     def __init__(self, folder: Path) -> None:
-        self.settings = Settings.model_validate({"table": {"path": str(folder / "table")}})
+        self.settings = Settings.model_validate(
+            {"table": {"path": str(folder / "table")}, "api": {"request_burst": 1000}}
+        )
         self.slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
         self.store = Store(":memory:")
         self.store.add_finished(history(), Cursor(NOW))
-        self.sidecar = Sidecar(self.settings, SlurmCommands(self.slurm.run), self.store)
+        self.sidecar = Sidecar(
+            self.settings, SlurmCommands(self.slurm.run), self.store, forecasts=True
+        )
         self.health = Health(NOW)
         self.now = NOW
         self.app = create_app(self.sidecar, self.health, lambda: self.now)
         self.client = TestClient(self.app, raise_server_exceptions=False)
 
     def polled(self) -> World:
-        self.sidecar.look(NOW)
+        self.look(NOW)
         self.sidecar.poll(NOW)
         return self
+
+    def look(self, now: int) -> None:
+        """Look at the queue, and forecast."""
+        self.slurm.advance(now)
+        self.sidecar.look(now)
+        assert self.sidecar.forecasting is not None
+        assert self.sidecar.forecasting.refresh()
+        self.now = now
 
     def ask(self, path: str, peer: Peer | None = None, status: int = 200) -> Any:
         self.app.dependency_overrides[caller_of] = lambda: Caller(peer)
@@ -149,19 +162,106 @@ def test_aggregates_need_five_users(tmp_path: Path) -> None:
 
 def test_a_forecast(world: World) -> None:
     world.slurm.submit(Submission("u1", "wide", None, 64, 3600, 900))
-    world.slurm.advance(NOW + 60)
-    world.sidecar.look(NOW + 60)
+    world.look(NOW + 60)
     world.now = NOW + 90
     answer = world.ask("/v1/forecast?processors=64&time=1:00:00&partition=main", NOBODY)
-    running = JobRequest("1", "u1", "wide", 64, 3600, NOW, "main")
-    planned = world.sidecar.learner.scheduled_time(running)
-    assert answer["start_time"] == NOW + planned
-    assert answer["wait_s"] == planned - 90
-    assert answer["snapshot_age_s"] == 30
+    # u1's jobs have all taken 900 s; what else they might take is before and after.
+    assert answer["start_time"]["0.5"] == NOW + 900
+    assert answer["likely_wait_s"] == answer["wait_s"]["0.5"] == 900 - 90
+    levels, waits = zip(*answer["quantiles"], strict=True)
+    assert levels == LEVELS
+    assert sorted(waits) == list(waits)
+    assert waits[0] <= 900 - 90 <= waits[-1] <= 3600 - 90
+    assert answer["starts_now"] == 0
+    assert (answer["made_at"], answer["snapshot_age_s"]) == (NOW + 90, 30)
     assert (answer["running_jobs"], answer["pending_jobs"]) == (1, 0)
     assert answer["requested_time_s"] == 3600
+    assert (answer["job_id"], answer["state"]) == (None, "not-submitted")
     assert (answer["user"], answer["partition"]) == ("nobody", "main")
+    assert answer["reason"] == {
+        "code": "Resources", "text": "waits for 64 processors; no job goes first",
+    }  # fmt: skip
     assert answer["assumptions"]
+
+
+def test_the_forecast_of_a_job_in_the_queue(world: World) -> None:
+    first = world.slurm.submit(Submission("u1", "wide", None, 64, 3600, 900))
+    second = world.slurm.submit(Submission("nobody", "wide", None, 32, 1800, 900))
+    third = world.slurm.submit(Submission("nobody", "wide", None, 32, 1800, 900))
+    world.look(NOW + 60)
+    world.now = NOW + 75
+    answer = world.ask(f"/v1/jobs/{third}/forecast", NOBODY)
+    assert (answer["job_id"], answer["state"], answer["user"]) == ("3", "pending", "nobody")
+    assert (answer["made_at"], answer["snapshot_age_s"]) == (NOW + 60, 15)
+    assert answer["start_time"]["0.5"] == NOW + 900
+    assert answer["wait_s"]["0.5"] == 900 - 60 <= answer["wait_s"]["0.95"]
+    assert answer["reason"] == {
+        "code": "Resources",
+        "text": "waits for 32 processors; 1 job goes first",
+    }
+    assert answer["started_at"] is None
+    # A job of another's looks like none at all, but not to root.
+    error = world.refused(f"/v1/jobs/{first}/forecast", NOBODY, 404)
+    assert error["what"] == "no job 1 of yours is in the queue as it was 15 s ago"
+    assert world.refused("/v1/jobs/1/forecast", None, 404)["where"] == "job_id"
+    assert world.refused("/v1/jobs/99/forecast", NOBODY, 404)["where"] == "job_id"
+    seen = world.ask("/v1/jobs/1/forecast", ROOT)
+    assert (seen["state"], seen["started_at"], seen["wait_s"]) == ("running", NOW, None)
+    everyones = world.ask("/v1/jobs/forecasts", ROOT)
+    assert [job["job_id"] for job in everyones["jobs"]] == [str(second), str(third)]
+    assert everyones["jobs"][1] == answer
+    assert everyones["others"] == {"pending": 0}
+    none = world.ask("/v1/jobs/forecasts?brief=1")
+    assert (none["jobs"], none["others"]) == ([], {"pending": 2})
+    brief = world.ask("/v1/jobs/forecasts?brief=1", NOBODY)["jobs"]
+    assert "quantiles" not in brief[0]
+    assert brief[1]["wait_s"] == answer["wait_s"]
+
+
+def test_advice_names_the_cheapest_shape_that_starts_sooner(world: World) -> None:
+    # Half the machine is free; the rest runs for 900 s.
+    world.slurm.submit(Submission("u1", "wide", None, 32, 3600, 900))
+    world.look(NOW + 60)
+    advice = world.ask("/v1/advice?ntasks=64&time=1:00:00", NOBODY)
+    asked, found = advice["asked"], advice["alternatives"]
+    assert asked["likely_wait_s"] == 840
+    half = found[0]
+    assert half["change"] == {"ntasks": 32, "time": "02:00:00"}
+    assert half["forecast"]["likely_wait_s"] == 0
+    assert (half["sooner_s"], half["cost"]) == (840, "same")
+    assert advice["cheapest"] == 0
+    assert [each["change"]["ntasks"] for each in found] == [32, 16]
+    # What can start at once needs no advice.
+    assert world.ask("/v1/advice?ntasks=2&time=1:00:00", NOBODY)["cheapest"] is None
+
+
+def test_advice_of_a_shorter_limit_is_from_ones_own_jobs_alone(world: World) -> None:
+    # 60 jobs of 8 processors and an hour took 900 s each; projects alternate.
+    question = "/v1/advice?ntasks=8&time=1:00:00&account=wide"
+    changes = [each["change"] for each in world.ask(question, NOBODY)["alternatives"]]
+    assert changes[:1] == [{"time": "00:20:00"}]
+    assert {"time": "00:20:00"} not in [
+        each["change"] for each in world.ask(question)["alternatives"]
+    ]
+
+
+def test_the_map_of_waits(world: World) -> None:
+    world.slurm.submit(Submission("u1", "wide", None, 48, 3600, 900))
+    world.look(NOW + 400)
+    answer = world.ask("/v1/map")
+    assert answer["made_at"] == NOW + 400
+    (one,) = answer["maps"]
+    assert one["sizes"] == [1, 2, 4, 8, 16, 32, 64]
+    assert one["times_s"][0] == 900
+    for waits in (one["median_wait_s"], one["bound_95_s"]):
+        assert [len(row) for row in waits] == [6] * 7
+    # 16 processors are free; the others until NOW + 900.
+    assert one["median_wait_s"][4] == [0] * 6
+    assert one["median_wait_s"][5] == [500] * 6
+    assert world.ask("/v1/map?partition=debug")["maps"] == []
+    # It is drawn every five minutes.
+    world.look(NOW + 500)
+    assert world.ask("/v1/map")["made_at"] == NOW + 400
 
 
 def test_a_forecast_uses_the_callers_own_history(world: World) -> None:
@@ -183,28 +283,6 @@ def test_a_small_projects_history_is_not_used(world: World) -> None:
     assert world.ask(question + "narrow", ROOT)["scheduled_time_s"] < 3600
 
 
-def test_forecasts_are_kept_once_a_look(world: World) -> None:
-    for _ in range(3):
-        world.ask("/v1/forecast?processors=8&time=60", NOBODY)
-    world.ask("/v1/forecast?processors=9&time=60", NOBODY)
-    assert [kept.processors for kept in world.store.forecasts()] == [8, 9]
-    assert world.store.forecasts()[0].user == "nobody"
-    for processors in range(10, 64):
-        for minutes in range(1, 4):
-            world.ask(f"/v1/forecast?processors={processors}&time={minutes}", NOBODY)
-    assert len(world.store.forecasts()) == 100
-
-
-def test_a_full_disk_does_not_keep_a_forecast_from_being_given(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(_: object) -> None:
-        raise StateError("x: can't record a forecast: database or disk is full; make room")
-
-    monkeypatch.setattr(world.store, "add_forecast", full)
-    assert world.ask("/v1/forecast?processors=8&time=60", NOBODY)["wait_s"] == 0
-
-
 @pytest.mark.parametrize(
     ("path", "what"),
     [
@@ -212,6 +290,13 @@ def test_a_full_disk_does_not_keep_a_forecast_from_being_given(
         ("/v1/forecast?time=60", "processors is missing"),
         ("/v1/forecast?processors=x&time=60", "processors = 'x'"),
         ("/v1/forecast?processors=0&time=60", "processors = '0'"),
+        ("/v1/forecast?nodes=4-2&time=60", "nodes = '4-2': the most nodes are fewer"),
+        ("/v1/forecast?ntasks=4&processors=2&time=60", "mean the same"),
+        ("/v1/forecast?processors=4&cpus_per_task=2&time=60", "processors = N are CPUs"),
+        ("/v1/forecast?processors=1&time=60&time_min=61", "time_min = '61' is more than"),
+        ("/v1/forecast?processors=1&time=60&begin=soon", "begin = 'soon': is no time"),
+        ("/v1/forecast?processors=1&time=60&project=a&account=b", "mean the same"),
+        ("/v1/forecast?processors=1&time=60&nodez=2", "nodez = '2'"),
         ("/v1/forecast?processors=65&time=60", "only 64 processors are up"),
         ("/v1/forecast?processors=1&time=soon", "'soon' is not a duration"),
         ("/v1/forecast?processors=1&time=0", "no time at all"),
@@ -284,7 +369,15 @@ def test_metrics(world: World) -> None:
 def test_every_path_field_and_metric_is_documented(world: World, repository: Path) -> None:
     document = (repository / "docs/api.md").read_text()
     names = set(world.app.openapi()["paths"])
-    for path in ("/v1/accuracy?project=wide", "/v1/forecast?processors=1&time=60", "/healthz"):
+    world.slurm.submit(Submission("u1", "wide", None, 64, 3600, 900))
+    world.look(NOW + 1)
+    for path in (
+        "/v1/accuracy?project=wide",
+        "/v1/forecast?processors=1&time=60",
+        "/v1/jobs/1/forecast",
+        "/v1/jobs/forecasts",
+        "/healthz",
+    ):
         answer = world.ask(path, ROOT)
         names |= set(answer)
         for rows in (answer.get("everyone"), answer.get("project")):
@@ -301,6 +394,6 @@ def test_scheduler_errors_are_the_daemons(world: World, monkeypatch: pytest.Monk
     def down(*_: object, **__: object) -> None:
         raise SchedulerError("squeue failed; check slurmctld")
 
-    monkeypatch.setattr("foretime_sidecar.api.expected_start", down)
+    monkeypatch.setattr(world.sidecar.learner, "scheduled_time", down)
     error = world.refused("/v1/forecast?processors=1&time=60", NOBODY, 503)
     assert (error["what"], error["remedy"]) == ("squeue failed", "check slurmctld")

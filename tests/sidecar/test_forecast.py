@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,10 +11,14 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.forecast import ExpectedStart, Snapshot, expected_start
-from foretime_sidecar.settings import ForecastSettings, Settings
+from foretime_sidecar.forecast_board import NewJobForecast
+from foretime_sidecar.queue_moment import Look, NewJob
+from foretime_sidecar.settings import ForecastSettings
+from foretime_sidecar.wait_forecasting import WaitForecasting
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Backfill, Correction, Order, Policy
+
+from tests.sidecar.scheduled_plan import ScheduledPlan
 
 NOW = 1000
 # t_sched of the jobs below, by job id.
@@ -32,42 +37,69 @@ D = QueuedJob(request("D", 2, 4000, 960), QueueState.PENDING)
 NEW = request("new", 4, 600, NOW)
 
 
-def ask(
-    *jobs: QueuedJob, new: JobRequest = NEW, now: int = NOW, soft: bool = False, **settings: object
-) -> ExpectedStart:
-    return expected_start(
-        Snapshot(NOW, Queue(10, jobs), soft),
-        new,
-        now,
-        lambda job: SCHEDULED[job.job_id],
-        ForecastSettings.model_validate(settings),
-        enforced=soft,
+def planned(
+    look: Look,
+    new: JobRequest,
+    scheduled_time: Callable[[JobRequest], int],
+    *,
+    enforced: bool = False,
+    **settings: object,
+) -> NewJobForecast:
+    """Forecast a new job, every job running for its t_sched."""
+    forecasting = WaitForecasting(
+        ForecastSettings.model_validate({"order": "fcfs"} | settings), ScheduledPlan(scheduled_time)
     )
+    forecasting.looked(look)
+    assert forecasting.refresh()
+    assert forecasting.board is not None
+    job = NewJob(new, min(scheduled_time(new), new.requested_time) if enforced else None)
+    return forecasting.what_if(forecasting.board, job)
+
+
+def start_of(forecast: NewJobForecast) -> int:
+    """The start that a plan is sure of."""
+    assert forecast.waits is not None
+    assert len(set(forecast.waits.wait_s)) == 1
+    assert forecast.waits.starts_now == (forecast.waits.wait_s[0] == 0)
+    return forecast.board.made_at + forecast.waits.wait_s[0]
+
+
+def ask(
+    *jobs: QueuedJob, new: JobRequest = NEW, soft: bool = False, **settings: object
+) -> NewJobForecast:
+    look = Look(NOW, Queue(10, jobs), soft)
+    return planned(look, new, lambda job: SCHEDULED.get(job.job_id, 60), enforced=soft, **settings)
 
 
 def test_easy_by_hand() -> None:
     # At 1300 six are free. C (8) waits for B, planned to 4500, and leaves two: D takes them. The
     # new job, planned to end at 1900, is before 4500 and starts.
-    expected = ask(A, B, C, D)
-    assert (expected.start_time, expected.wait_s) == (1300, 300)
-    assert (expected.running_jobs, expected.pending_jobs, expected.left_out) == (2, 2, {})
+    forecast = ask(A, B, C, D)
+    assert start_of(forecast) == 1300
+    assert forecast.ahead == 2
+    board = forecast.board
+    assert [row.request.job_id for row in board.rows] == ["C", "D"]
+    assert [row.ahead for row in board.rows] == [0, 1]
+    # C waits for B, and D would run into that.
+    assert [row.waits and row.waits.at(0.95) for row in board.rows] == [400, 300]
+    assert list(board.running) == ["A", "B"]
 
 
 def test_without_backfilling_by_hand() -> None:
     # C and D fill the machine at 1400; C ends at 1700.
-    assert ask(A, B, C, D, backfill="none").start_time == 1700
+    assert start_of(ask(A, B, C, D, backfill="none")) == 1700
 
 
 def test_shortest_first_by_hand() -> None:
     # The new job asks for less (600) than C (700): it is first, and starts when A ends.
-    assert ask(A, B, replace(C, request=request("C", 8, 700, 950)), order="sjf").start_time == 1300
+    assert start_of(ask(A, B, replace(C, request=request("C", 8, 700, 950)), order="sjf")) == 1300
 
 
 def test_soft_limit_plans_with_time_min_by_hand() -> None:
     # B is planned to end at 1400 (time_min 500), so C's reservation is there. The new job, planned
     # with 200 s from 1300, would end at 1500 and take what C needs: C and D go first, until 1700.
     soft_b, soft_c = replace(B, time_min=500), replace(C, time_min=300)
-    assert ask(replace(A, time_min=900), soft_b, soft_c, D, soft=True).start_time == 1700
+    assert start_of(ask(replace(A, time_min=900), soft_b, soft_c, D, soft=True)) == 1700
 
 
 @pytest.mark.parametrize(
@@ -87,38 +119,32 @@ def test_soft_limit_plans_with_time_min_by_hand() -> None:
     ],
 )
 def test_what_is_left_out_is_said(job: QueuedJob, why: str) -> None:
-    expected = ask(replace(job, tasks=3))
-    assert expected.left_out == {why: 3}
-    assert expected.start_time == NOW
+    forecast = ask(replace(job, tasks=3))
+    assert forecast.board.moment.taken.left_out_by_reason() == {why: 3}
+    assert start_of(forecast) == NOW
 
 
 def test_each_task_of_an_array_is_a_job() -> None:
     # Three tasks of 8 one after another: 300 s each.
-    expected = ask(replace(C, tasks=3), backfill="none")
-    assert (expected.pending_jobs, expected.start_time) == (3, NOW + 900)
+    forecast = ask(replace(C, tasks=3), backfill="none")
+    assert (forecast.ahead, start_of(forecast)) == (3, NOW + 900)
 
 
 def test_a_job_told_to_begin_later_joins_then() -> None:
-    assert ask(replace(C, eligible_time=NOW + 50), new=replace(NEW, processors=8)).wait_s == 0
+    forecast = ask(replace(C, eligible_time=NOW + 50), new=replace(NEW, processors=8))
+    assert start_of(forecast) == NOW
 
 
 @pytest.mark.parametrize(("soft", "end"), [(False, 2000), (True, 1500)])
 def test_a_job_that_outlived_its_scheduled_time(soft: bool, end: int) -> None:
     # Planned with 100 s, running for 1000 of 2000: to its limit, or half of what is left.
     old = QueuedJob(request("old", 10, 2000, 0), QueueState.RUNNING, start_time=0, time_min=100)
-    expected = expected_start(
-        Snapshot(NOW, Queue(10, (old,)), soft), NEW, NOW, lambda _: 100, ForecastSettings()
-    )
-    assert expected.start_time == end
+    assert start_of(planned(Look(NOW, Queue(10, (old,)), soft), NEW, lambda _: 100)) == end
 
 
 def test_suspended_time_does_not_count_as_running() -> None:
-    assert (
-        ask(
-            replace(A, suspended_time=50), backfill="none", new=replace(NEW, processors=10)
-        ).start_time
-        == 1350
-    )
+    late = replace(A, suspended_time=50)
+    assert start_of(ask(late, backfill="none", new=replace(NEW, processors=10))) == 1350
 
 
 def test_a_lowered_limit_is_read_back() -> None:
@@ -130,15 +156,8 @@ def test_a_lowered_limit_is_read_back() -> None:
         return 600
 
     lowered = replace(C, admin_comment="foretime:treq=60,tsched=10")
-    expected_start(
-        Snapshot(NOW, Queue(10, (lowered,))), NEW, NOW, scheduled_time, ForecastSettings()
-    )
+    planned(Look(NOW, Queue(10, (lowered,))), NEW, scheduled_time)
     assert 3600 in seen
-
-
-def test_the_snapshot_has_an_age() -> None:
-    expected = ask(A, B, C, D, now=NOW + 40)
-    assert (expected.snapshot_age_s, expected.start_time, expected.wait_s) == (40, 1300, 260)
 
 
 def test_a_machine_too_small() -> None:
@@ -148,20 +167,13 @@ def test_a_machine_too_small() -> None:
 
 def test_nodes_that_drain_still_run_their_jobs() -> None:
     wide = QueuedJob(request("A", 14, 1200, 300), QueueState.RUNNING, start_time=400)
-    assert ask(wide).machine_processors == 14
-
-
-def test_a_queue_too_long_to_run_forward() -> None:
-    expected = ask(replace(C, tasks=50), most_jobs=49)
-    assert expected.start_time is None
-    assert expected.wait_s is None
-    assert "50 jobs" in expected.assumptions[0]
+    assert ask(wide).board.moment.taken.snapshot.machine_processors == 14
 
 
 def test_orders_have_the_engines_names() -> None:
     field = ForecastSettings.model_fields["order"].annotation
     offered = set(getattr(field, "__args__", ()))
-    assert offered == {order.value for order in Order} - {"priority"}
+    assert offered == {order.value for order in Order}
     backfills = getattr(ForecastSettings.model_fields["backfill"].annotation, "__args__", ())
     assert set(backfills) == {backfill.value for backfill in Backfill}
 
@@ -205,17 +217,17 @@ def test_it_is_what_the_mock_slurm_then_does(order: str, backfill: str, soft: bo
         clock += 7
         slurm.advance(clock)
         client = SlurmCommands(slurm.run)
-        snapshot = Snapshot(clock, client.queue(), client.configuration().soft_limit)
-        assert len(snapshot.queue.jobs) > 5
+        look = Look(clock, client.queue(), client.configuration().soft_limit)
+        assert len(look.queue.jobs) > 5
         mine = submission(12)
-        expected = expected_start(
-            snapshot,
+        forecast = planned(
+            look,
             JobRequest("new", "ann", "physics", 12, mine.requested_time, clock),
-            clock,
             scheduled_time,
-            Settings.model_validate({"forecast": {"order": order, "backfill": backfill}}).forecast,
             enforced=soft,
+            order=order,
+            backfill=backfill,
         )
         job_id = slurm.submit(mine)
         slurm.finish()
-        assert expected.start_time == slurm.schedule().start_time[job_id - 1]
+        assert start_of(forecast) == slurm.schedule().start_time[job_id - 1]

@@ -13,7 +13,7 @@ import pytest
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending, JobRequest
 from foretime_sidecar.clients.pbs_commands import PbsCommands
-from foretime_sidecar.forecast import Snapshot, expected_start
+from foretime_sidecar.queue_moment import Look, NewJob
 from foretime_sidecar.replay import Replay, ReplaySchedule, mechanism_policy
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import AccuracySection, ForecastSettings, Settings
@@ -22,6 +22,7 @@ from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import Mechanism as TableMechanism
 from foretime_sidecar.table import Mode, read_table
+from foretime_sidecar.wait_forecasting import WaitForecasting
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_pbs import MockPbs, PbsSetup, PbsSubmission
@@ -29,6 +30,8 @@ from foretime_sim.policy import Correction, Policy
 from foretime_sim.workload import Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.sidecar.scheduled_plan import ScheduledPlan
 
 NOW = 1_795_176_000  # 2026-11-20 12:00 UTC, when the replies were given
 START = 1_800_000_000
@@ -116,15 +119,16 @@ def test_the_daemon_learns_publishes_and_forecasts(assets: Path, tmp_path: Path)
         assert "decision=readjusted" in decisions["1.pbs01"]
         assert sidecar.snapshot is not None
         assert sidecar.snapshot.correction is Correction.PBS
-        answer = expected_start(
-            sidecar.snapshot,
-            JobRequest("new", "alice", "physics", 8, 3600, NOW),
-            NOW,
-            sidecar.learner.scheduled_time,
-            ForecastSettings(),
-        )
-        assert answer.start_time is not None
-        assert answer.left_out == {
+        daemon.forecasts.refresh()
+        assert daemon.forecasts.last_failure == ""
+        forecasting = sidecar.forecasting
+        assert forecasting is not None
+        board = forecasting.board
+        assert board is not None
+        new = JobRequest("new", "alice", "physics", 8, 3600, NOW)
+        assert forecasting.what_if(board, NewJob(new)).waits is not None
+        assert all(row.waits is not None for row in board.rows)
+        assert board.moment.taken.left_out_by_reason() == {
             "suspended": 1, "held": 1, "dependent": 1, "in a reservation": 1,
         }  # fmt: skip
         # Later: nothing twice, and what ended since.
@@ -179,12 +183,16 @@ def test_a_job_past_its_soft_walltime_is_forecast_as_pbs_plans_it(tmp_path: Path
     pbs.advance(START + 1300)
     client = PbsCommands(pbs.run, tmp_path)
     new = JobRequest("new", "bob", None, 8, 60, START + 1300)
-    snapshot = Snapshot(START + 1300, client.queue(), True, Correction.PBS)
-    answer = expected_start(snapshot, new, START + 1300, lambda _: 600, ForecastSettings())
-    assert answer.start_time == START + 1800, "the third multiple of 600"
-    slurm = replace(snapshot, correction=Correction.SLURM)
-    answer = expected_start(slurm, new, START + 1300, lambda _: 600, ForecastSettings())
-    assert answer.start_time == START + 1300 + (3600 - 1300) // 2
+    look = Look(START + 1300, client.queue(), True, Correction.PBS)
+    # PBS: to the third multiple of 600; Slurm: half of what is left to the limit.
+    for correction, left_s in ((Correction.PBS, 500), (Correction.SLURM, (3600 - 1300) // 2)):
+        forecasting = WaitForecasting(ForecastSettings(), ScheduledPlan(lambda _: 600))
+        forecasting.looked(replace(look, correction=correction))
+        forecasting.refresh()
+        assert forecasting.board is not None
+        waits = forecasting.what_if(forecasting.board, NewJob(new)).waits
+        assert waits is not None
+        assert waits.at(0.5) == left_s
 
 
 _SUBMISSIONS = st.lists(

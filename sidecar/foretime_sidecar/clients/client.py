@@ -7,6 +7,7 @@ seconds, nothing behind it does.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
@@ -187,6 +188,22 @@ class QueuedJob:
     def is_short(self) -> bool:
         """Whether the job is planned with less than its limit."""
         return self.time_min is not None and self.time_min < self.request.requested_time
+
+    @property
+    def task_ids(self) -> tuple[str, ...]:
+        """Identifiers of the jobs that the record stands for, ``ARRAY_TASK`` where that is told."""
+        numbers = [
+            number
+            for match in map(_TASK_RANGE.fullmatch, self.pending_tasks.split(","))
+            if match is not None
+            for number in range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1))
+        ]
+        if len(numbers) != self.tasks:
+            return (self.request.job_id,) * self.tasks
+        return tuple(f"{self.request.job_id}_{number}" for number in numbers)
+
+
+_TASK_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::([1-9]\d{0,8}))?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,187 @@
+"""A job that nobody has submitted yet, as it is asked about: sbatch's options as parameters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from foretime_estimators.errors import InputError
+from foretime_estimators.jobs import JobRequest
+from pydantic import BaseModel, ConfigDict, Field
+
+from foretime_sidecar.begin_time import parse_begin
+from foretime_sidecar.durations import parse_duration
+from foretime_sidecar.sbatch_values import checked, node_range
+
+Value = TypeVar("Value")
+
+_LONGEST_S = 365 * 86_400
+
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+Text = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class JobParameters(BaseModel):
+    """Parameters of a question; the names are those of sbatch's long options."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ntasks: Count | None = None
+    processors: Count | None = None
+    nodes: Text | None = None
+    ntasks_per_node: Count | None = None
+    cpus_per_task: Count = 1
+    mem: Text | None = None
+    gres: Text | None = None
+    gpus: Text | None = None
+    time: Text
+    time_min: Text | None = None
+    partition: Name | None = None
+    account: Name | None = None
+    project: Name | None = None
+    qos: Name | None = None
+    reservation: Name | None = None
+    begin: Text | None = None
+    exclusive: bool = False
+    dependency: Name | None = None
+    user: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobQuestion:
+    """A job that is asked about.
+
+    Attributes
+    ----------
+    request
+        As it would be submitted.
+    nodes, tasks, cpus_per_task
+        How its processors are made up; ``nodes`` is ``None`` where it leaves them to the scheduler.
+    time_min_s
+        ``--time-min``, seconds, ``None`` if not given.
+    begin
+        ``--begin``, epoch seconds, ``None`` if not given.
+    not_modelled
+        What of the question the forecast does not look at, in words.
+    """
+
+    request: JobRequest
+    nodes: int | None
+    tasks: int
+    cpus_per_task: int
+    time_min_s: int | None = None
+    begin: int | None = None
+    not_modelled: tuple[str, ...] = ()
+
+
+def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQuestion:
+    """Read a question.
+
+    Parameters
+    ----------
+    parameters
+        As they were given.
+    user
+        Whose job it would be.
+    now
+        Epoch seconds.
+
+    Raises
+    ------
+    InputError
+        Naming the parameter, if a value can't be read, or two don't go together.
+    """
+    for name in ("mem", "gres", "gpus", "dependency"):
+        value = getattr(parameters, name)
+        if value is not None:
+            checked(name, value, name)
+    nodes = _nodes(parameters.nodes)
+    tasks = _tasks(parameters, nodes)
+    requested_time = _time(parameters.time, "time")
+    time_min_s = None
+    if parameters.time_min is not None:
+        time_min_s = _time(parameters.time_min, "time_min")
+        if time_min_s > requested_time:
+            raise InputError(
+                f"time_min = {parameters.time_min!r} is more than time = {parameters.time!r}; "
+                "give less"
+            )
+    project = _one_of("account", parameters.account, "project", parameters.project)
+    processors = max(tasks * parameters.cpus_per_task, nodes or 1)
+    if processors > 2**31 - 1:
+        raise InputError(f"ntasks x cpus_per_task is {processors} processors; ask for less")
+    return JobQuestion(
+        JobRequest("", user, project, processors, requested_time, now, parameters.partition),
+        nodes,
+        tasks,
+        parameters.cpus_per_task,
+        time_min_s,
+        None if parameters.begin is None else _begin(parameters.begin, now),
+        _not_modelled(parameters),
+    )
+
+
+def _nodes(text: str | None) -> int | None:
+    """Give the fewest nodes that would do."""
+    if text is None:
+        return None
+    try:
+        return node_range(text)[0]
+    except InputError as error:
+        raise InputError(f"nodes = {text!r}: {error}") from None
+
+
+def _tasks(parameters: JobParameters, nodes: int | None) -> int:
+    if parameters.processors is not None and parameters.ntasks is None:
+        if parameters.cpus_per_task > 1:
+            raise InputError("processors = N are CPUs; give ntasks together with cpus_per_task")
+        return parameters.processors
+    tasks = _one_of("ntasks", parameters.ntasks, "processors", parameters.processors)
+    if tasks is None and nodes is not None:
+        tasks = nodes * (parameters.ntasks_per_node or 1)
+    if tasks is None:
+        raise InputError("processors is missing; give ntasks, nodes or processors")
+    return tasks
+
+
+def _one_of(name: str, value: Value, alias: str, other: Value) -> Value:
+    if value is not None and other is not None and value != other:
+        raise InputError(f"{name} = {value!r} and {alias} = {other!r} mean the same; give one")
+    return other if value is None else value
+
+
+def _time(text: str, name: str) -> int:
+    seconds = parse_duration(text, name)
+    if seconds > _LONGEST_S:
+        raise InputError(f"{name}: {text!r} is more than a year; a plain number is minutes")
+    return seconds
+
+
+def _begin(text: str, now: int) -> int:
+    """Read ``--begin``; a plain number is epoch seconds."""
+    epoch = re.fullmatch(r"\d{9,12}", text, re.ASCII)
+    try:
+        return parse_begin(f"uts{text}" if epoch else text, now)
+    except InputError as error:
+        raise InputError(f"begin = {text!r}: {error}") from None
+
+
+def _not_modelled(parameters: JobParameters) -> tuple[str, ...]:
+    said = []
+    if parameters.mem or parameters.gres or parameters.gpus:
+        said.append("memory, GPUs and other gres asked for are not looked at")
+    if parameters.exclusive:
+        said.append("whole nodes are not looked at: as many processors as asked for are enough")
+    if parameters.qos:
+        said.append(
+            f"what QOS {parameters.qos!r} allows, and the priority it gives, is not looked at"
+        )
+    if parameters.reservation:
+        said.append(f"reservation {parameters.reservation!r} is not looked at")
+    if parameters.dependency:
+        said.append(
+            f"the wait counts from when the dependency {parameters.dependency!r} is fulfilled"
+        )
+    return tuple(said)

@@ -1,0 +1,172 @@
+"""A look at the queue as the moment that forecasts are asked about: columns, policy, what if."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from foretime_estimators.jobs import JobRequest
+from foretime_sim.policy import Backfill, Correction, Order, Policy
+from foretime_sim.waits.moment import Moment
+
+from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
+from foretime_sidecar.queue_snapshot import QueueSnapshot, snapshot_of
+from foretime_sidecar.settings import ForecastSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The queue as it was at one moment.
+
+    Attributes
+    ----------
+    taken_at
+        Epoch seconds.
+    queue
+        What ran and what waited.
+    soft_limit
+        Whether the scheduler took time_min as a soft limit.
+    correction
+        What it plans a job with that outlives its soft limit.
+    """
+
+    taken_at: int
+    queue: Queue
+    soft_limit: bool = False
+    correction: Correction = Correction.SLURM
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job that is not in the queue: one that nobody has submitted yet.
+
+    Attributes
+    ----------
+    request
+        As it would be submitted.
+    planned_s
+        What the scheduler would plan it with, seconds; ``None``: its time limit.
+    eligible_time
+        When it could first start, epoch seconds; ``None``: at once.
+    """
+
+    request: JobRequest
+    planned_s: int | None = None
+    eligible_time: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMoment:
+    """A look at the queue in the forecasters' terms.
+
+    Attributes
+    ----------
+    look
+        What was seen.
+    taken
+        The queue as a snapshot, with what it leaves out.
+    policy
+        What the scheduler does, as far as the settings and the look tell.
+    requests
+        Every job as its user submitted it, in the order of columns; the pending tasks of an array
+        have identifiers of their own where Slurm tells them.
+    """
+
+    look: Look
+    taken: QueueSnapshot
+    policy: Policy
+    requests: tuple[JobRequest, ...]
+
+    @classmethod
+    def of(cls, look: Look, settings: ForecastSettings) -> QueueMoment:
+        """Take a look at the queue under the settings' order and backfilling."""
+        taken = snapshot_of(look.queue, taken_at=look.taken_at, soft_limit=look.soft_limit)
+        correction = look.correction if look.soft_limit else Correction.REQUESTED
+        policy = Policy(Order(settings.order), Backfill(settings.backfill), correction)
+        return cls(look, taken, policy, _by_task(taken))
+
+    @property
+    def first_pending(self) -> int:
+        """Column of the first pending job."""
+        return len(self.taken.snapshot.running)
+
+    def everybody(self) -> Moment:
+        """Give the moment at which all pending jobs that take part are asked about."""
+        asked = np.arange(self.first_pending, len(self.requests), dtype=np.int64)
+        return Moment(self.taken.snapshot, self.policy, self.requests, asked)
+
+    def released(self, settings: ForecastSettings) -> QueueMoment:
+        """Give the moment if what is held back were let go now.
+
+        Jobs that are held, dependent, at a limit or in a reservation join the queue as if they had
+        just been submitted, of an array the first task; the machine may be too small for some.
+        """
+        now = self.look.taken_at
+        back = {id(left.job) for left in self.taken.left_out}
+        jobs = tuple(
+            _let_go(job, now) if id(job) in back and job.state is QueueState.PENDING else job
+            for job in self.look.queue.jobs
+        )
+        return QueueMoment.of(
+            replace(self.look, queue=replace(self.look.queue, jobs=jobs)), settings
+        )
+
+    def with_job(self, job: NewJob) -> Moment:
+        """Give the moment at which a job is asked about that is submitted just then.
+
+        In a queue by the scheduler's priorities it has that of the job that was submitted last: its
+        user's, or else anybody's.
+        """
+        snapshot = self.taken.snapshot
+        added = snapshot.with_job(
+            job.request.processors,
+            job.request.requested_time,
+            job.planned_s,
+            submit_time=max(job.eligible_time or snapshot.now, snapshot.now),
+            priority=self._new_priority(job.request),
+        )
+        requests = (*self.requests, job.request)
+        return Moment(added, self.policy, requests, np.array([len(added) - 1], dtype=np.int64))
+
+    def _new_priority(self, request: JobRequest) -> int | None:
+        waiting = self.taken.jobs[self.first_pending :]
+        own = [job for job in waiting if job.request.user == request.user] or waiting
+        if not own:
+            return None
+        return max(own, key=lambda job: job.request.submit_time).priority
+
+
+def running_jobs(look: Look) -> Mapping[str, QueuedJob]:
+    """Give the jobs that run or are suspended, by identifier."""
+    return {
+        job.request.job_id: job for job in look.queue.jobs if job.state is not QueueState.PENDING
+    }
+
+
+def _by_task(taken: QueueSnapshot) -> tuple[JobRequest, ...]:
+    """Give the requests with the identifiers of tasks, which lie in a row for each array."""
+    requests = list(taken.requests)
+    column = len(taken.snapshot.running)
+    while column < len(requests):
+        job = taken.jobs[column]
+        for offset, job_id in enumerate(job.task_ids):
+            if job_id != requests[column + offset].job_id:
+                requests[column + offset] = replace(requests[column + offset], job_id=job_id)
+        column += job.tasks
+    return tuple(requests)
+
+
+def _let_go(job: QueuedJob, now: int) -> QueuedJob:
+    """Give a job as it would be if nothing but the machine kept it from starting."""
+    return replace(
+        job,
+        request=replace(job.request, submit_time=now),
+        tasks=1,
+        pending_tasks="",
+        held=False,
+        dependent=False,
+        reservation=None,
+        reason="",
+        eligible_time=now,
+    )

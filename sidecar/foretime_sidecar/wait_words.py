@@ -1,0 +1,94 @@
+"""Forecasts of waits in words: durations and times of day as people say them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from foretime_sidecar.durations import whole_minutes
+
+_MINUTE, _HOUR = 60, 3600
+# Up to which wait it is said in which steps: nobody plans by the minute a day ahead.
+_STEPS_S = ((1800, _MINUTE), (3 * _HOUR, 300), (12 * _HOUR, 900), (48 * _HOUR, _HOUR))
+_LONGEST_STEP_S = 6 * _HOUR
+_SURE = 0.95
+
+
+def spoken_wait(seconds: float, *, up: bool = False) -> str:
+    """Say a duration: ``5 min``, ``2 h 15 min``, ``3 d 6 h``; coarser where it is long.
+
+    Parameters
+    ----------
+    seconds
+        From 0 on.
+    up
+        Round up, as for a bound, which must still hold in the words.
+    """
+    if seconds < _MINUTE:
+        return "under a minute"
+    step = next((step for most, step in _STEPS_S if seconds <= most), _LONGEST_STEP_S)
+    steps = math.ceil(seconds / step) if up else round(seconds / step)
+    hours, minutes = divmod(steps * step // _MINUTE, 60)
+    days, hours = divmod(hours, 24) if hours >= 48 else (0, hours)
+    parts = ((days, "d"), (hours, "h"), (minutes, "min"))
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)
+
+
+def spoken_clock(moment: int, now: int) -> str:
+    """Say a moment (epoch seconds) on the machine's clocks, with the day if it is not today."""
+    then, today = _local(moment), _local(now)
+    clock = f"{then:%H:%M}"
+    if then.date() == today.date():
+        return clock
+    if then.date() == (today + timedelta(days=1)).date():
+        return f"tomorrow {clock}"
+    day = f"{then:%a} {then.day} {then:%b}"
+    return f"{day} {clock}" if then.year == today.year else f"{day} {then.year} {clock}"
+
+
+def _local(moment: int) -> datetime:
+    return datetime.fromtimestamp(moment, UTC).astimezone()
+
+
+def percent(probability: float) -> str:
+    """Write a probability; never 0% or 100%, which no forecast is."""
+    if probability < 0.01:
+        return "under 1%"
+    if probability > 0.99:
+        return "over 99%"
+    return f"{100 * probability:.0f}%"
+
+
+def headline(forecast: Mapping[str, Any], now: int) -> str:
+    """Say in one sentence when a job starts, by an answer of ``/v1/forecast`` and its like.
+
+    Parameters
+    ----------
+    forecast
+        The daemon's answer.
+    now
+        Epoch seconds.
+    """
+    if forecast["state"] == "running":
+        started = forecast["started_at"]
+        if started is None:
+            return "It has started."
+        return (
+            f"It started at {spoken_clock(started, now)}, {spoken_wait(max(now - started, 0))} ago."
+        )
+    if forecast["likely_wait_s"] is None:
+        return f"No forecast: {forecast['reason']['text']}."
+    starts = forecast["start_time"]
+    bound_s = forecast["wait_s"]["0.95"]
+    at_once = forecast["starts_now"]
+    if at_once >= _SURE:
+        return f"Starts now, {percent(at_once)} sure."
+    latest = spoken_clock(whole_minutes(starts["0.95"]) * _MINUTE, now)
+    within = f"95% sure within {spoken_wait(bound_s, up=True)} (by {latest})"
+    if at_once >= 0.5:
+        return f"Likely starts now ({percent(at_once)}), {within}."
+    likely = f"{spoken_wait(forecast['likely_wait_s'])} ({spoken_clock(starts['0.5'], now)})"
+    sentence = f"Likely {likely}, {within}."
+    return f"{sentence} Starts now: {percent(at_once)}."
