@@ -59,6 +59,8 @@ class HeadState:
         Seconds.
     machine_processors, free
         Size of the machine, and free processors.
+    running
+        Indices of the running jobs; all others before it have ended.
     held, age
         Of the running jobs: processors, and seconds that they have run.
     queued
@@ -68,6 +70,7 @@ class HeadState:
     time: int
     machine_processors: int
     free: int
+    running: Int64Array
     held: Int64Array
     age: Int64Array
     queued: int
@@ -131,12 +134,14 @@ def schedule_malleable(
         now = max(now, int(jobs.submit_time[job]))
         engine.advance(now)
         engine.settle()
-        views = [engine.job(index) for index in engine.running().tolist()]
+        running = engine.running()  # the engine's indices are the jobs': it has them one by one
+        views = [engine.job(index) for index in running.tolist()]
         waiting = int(np.searchsorted(jobs.submit_time, now, side="right")) - job - 1
         state = HeadState(
             now,
             machine_processors,
             engine.free_processors,
+            running,
             np.array([view.processors for view in views], dtype=np.int64),
             np.array([now - (view.start_time or 0) for view in views], dtype=np.int64),
             waiting,
