@@ -1,33 +1,29 @@
-"""The study of Downey 1997: heads of queues by hand, a small run, and its page."""
+"""The study of Downey 1997: heads of queues by hand, and a small run."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from foretime_estimators.lifetimes import Lifetimes
 from foretime_sim.job_log import log_of_workload
-from foretime_sim.log_files import read_log
 from foretime_sim.lublin2003 import generate
+from foretime_sim.malleable import MalleableJobs
+from foretime_sim.speedup import Speedup
 from foretime_sim.studies import downey1997 as downey
 from foretime_sim.studies.downey1997_figures import figures
 from foretime_sim.studies.downey1997_greedy import greedy_choices, useful_sizes
 from foretime_sim.studies.downey1997_heads import correlation, heads_of, predict
 from foretime_sim.studies.downey1997_report import report
-from foretime_sim.studies.downey1997_tables import lines_table, periods_table
-from foretime_sim.studies.study_page import page_tables
-from foretime_sim.studies.study_report import StudyReport
-from foretime_sim.studies.study_tables import StudyTable, fill_page
 from foretime_sim.workload import Workload
 
-from tests.sim.small_workloads import small_workload
 
-PAGE = Path("docs") / "studies" / "downey1997.md"
-RESULTS = Path("docs") / "studies" / "downey1997"
+def log_of(jobs: list[tuple[int, int, int]], processors: int) -> Workload:
+    """Make a workload of submissions, sizes and runtimes."""
+    submit, size, runtime = (np.array(column, dtype=np.int64) for column in zip(*jobs, strict=True))
+    number = np.arange(1, len(jobs) + 1)
+    return Workload("made", processors, None, number, submit, size, runtime, runtime)
 
 
 def test_heads_by_hand() -> None:
@@ -35,9 +31,7 @@ def test_heads_by_hand() -> None:
 
     The next 4 are submitted at 20 but come to the head at 1,000, and wait there until 1,300.
     """
-    log = small_workload(
-        [(0, 6, 1_000), (0, 3, 400), (10, 8, 300), (15, 2, 5_000), (20, 4, 50)], 10
-    )
+    log = log_of([(0, 6, 1_000), (0, 3, 400), (10, 8, 300), (15, 2, 5_000), (20, 4, 50)], 10)
     heads = heads_of(log)
     assert heads.start_time.tolist() == [0, 0, 1_000, 1_000, 1_300]
     assert [moment.job for moment in heads.moments] == [2, 4]
@@ -48,7 +42,7 @@ def test_heads_by_hand() -> None:
     assert heads.benefactors().tolist() == [0, 1]
     model = Lifetimes(np.log([10.0, 10_000.0]), np.array([0.0, 1.0]))
     told = predict(heads, lambda job, time: model)
-    # A has no answer at first; then the median life of the 8, which start now, is sqrt(10 * 10,000).
+    # A has no answer at first; the median life of the 8, which start then, is sqrt(10 * 10,000).
     assert np.isnan(told.by_a).tolist() == [True, False]
     assert told.by_a[1] == pytest.approx(10**2.5, rel=1e-3)
     assert told.combined.tolist() == [told.by_b[0], told.by_a[1]]
@@ -56,16 +50,17 @@ def test_heads_by_hand() -> None:
 
 
 def test_correlation_by_hand() -> None:
-    told, actual = np.array([1.0, np.nan, 2.0, 4.0]), np.array([10, 3, 100, 10_000])
+    told, actual = np.array([1.0, np.nan, 2.0, 8.0]), np.array([10, 3, 100, 10_000])
     assert correlation(told, actual, log=True) == pytest.approx(1)
-    assert correlation(told, actual) == pytest.approx(np.corrcoef([1, 2, 4], actual[[0, 2, 3]])[0, 1])
+    raw = np.corrcoef([1, 2, 8], [10, 100, 10_000])[0, 1]
+    assert correlation(told, actual) == pytest.approx(raw)
     assert np.isnan(correlation(told[:3], actual[:3]))
     assert np.isnan(correlation(np.ones(4), actual))
 
 
 def test_the_past_only_is_learned() -> None:
     """What ends at a moment is known then, what ends later is not."""
-    log = small_workload([(0, 1, 100 + job) for job in range(120)], 1_000)
+    log = log_of([(0, 1, 100 + job) for job in range(120)], 1_000)
     heads = heads_of(log)
     learned = downey._learned(heads, [])
     assert learned(0, 148) is None
@@ -79,20 +74,15 @@ def test_the_past_only_is_learned() -> None:
 def test_sizes_that_help() -> None:
     rows = greedy_choices(60, seed=3)
     assert {row.load for row in rows} == {0.3, 0.5, 0.7}
-    assert all(0 < row.median_s and 1 <= row.processors <= 128 and row.busy > 0 for row in rows)
-    from foretime_sim.malleable import MalleableJobs
-    from foretime_sim.speedup import Speedup
-
+    assert all(row.median_s > 0 and 1 <= row.processors <= 128 and row.busy > 0 for row in rows)
     jobs = MalleableJobs(np.array([0]), np.array([1_000.0]), (Speedup(6, 0),))
     assert useful_sizes(jobs, 0).tolist() == [1, 2, 4, 8]
 
 
 @pytest.fixture(scope="module")
 def small() -> downey.Downey1997:
-    made = generate(600, machine_processors=64, seed=4)
-    logs = [
-        downey.studied_log(log_of_workload(part), part.name) for part in (made, made.head(300))
-    ]
+    made = generate(600, processors=64, seed=4)
+    logs = [downey.studied_log(log_of_workload(part), part.name) for part in (made, made.head(300))]
     steps: list[int] = []
     found = downey.study(logs, steps.append, asked=10, malleable_jobs=30, seed=1)
     assert steps == list(range(1, downey.STEPS_PER_LOG * 2 + 2))
@@ -111,35 +101,3 @@ def test_a_small_run(small: downey.Downey1997, tmp_path: Path) -> None:
         answered = ~np.isnan(found.predicted.by_b)
         assert answered.all()
         assert (found.predicted.by_b >= 0).all()
-
-
-def results(repository: Path) -> dict[str, StudyTable]:
-    document = json.loads((repository / RESULTS / "results.json").read_text())
-    return {table.key: table for table in StudyReport.from_json(document).tables}
-
-
-def test_the_page_is_what_the_command_wrote(repository: Path) -> None:
-    page = (repository / PAGE).read_text()
-    assert fill_page(page, page_tables(repository / RESULTS)) == page
-    document = json.loads((repository / RESULTS / "results.json").read_text())
-    assert document["command"] in page
-    for picture in re.findall(r"\]\((downey1997/[^)]*)\)", page):
-        assert (repository / "docs" / "studies" / picture).is_file()
-
-
-def test_the_paragon_again(trace: Callable[[str], Path], repository: Path) -> None:
-    """What is quick to run again is as written: the lines, and who waited at the head."""
-    path = trace("SDSC-Par-1996-3.1-cln.swf.gz")
-    log = downey.studied_log(read_log(path), path.name)
-    written = results(repository)
-    of_paragon = [row for row in written["table1-4"].rows if row[0] == log.name]
-    fitted = {name: downey.fit_uniform_log(log.runtimes(name)) for name in log.class_names}
-    for row in of_paragon:
-        line = fitted[str(row[1])]
-        assert line is not None
-        assert row[6:9] == pytest.approx((line.intercept, line.slope, line.r_squared))
-    heads = heads_of(log.workload)
-    row = next(row for row in written["predictions"].rows if row[0] == log.name)
-    assert row[6:8] == (len(log.workload), len(heads.moments))
-    needed = next(row for row in written["table3"].rows if row[0] == log.name)
-    assert needed[2] == pytest.approx(float(heads.needed.mean()))

@@ -47,7 +47,11 @@ def downey1997(
     """
     began = time.perf_counter()
     check_folder("--output-dir", output_dir)
-    studied = [downey.studied_log(read_log(path), path.name) for path in logs]
+    studied: list[downey.StudiedLog] = []
+    for path in logs:
+        studied.append(downey.studied_log(read_log(path), path.name))
+        if downey.STANDBY in studied[-1].class_names:
+            studied.append(downey.without_standby(studied[-1]))
     steps = downey.STEPS_PER_LOG * len(studied) + 1
     with progress_bar("predicting", steps, "steps") as progress:
         found = downey.study(

@@ -45,12 +45,17 @@ PROCESSORS = {PARAGON: 368, CTC: 430}
 """Machines that the paper simulates (sections 5 and 6); other logs run on their own."""
 SHORT_S, MEDIUM_S = 900, 10_800
 """Longest requests of CTC's short and medium class, and of logs without such queues."""
+_PREDICTED = 9_000
+"""Moments at which the main predictions are made; of more, every so manieth is taken."""
 _THINNED = 2_000
-"""Moments at which variants are compared; of more, every so manieth is taken."""
+"""Moments at which variants are compared, likewise."""
 _EXACT = 300
 """Moments at which the exact median is worked out."""
 _INTERACTIVE = "interactive"
+STANDBY = "standby"
 _PERIOD_MONTHS = 4
+_LEAST_OF_PERIOD = 0.03
+"""Share of the log's jobs that a period has at least."""
 
 Names = npt.NDArray[np.str_]
 
@@ -84,7 +89,7 @@ class StudiedLog:
     @property
     def class_names(self) -> list[str]:
         """The classes that have jobs, in the paper's order."""
-        known = ["sequential", "short", "medium", "long", "standby"]
+        known = ["sequential", "short", "medium", "long", STANDBY]
         return [name for name in known if (self.classes == name).any()]
 
     def runtimes(self, of: str | None = None) -> Int64Array:
@@ -138,12 +143,21 @@ def studied_log(log: JobLog, name: str, processors: int | None = None) -> Studie
     return StudiedLog(workload, classes, memory, (report.text, f"{workload.name}: {size}"))
 
 
+def without_standby(log: StudiedLog) -> StudiedLog:
+    """Give the Paragon's log without its standby queues, of which the paper says nothing."""
+    kept = log.classes != STANDBY
+    workload = log.workload.take(kept)
+    named = replace(workload, name=f"{log.name}, no standby")
+    note = f"{named.name}: the same without {int((~kept).sum()):,} jobs of the standby queues."
+    return StudiedLog(named, log.classes[kept], log.memory[kept], (note,))
+
+
 def _paragon_class(queue: str, processors: int) -> str:
     if processors == 1:
         return "sequential"
-    if "standby" in queue:
-        return "standby"
-    return {"s": "short", "t": "short", "m": "medium", "l": "long"}.get(queue[-1:], "standby")
+    if STANDBY in queue:
+        return STANDBY
+    return {"s": "short", "t": "short", "m": "medium", "l": "long"}.get(queue[-1:], STANDBY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +199,24 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
+class PeriodFound:
+    """Predictions in one period.
+
+    Attributes
+    ----------
+    name
+        The period's.
+    own, before
+        With its own lines, and at the same moments with those of the period before, if there is
+        one.
+    """
+
+    name: str
+    own: Variant
+    before: Variant | None
+
+
+@dataclass(frozen=True, slots=True)
 class LogFound:
     """What was found on one log.
 
@@ -198,15 +230,16 @@ class LogFound:
         Fitted stages of each class.
     heads
         Its FCFS schedule, and who waited at the head.
+    every
+        Of the moments every so manieth is predicted.
     predicted
-        With the lines of the whole log, at every moment.
+        With the lines of the whole log, at those moments.
     variants
         Other ways, at fewer moments.
     periods
         Its thirds of years.
-    obsolete
-        With the lines of each moment's own period, and with those of the period before, at the
-        moments that have one.
+    by_period
+        What each period's own lines predict, and those of the period before.
     exact_s, exact_at
         Exact medians, and the moments that they are of.
     """
@@ -215,12 +248,23 @@ class LogFound:
     lines: dict[str, UniformLog | None]
     stages: dict[str, Lifetimes | None]
     heads: Heads
+    every: int
     predicted: Predicted
     variants: tuple[Variant, ...]
     periods: tuple[Period, ...]
-    obsolete: tuple[Variant, ...]
+    by_period: tuple[PeriodFound, ...]
     exact_s: npt.NDArray[np.float64]
     exact_at: Int64Array
+
+    @property
+    def needed(self) -> Int64Array:
+        """Give n' at the predicted moments."""
+        return self.heads.needed[:: self.every]
+
+    @property
+    def actual_s(self) -> Int64Array:
+        """Give the waits at the head that are predicted, seconds."""
+        return self.heads.wait_s[:: self.every]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,11 +332,11 @@ def _on_log(log: StudiedLog, step: Callable[[], None]) -> LogFound:
     stages = {name: fit_stages(log.runtimes(name)) for name in log.class_names}
     of_class = {name: _lifetimes(line) for name, line in lines.items()}
     whole = _by_class(log, of_class)
-    predicted = predict(heads, whole)
+    every = _step(heads.moments, _PREDICTED)
+    asked = heads.moments[::every]
+    predicted = predict(heads, whole, asked)
     step()
-    every = -(-len(heads.moments) // _THINNED) or 1
-    few = heads.moments[::every]
-    actual = np.array([moment.wait_s for moment in few], dtype=np.int64)
+    few = heads.moments[:: _step(heads.moments, _THINNED)]
     memory = [_label(log, log.memory)] if (log.memory != "").any() else []
     in_class = _label(log, log.classes)
     variants = []
@@ -318,16 +362,30 @@ def _on_log(log: StudiedLog, step: Callable[[], None]) -> LogFound:
         ),
     ):
         if model_of is not None:
-            told = predict(heads, model_of, few, overdue=overdue)
-            variants.append(Variant(name, actual, told))
+            variants.append(_variant(name, heads, few, model_of, overdue))
         step()
     periods = periods_of(log)
-    at = np.arange(0, len(few), -(-len(few) // _EXACT) or 1) * every
-    exact = predict_exactly(heads, whole, [heads.moments[place] for place in at.tolist()])
-    obsolete = _obsolete(log, heads, periods)
+    at = np.arange(0, len(asked), _step(asked, _EXACT))
+    exact = predict_exactly(heads, whole, [asked[place] for place in at.tolist()])
+    by_period = _by_period(log, heads, periods)
     return LogFound(
-        log, lines, stages, heads, predicted, tuple(variants), periods, obsolete, exact, at
+        log,
+        lines,
+        stages,
+        heads,
+        every,
+        predicted,
+        tuple(variants),
+        periods,
+        by_period,
+        exact,
+        at,
     )
+
+
+def _step(moments: Sequence[HeadMoment], most: int) -> int:
+    """Give how many moments to go on by for no more than so many."""
+    return max(1, -(-len(moments) // most))
 
 
 def _lifetimes(line: UniformLog | None) -> Lifetimes | None:
@@ -375,7 +433,10 @@ def _learned(heads: Heads, classifiers: Sequence[Classifier], fit: Fit = fit_one
 
 
 def periods_of(log: StudiedLog) -> tuple[Period, ...]:
-    """Divide a log into thirds of calendar years (figure 7, table 5); UTC."""
+    """Divide a log into thirds of calendar years (figure 7, table 5); UTC.
+
+    Those with few of its jobs, as at its ends, are left out.
+    """
     epoch = log.workload.epoch_of_zero
     thirds = []
     for time in (log.workload.submit_time + epoch).tolist():
@@ -385,6 +446,8 @@ def periods_of(log: StudiedLog) -> tuple[Period, ...]:
     periods = []
     for third in sorted(set(thirds)):
         jobs = of_job == third
+        if jobs.mean() < _LEAST_OF_PERIOD:
+            continue
         year, part = divmod(third, 3)
         first = part * _PERIOD_MONTHS + 1
         name = f"{first}-{first + _PERIOD_MONTHS - 1}/{year % 100:02d}"
@@ -396,37 +459,37 @@ def periods_of(log: StudiedLog) -> tuple[Period, ...]:
     return tuple(periods)
 
 
-def _obsolete(log: StudiedLog, heads: Heads, periods: Sequence[Period]) -> tuple[Variant, ...]:
+def _by_period(log: StudiedLog, heads: Heads, periods: Sequence[Period]) -> tuple[PeriodFound, ...]:
     """Predict with each period's own lines, and with those of the period before (section 6.1).
 
     Where a class had no line then, that of all its period's jobs stands in.
     """
     begins = [int(log.workload.submit_time[period.jobs][0]) for period in periods]
-    place = np.searchsorted(begins, heads.time, side="right") - 1
-    later = [
-        (moment, int(which))
-        for moment, which in zip(heads.moments, place.tolist(), strict=True)
-        if which > 0
-    ]
-    every = -(-len(later) // _THINNED) or 1
-    asked: list[HeadMoment] = [moment for moment, _ in later[::every]]
-    if not asked:
-        return ()
-    actual = np.array([moment.wait_s for moment in asked], dtype=np.int64)
-    classes = log.classes.tolist()
+    every = _step(heads.moments, _THINNED)
+    place = (np.searchsorted(begins, heads.time, side="right") - 1)[::every].tolist()
+    few = heads.moments[::every]
     models = []
     for period in periods:
         everybody = _lifetimes(fit_uniform_log(log.workload.actual_runtime[period.jobs]))
         models.append({name: _lifetimes(line) or everybody for name, line in period.lines.items()})
+    found = []
+    for which, period in enumerate(periods):
+        asked = [moment for moment, at in zip(few, place, strict=True) if at == which]
+        own = _variant("own four months", heads, asked, _by_class(log, models[which]))
+        before = None
+        if which:
+            of_before = _by_class(log, models[which - 1])
+            before = _variant("four months before", heads, asked, of_before)
+        found.append(PeriodFound(period.name, own, before))
+    return tuple(found)
 
-    def of_period(back: int) -> ModelOf:
-        def model_of(job: int, time: int) -> Lifetimes | None:
-            which = int(np.searchsorted(begins, time, side="right")) - 1 - back
-            return models[which][classes[job]]
 
-        return model_of
-
-    return tuple(
-        Variant(name, actual, predict(heads, of_period(back), asked))
-        for name, back in (("own four months", 0), ("four months before", 1))
-    )
+def _variant(
+    name: str,
+    heads: Heads,
+    asked: Sequence[HeadMoment],
+    model_of: ModelOf,
+    overdue: Overdue = Overdue.PAST_REPEATS,
+) -> Variant:
+    actual = np.array([moment.wait_s for moment in asked], dtype=np.int64)
+    return Variant(name, actual, predict(heads, model_of, asked, overdue=overdue))

@@ -106,7 +106,7 @@ def _classes(logs: list[LogFound] | tuple[LogFound, ...]) -> Figure:
 
 def _scatter(found: LogFound) -> Figure:
     figure, many = panels(2, width=5, height=4.5)
-    actual = np.maximum(found.heads.wait_s, 1).astype(np.float64)
+    actual = np.maximum(found.actual_s, 1).astype(np.float64)
     every = -(-len(actual) // _DRAWN) or 1
     told_by = {"Predictor A": found.predicted.by_a, "Predictor B": found.predicted.by_b}
     for (name, values), axes in zip(told_by.items(), many, strict=True):
