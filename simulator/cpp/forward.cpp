@@ -67,6 +67,7 @@ std::optional<NodeScheduling> nodes_of(const Beginning& beginning,
   }
   NodeScheduling nodes = engine.nodes();
   nodes.requests = from.requests;
+  for (const ResourceRequest& request : *from.requests) nodes.note_closures(request);
   nodes.request_of.assign(beginning.running.size(), 0);
   for (const std::size_t i : order) nodes.request_of.push_back(from.request_of[i]);
   for (std::size_t at = 0; beginning.plans && !from.planned.empty() && at < order.size(); ++at) {
@@ -83,14 +84,42 @@ std::optional<NodeScheduling> nodes_of(const Beginning& beginning,
   return nodes;
 }
 
+// By the indices that jobs have in the engines.
+std::shared_ptr<const AdmissionRules> rules_of(const Beginning& beginning,
+                                               const std::vector<std::size_t>& order) {
+  if (!beginning.admission) return nullptr;
+  std::vector<std::size_t> index(beginning.running.size() + order.size());
+  std::iota(index.begin(), index.end(), std::size_t{0});
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    index[beginning.running.size() + order[at]] = beginning.running.size() + at;
+  }
+  const AdmissionRules& from = *beginning.admission;
+  auto rules = std::make_shared<AdmissionRules>(from);
+  for (std::size_t place = 0; place < index.size(); ++place) {
+    const std::size_t at = index[place];
+    rules->waits[at] = from.waits[place];
+    rules->groups_of[at] = from.groups_of[place];
+    rules->after_start[at] = from.after_start[place];
+    rules->after_end[at] = from.after_end[place];
+    for (auto* successors : {&rules->after_start[at], &rules->after_end[at]}) {
+      for (AdmissionRules::Successor& successor : *successors) {
+        successor.job = static_cast<JobIndex>(index[static_cast<std::size_t>(successor.job)]);
+      }
+    }
+  }
+  return rules;
+}
+
 void run_sample(const Beginning& beginning, const Samples& samples,
                 const std::vector<std::size_t>& order, const std::optional<NodeScheduling>& nodes,
+                const std::shared_ptr<const AdmissionRules>& rules,
                 const std::optional<Asked>& only, std::size_t sample, Seconds* start_time) {
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
   const Seconds* actual_runtime = samples.actual_runtime + sample * jobs;
   Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
   if (nodes) engine.use_nodes(*nodes);
+  if (rules) engine.admit_by(rules);
   engine.reserve(jobs);
   if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
   for (std::size_t i = 0; i < running; ++i) {
@@ -136,6 +165,7 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
   std::optional<Asked> asked;
   if (only) asked = asked_of(*only, order, beginning.running.size());
   const std::optional<NodeScheduling> nodes = nodes_of(beginning, order);
+  const std::shared_ptr<const AdmissionRules> rules = rules_of(beginning, order);
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::exception_ptr failure;
@@ -145,7 +175,7 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
       while (!stop) {
         const std::size_t sample = next++;
         if (sample >= samples.count) return;
-        run_sample(beginning, samples, order, nodes, asked, sample, start_time);
+        run_sample(beginning, samples, order, nodes, rules, asked, sample, start_time);
         if (calling_thread && interrupted()) stop = true;
       }
     } catch (...) {

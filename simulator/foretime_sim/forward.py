@@ -17,7 +17,8 @@ import psutil
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
-from foretime_sim.advance_reservations import check_interval
+from foretime_sim.admission import After, Dependencies, GroupLimit
+from foretime_sim.advance_reservations import check_interval, of_processors
 from foretime_sim.engine_core import core_policy
 from foretime_sim.node_snapshot import HeldNodes, NodeRequests, give_nodes
 from foretime_sim.policy import Policy
@@ -28,6 +29,9 @@ from foretime_sim.snapshot_columns import NEVER, checked_column, checked_times, 
 from foretime_sim.workload import Int64Array
 
 __all__ = [
+    "After",
+    "Dependencies",
+    "GroupLimit",
     "GuardNotes",
     "HeldNodes",
     "NodeRequests",
@@ -210,7 +214,8 @@ def _checked_runtimes(snapshot: Snapshot, actual_runtime: Int64Array) -> Int64Ar
 
 
 def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
-    check_interval(policy, snapshot.reservations)
+    claims = () if snapshot.machine is not None else of_processors(snapshot.reservations)
+    check_interval(policy, claims)
     beginning = _core.Beginning(
         snapshot.machine_processors,
         core_policy(policy),
@@ -218,7 +223,7 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
         snapshot.estimated_at,
         snapshot.pass_due,
     )
-    for claim in snapshot.reservations:
+    for claim in claims:
         beginning.add_reservation(claim.start, claim.duration, claim.processors)
     running, pending = snapshot.running, snapshot.pending
     _, _, drain = by_role(running.requested_time, running.scheduled_time, policy.roles)
@@ -241,6 +246,17 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
         changed, broken = pending.plans.changed, pending.plans.broken
         planned = or_never(pending.plans.planned_start)
         beginning.add_plan_notes(planned, changed, broken, start, until)
+    if (waits := pending.dependencies) is not None:
+        columns = (
+            waits.job + len(running),
+            waits.on,
+            waits.event,
+            waits.delay_s,
+            waits.any_suffices,
+        )
+        beginning.add_dependencies(*(column.astype(np.int64) for column in columns))
+    for group in snapshot.limits:
+        beginning.add_limit(group.jobs.astype(np.int64), group.most_jobs, group.most_processors)
     return beginning
 
 

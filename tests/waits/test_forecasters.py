@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_estimators.runtime_histories import RuntimeHistories
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.waits.checks import CHECKS, Check, Make, check_sees_no_future
 from foretime_sim.waits.forecaster import WaitForecasts
-from foretime_sim.waits.forward_forecaster import ForwardForecaster
+from foretime_sim.waits.forward_forecaster import our_forecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.workload import Workload
@@ -17,7 +16,7 @@ from foretime_sim.workload import Workload
 FORECASTERS: dict[str, Make] = {
     "plan-req": lambda jobs: PlanForecaster("plan-req", estimator_of("requested", jobs)),
     "plan-sched": lambda jobs: PlanForecaster("plan-sched", estimator_of("similar", jobs)),
-    "forward": lambda _: ForwardForecaster("forward", RuntimeHistories(), samples=5),
+    "forward": lambda _: our_forecaster(samples=5),
     "perfect": lambda jobs: PlanForecaster("perfect", estimator_of("actual", jobs)),
 }
 POLICIES = {
