@@ -33,24 +33,6 @@ PlanNotes notes_by_index(const Beginning& beginning, const std::vector<std::size
   return notes;
 }
 
-// Which of the pending jobs are asked about: marked for each, and the columns of the result.
-struct Asked {
-  std::vector<bool> marked;          // by pending job
-  std::vector<std::size_t> columns;  // by place in submission order, after the running jobs
-};
-
-Asked asked_of(const std::vector<std::size_t>& only, const std::vector<std::size_t>& order,
-               std::size_t running) {
-  Asked asked{std::vector<bool>(order.size(), false), {}};
-  std::vector<std::size_t> place(order.size());
-  for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
-  for (const std::size_t i : only) {
-    asked.marked[i] = true;
-    asked.columns.push_back(running + place[i]);
-  }
-  return asked;
-}
-
 // The nodes with what running jobs have of them and waiting ones are planned for: worked out once, and
 // copied for each sample.
 std::optional<NodeScheduling> nodes_of(const Beginning& beginning,
@@ -110,16 +92,43 @@ std::shared_ptr<const AdmissionRules> rules_of(const Beginning& beginning,
   return rules;
 }
 
-void run_sample(const Beginning& beginning, const Samples& samples,
-                const std::vector<std::size_t>& order, const std::optional<NodeScheduling>& nodes,
-                const std::shared_ptr<const AdmissionRules>& rules,
-                const std::optional<Asked>& only, std::size_t sample, Seconds* start_time) {
+// Which of the pending jobs are asked about: marked for each, and the columns of the result.
+struct Asked {
+  std::vector<bool> marked;          // by pending job
+  std::vector<std::size_t> columns;  // by place in submission order, after the running jobs
+};
+
+Asked asked_of(const std::vector<std::size_t>& only, const std::vector<std::size_t>& order,
+               std::size_t running) {
+  Asked asked{std::vector<bool>(order.size(), false), {}};
+  std::vector<std::size_t> place(order.size());
+  for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
+  for (const std::size_t i : only) {
+    asked.marked[i] = true;
+    asked.columns.push_back(running + place[i]);
+  }
+  return asked;
+}
+
+// What all samples have in common.
+struct Prepared {
+  std::vector<std::size_t> order;  // in which the pending jobs are submitted
+  std::optional<Asked> asked;      // none: every job
+  std::optional<NodeScheduling> nodes;
+  std::shared_ptr<const AdmissionRules> rules;
+};
+
+void run_sample(const Beginning& beginning, const Samples& samples, const Prepared& prepared,
+                std::size_t sample, Seconds* start_time) {
+  const std::vector<std::size_t>& order = prepared.order;
+  const std::optional<Asked>& only = prepared.asked;
+  const std::optional<NodeScheduling>& nodes = prepared.nodes;
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
   const Seconds* actual_runtime = samples.actual_runtime + sample * jobs;
   Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
   if (nodes) engine.use_nodes(*nodes);
-  if (rules) engine.admit_by(rules);
+  if (prepared.rules) engine.admit_by(prepared.rules);
   engine.reserve(jobs);
   if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
   for (std::size_t i = 0; i < running; ++i) {
@@ -161,11 +170,13 @@ void run_sample(const Beginning& beginning, const Samples& samples,
 bool forward_runs(const Beginning& beginning, const Samples& samples,
                   const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
                   Seconds* start_time, const std::function<bool()>& interrupted) {
-  const std::vector<std::size_t> order = in_submission_order(beginning.pending);
-  std::optional<Asked> asked;
-  if (only) asked = asked_of(*only, order, beginning.running.size());
-  const std::optional<NodeScheduling> nodes = nodes_of(beginning, order);
-  const std::shared_ptr<const AdmissionRules> rules = rules_of(beginning, order);
+  const Prepared prepared = [&] {
+    Prepared made{in_submission_order(beginning.pending), {}, {}, {}};
+    if (only) made.asked = asked_of(*only, made.order, beginning.running.size());
+    made.nodes = nodes_of(beginning, made.order);
+    made.rules = rules_of(beginning, made.order);
+    return made;
+  }();
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::exception_ptr failure;
@@ -175,7 +186,7 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
       while (!stop) {
         const std::size_t sample = next++;
         if (sample >= samples.count) return;
-        run_sample(beginning, samples, order, nodes, rules, asked, sample, start_time);
+        run_sample(beginning, samples, prepared, sample, start_time);
         if (calling_thread && interrupted()) stop = true;
       }
     } catch (...) {

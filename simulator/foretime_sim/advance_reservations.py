@@ -80,13 +80,8 @@ def check_node_reservations(
     InputError
         Naming the first that is impossible.
     """
-    checked: list[NodeReservation] = []
-    for number, claim in enumerate(reservations):
-        if not isinstance(claim, NodeReservation):
-            raise InputError(
-                f"advance reservation {number} is of a flat pool's processors, the machine has"
-                " nodes: give a NodeReservation of groups of nodes"
-            )
+    checked = node_reservations(reservations)
+    for claim in checked:
         if not 1 <= claim.duration <= LONGEST_S or abs(claim.start) > LONGEST_S:
             raise InputError(
                 f"reservation {claim.name}: start {claim.start}, duration {claim.duration} s: give"
@@ -95,8 +90,20 @@ def check_node_reservations(
         for name in claim.node_groups:
             if name not in node_groups:
                 raise InputError(f"reservation {claim.name}: there is no group of nodes {name!r}")
-        checked.append(claim)
-    return tuple(checked)
+    return checked
+
+
+def node_reservations(
+    reservations: Sequence[AdvanceReservation | NodeReservation],
+) -> tuple[NodeReservation, ...]:
+    """Give the reservations of a machine of nodes; InputError if one is of processors."""
+    for number, claim in enumerate(reservations):
+        if isinstance(claim, AdvanceReservation):
+            raise InputError(
+                f"advance reservation {number} is of a flat pool's processors, the machine has"
+                " nodes: give a NodeReservation of groups of nodes"
+            )
+    return tuple(claim for claim in reservations if isinstance(claim, NodeReservation))
 
 
 def of_processors(

@@ -145,6 +145,13 @@ class NodeRequests:
             number.append(numbers.setdefault(known[asked], len(numbers)))
         return cls(tuple(numbers), np.array(number, dtype=np.int64))
 
+    @classmethod
+    def of_each(cls, requests: Sequence[Request]) -> NodeRequests:
+        """Make them of what each job asks for."""
+        numbers: dict[Request, int] = {}
+        number = [numbers.setdefault(request, len(numbers)) for request in requests]
+        return cls(tuple(numbers), np.array(number, dtype=np.int64))
+
     def take(self, jobs: Int64Array) -> NodeRequests:
         """Give the requests of some of the jobs."""
         used, number = np.unique(self.number[jobs], return_inverse=True)

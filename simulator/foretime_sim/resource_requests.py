@@ -105,6 +105,8 @@ class JobResources:
         Whole nodes.
     reservation
         Name of the reservation of nodes that it is to run in (``--reservation``).
+    node_groups
+        Only on nodes of these groups (what ``--nodelist`` and ``--exclude`` leave); ``None``: any.
     """
 
     slurm_partitions: tuple[str, ...] | None = None
@@ -117,6 +119,7 @@ class JobResources:
     constraint: str = ""
     exclusive: bool = False
     reservation: str | None = None
+    node_groups: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +352,7 @@ def job_resources(workload: Workload, job: int) -> JobResources:
         slurm_partitions=None if names is None else tuple(names.split(",")),
         constraint=constraint or "",
         reservation=None,
+        node_groups=None,
         exclusive=given.pop("exclusive", 0) > 0,
         **given,
     )
@@ -457,6 +461,7 @@ def fit_request(
             for group in machine.groups_of(index)
             if features <= {*machine.node_groups[group].features, machine.node_groups[group].name}
             and (inside is None or machine.node_groups[group].name in inside.node_groups)
+            and (asked.node_groups is None or machine.node_groups[group].name in asked.node_groups)
         }
         fitting = tuple(group for group, fit in tasks_of_group.items() if fit > 0)
         closures = _closures(machine, fitting, inside, reservations)

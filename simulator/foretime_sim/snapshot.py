@@ -16,6 +16,7 @@ from foretime_sim.advance_reservations import (
     NodeReservation,
     check_node_reservations,
     check_reservations,
+    node_reservations,
     of_processors,
 )
 from foretime_sim.bgp_machine import BgpMachine
@@ -413,9 +414,7 @@ class Snapshot:
         pending, requests = self.pending, self.pending.requests
         if requests is not None and self.machine is not None:
             asked = resources or JobResources()
-            reserved = check_node_reservations(
-                self.reservations, [group.name for group in self.machine.node_groups]
-            )
+            reserved = node_reservations(self.reservations)
             request = fit_request(self.machine, asked, processors, requested_time, reserved)
             requests, processors = requests.with_one(request), request.cpus
         elif resources is not None:

@@ -167,6 +167,7 @@ def test_stepwise_is_the_same(workload: Workload, policy: Policy) -> None:
                 constraint=asked.constraints.get(job) or "",
                 exclusive=asked.exclusive[job] is not np.ma.masked,
                 reservation=None,
+                node_groups=None,
                 **numbers,
             ),
         )
