@@ -47,12 +47,12 @@ _OPEN_VALUES = 8
 """Values that stand for what is left open."""
 _LEAST_WEIGHT = 1e-5
 """Values of a smaller weight are left out."""
-_AGEING = Ageing(15.0, 4.0)
+_AGEING = Ageing(8.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeHistoriesSettings:
-    """Settings of `RuntimeHistories`.
+    """Settings of `RuntimeHistories`; the defaults were found on Mira, COARE and Theta.
 
     Attributes
     ----------
