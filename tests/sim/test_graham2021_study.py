@@ -12,17 +12,16 @@ from foretime_sim.accounting import DAY_S
 from foretime_sim.studies.graham2021 import (
     SETTLING_POLLS,
     Graham2021,
-    Told,
-    known_at,
     past_waits,
-    published_split,
     qbets,
     study,
 )
 from foretime_sim.studies.graham2021_columns import FUTURE, KNOWN, NOT_USED, WAIT
 from foretime_sim.studies.graham2021_features import features_of
+from foretime_sim.studies.graham2021_forests import Grower, Plan, known_at, published_split
 from foretime_sim.studies.graham2021_polls import NoonPolls, read_noon_polls
 from foretime_sim.studies.graham2021_tables import near_published, tables, week_blocks
+from foretime_sim.studies.graham2021_told import Told
 from foretime_sim.waits.block_sums import Blocks
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.waits.survival_forest import ForestSettings
@@ -125,6 +124,15 @@ def test_the_forest_learns_what_the_polls_were_made_of(found: Graham2021) -> Non
     assert squared(ours) < 0.06 < 0.1 < squared(past)
     held = found.polls.wait_s[ours.rows] <= ours.forecasts.wait_s[:, LEVELS.index(0.95)]
     assert 0.9 < held.mean() < 1
+
+
+def test_any_number_of_workers_says_the_same(polls: NoonPolls) -> None:
+    plans = [Plan("a", (int(polls.polls[day]),)) for day in (14, 15)]
+    grower = Grower(polls, features_of(polls), SMALL)
+    alone, together = (grower.grow_all(plans, workers) for workers in (1, 2))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one.rows, other.rows)
+        np.testing.assert_array_equal(one.forecasts.wait_s, other.forecasts.wait_s)
 
 
 def test_rules_by_hand(polls: NoonPolls, found: Graham2021) -> None:

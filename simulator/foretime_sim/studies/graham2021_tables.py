@@ -8,8 +8,9 @@ import numpy as np
 
 from foretime_sim.intervals import RESAMPLES, Interval, Weeks
 from foretime_sim.metrics import Float64Array
-from foretime_sim.studies.graham2021 import GAP_DAYS, Graham2021, Told
+from foretime_sim.studies.graham2021 import GAP_DAYS, Graham2021
 from foretime_sim.studies.graham2021_columns import FUTURE, PUBLISHED_FUTURE
+from foretime_sim.studies.graham2021_told import Told
 from foretime_sim.studies.study_tables import Cell, Column, StudyTable
 from foretime_sim.waits.block_sums import Blocks, Figure
 from foretime_sim.waits.bound_tightness import tightness
