@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar import forecast_answers
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
-from foretime_sidecar.forecast_board import Board
+from foretime_sidecar.forecast_board import Board, NewJobForecast
+from foretime_sidecar.job_advice import like_jobs, shapes
 from foretime_sidecar.job_question import JobParameters, JobQuestion, question_of
 from foretime_sidecar.queue_moment import NewJob
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.wait_forecasting import WaitForecasting
 
-logger = logging.getLogger("foretime")
-
 _PATIENCE_S = 10  # for the first forecasts after a start
+_OWN_JOBS = 2_000  # that advice looks through
+_WORTH_S = 60  # sooner than that much, or a twentieth of the wait, is no advice
 
 Asker = Annotated[Caller, Depends(caller_of)]
 Parameters = Annotated[JobParameters, Query()]
@@ -36,6 +36,18 @@ def add_forecasts(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float]) ->
         """Say when a job submitted now would start."""
         return desk.answer(desk.question(parameters, caller), caller)
 
+    @app.get("/v1/advice")
+    def advice(caller: Asker, parameters: Parameters) -> dict[str, Any]:
+        """Say when the same work would start in other shapes."""
+        return desk.advice(desk.question(parameters, caller), caller)
+
+    @app.get("/v1/map")
+    def wait_map(
+        _: Asker, partition: Annotated[str | None, Query(min_length=1, max_length=255)] = None
+    ) -> dict[str, Any]:
+        """Give expected waits over job size and requested time."""
+        return desk.map(partition)
+
     @app.get("/v1/jobs/forecasts")
     def forecasts(caller: Asker, brief: bool = False) -> dict[str, Any]:
         """Say when the pending jobs that the caller may see will start."""
@@ -47,6 +59,12 @@ def add_forecasts(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float]) ->
     ) -> dict[str, Any]:
         """Say when a job in the queue will start, or did."""
         return desk.of_job(job_id, caller)
+
+
+def _cost(processor_seconds: int, asked: int) -> str:
+    if processor_seconds == asked:
+        return "same"
+    return "more" if processor_seconds > asked else "less"
 
 
 class ForecastDesk:
@@ -127,7 +145,78 @@ class ForecastDesk:
 
     def answer(self, question: JobQuestion, caller: Caller) -> dict[str, Any]:
         """Answer for a job that nobody has submitted."""
+        return self._answer(question, caller)[0]
+
+    def advice(self, question: JobQuestion, caller: Caller) -> dict[str, Any]:
+        """Answer for a job, and for the same work in other shapes.
+
+        The cheapest is, of those that start sooner, the one that asks for least processor-time, and
+        of several such the one that changes least.
+        """
+        asked, forecast = self._answer(question, caller)
+        sidecar = self._sidecar
+        found = shapes(
+            question,
+            self._like_jobs(question.request),
+            machine_processors=asked["machine_processors"],
+            longest_s=sidecar.longest_time(question.request.queue),
+            soft_limit=forecast.board.moment.look.soft_limit,
+            slurm=sidecar.settings.scheduler.kind == "slurm",
+        )
+        likely_s = asked["likely_wait_s"] or 0
+        area = question.request.processors * question.request.requested_time
+        alternatives, worthwhile = [], []
+        for index, shape in enumerate(found):
+            answer, _ = self._answer(shape.question, caller, forecast.board, shape.planned_s)
+            sooner_s = None
+            if asked["likely_wait_s"] is not None and answer["likely_wait_s"] is not None:
+                sooner_s = likely_s - answer["likely_wait_s"]
+                if sooner_s >= max(_WORTH_S, likely_s // 20):
+                    worthwhile.append((shape.processor_seconds, index))
+            alternatives.append(
+                {
+                    "change": shape.change,
+                    "text": shape.text,
+                    "sbatch": shape.sbatch,
+                    "cost": _cost(shape.processor_seconds, area),
+                    "sooner_s": sooner_s,
+                    "forecast": answer,
+                }
+            )
+        cheapest = min(worthwhile)[1] if worthwhile else None
+        return {"asked": asked, "alternatives": alternatives, "cheapest": cheapest}
+
+    def map(self, slurm_partition: str | None) -> dict[str, Any]:
+        """Give the latest map."""
+        forecasting, _ = self.board()
+        drawn = forecasting.map
+        if drawn is None:
+            raise ApiError(503, "no map is drawn yet", "map", "try again in a minute")
+        shown = slurm_partition is None or slurm_partition == drawn.slurm_partition
+        one = {
+            "partition": drawn.slurm_partition,
+            "sizes": drawn.sizes,
+            "times_s": drawn.times_s,
+            "median_wait_s": drawn.median_wait_s,
+            "bound_95_s": drawn.bound_95_s,
+        }
+        return {"made_at": drawn.made_at, "maps": [one] if shown else []}
+
+    def _like_jobs(self, request: JobRequest) -> list[FinishedJob]:
+        if request.user is None:
+            return []
+        with self._sidecar.lock:
+            return like_jobs(self._sidecar.store.jobs_of(request.user, _OWN_JOBS), request)
+
+    def _answer(
+        self,
+        question: JobQuestion,
+        caller: Caller,
+        of_board: Board | None = None,
+        planned_s: int | None = None,
+    ) -> tuple[dict[str, Any], NewJobForecast]:
         forecasting, board = self.board()
+        board = of_board or board
         job, withheld = question.request, self._withheld(question.request, caller)
         if withheld:
             said = (
@@ -136,8 +225,11 @@ class ForecastDesk:
             )
             question = replace(question, not_modelled=(*question.not_modelled, said))
         scheduled = self._scheduled_time(replace(job, project=None) if withheld else job)
-        forecast = forecasting.what_if(board, self._new_job(question, scheduled, board))
-        return forecast_answers.of_new(forecast, question, scheduled, self.now())
+        new = self._new_job(question, scheduled, board)
+        if planned_s is not None:
+            new = replace(new, planned_s=planned_s)
+        forecast = forecasting.what_if(board, new)
+        return forecast_answers.of_new(forecast, question, scheduled, self.now()), forecast
 
     def _new_job(self, question: JobQuestion, scheduled_time_s: int, board: Board) -> NewJob:
         """Give a job as the scheduler would plan it."""

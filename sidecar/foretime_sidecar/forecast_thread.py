@@ -79,7 +79,7 @@ class ForecastThread:
     def refresh(self) -> None:
         """Refresh once; what fails is logged."""
         try:
-            self._forecasting.refresh(few_samples=busy())
+            self._forecasting.refresh(hurried=busy())
             self.last_failure = ""
         except Exception as error:
             self.failures += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
@@ -11,14 +10,13 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import JobRequest
 from pydantic import BaseModel, ConfigDict, Field
 
+from foretime_sidecar.begin_time import parse_begin
 from foretime_sidecar.durations import parse_duration
+from foretime_sidecar.sbatch_values import checked, node_range
 
 Value = TypeVar("Value")
 
 _LONGEST_S = 365 * 86_400
-_UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
-_FROM_NOW = re.compile(r"now(?:\+(\d{1,9})(second|minute|hour|day|week)?s?)?", re.ASCII)
-_NODES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Name = Annotated[str, Field(min_length=1, max_length=255)]
@@ -95,6 +93,10 @@ def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQue
     InputError
         Naming the parameter, if a value can't be read, or two don't go together.
     """
+    for name in ("mem", "gres", "gpus", "dependency"):
+        value = getattr(parameters, name)
+        if value is not None:
+            checked(name, value, name)
     nodes = _nodes(parameters.nodes)
     tasks = _tasks(parameters, nodes)
     requested_time = _time(parameters.time, "time")
@@ -116,7 +118,7 @@ def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQue
         tasks,
         parameters.cpus_per_task,
         time_min_s,
-        None if parameters.begin is None else begin_time(parameters.begin, now),
+        None if parameters.begin is None else _begin(parameters.begin, now),
         _not_modelled(parameters),
     )
 
@@ -125,10 +127,10 @@ def _nodes(text: str | None) -> int | None:
     """Give the fewest nodes that would do."""
     if text is None:
         return None
-    match = _NODES.fullmatch(text)
-    if match is None or int(match[1]) < 1 or (match[2] and int(match[2]) < int(match[1])):
-        raise InputError(f"nodes = {text!r} is no number of nodes; write 4, or 2-4")
-    return int(match[1])
+    try:
+        return node_range(text)[0]
+    except InputError as error:
+        raise InputError(f"nodes = {text!r}: {error}") from None
 
 
 def _tasks(parameters: JobParameters, nodes: int | None) -> int:
@@ -157,34 +159,13 @@ def _time(text: str, name: str) -> int:
     return seconds
 
 
-def begin_time(text: str, now: int) -> int:
-    """Read ``--begin`` as sbatch does: now+2hours, 16:00, 2026-11-21T16:00, epoch seconds.
-
-    Times of day are this machine's. Gives epoch seconds.
-
-    Raises
-    ------
-    InputError
-        If it is none of these.
-    """
-    if match := _FROM_NOW.fullmatch(text):
-        return now + int(match[1] or 0) * _UNITS_S[match[2] or "second"]
-    if re.fullmatch(r"\d{9,11}", text, re.ASCII):
-        return int(text)
+def _begin(text: str, now: int) -> int:
+    """Read ``--begin``; a plain number is epoch seconds."""
+    epoch = re.fullmatch(r"\d{9,12}", text, re.ASCII)
     try:
-        if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", text, re.ASCII):
-            here = datetime.datetime.fromtimestamp(now).astimezone()
-            time = datetime.time.fromisoformat(text.zfill(5))
-            moment = datetime.datetime.combine(here.date(), time)
-            if moment.timestamp() < now:
-                moment += datetime.timedelta(days=1)
-        else:
-            moment = datetime.datetime.fromisoformat(text)
-        return int(moment.timestamp())
-    except (ValueError, OverflowError) as error:
-        raise InputError(
-            f"begin = {text!r} is no time; write now+2hours, 16:00 or 2026-11-21T16:00"
-        ) from error
+        return parse_begin(f"uts{text}" if epoch else text, now)
+    except InputError as error:
+        raise InputError(f"begin = {text!r}: {error}") from None
 
 
 def _not_modelled(parameters: JobParameters) -> tuple[str, ...]:

@@ -8,12 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from foretime_estimators.jobs import JobRequest
 from foretime_sim.policy import Backfill, Correction, Order, Policy
-from foretime_sim.snapshot import Snapshot
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workload import Int64Array
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
-from foretime_sidecar.queue_order import score
 from foretime_sidecar.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sidecar.settings import ForecastSettings
 
@@ -138,34 +135,6 @@ class QueueMoment:
         if not own:
             return None
         return max(own, key=lambda job: job.request.submit_time).priority
-
-    def ahead(self) -> Int64Array:
-        """Count the jobs before each pending one in the queue's order; in the order of columns.
-
-        Backfilling may let others go first.
-        """
-        return self.places(self.taken.snapshot)
-
-    def places(self, snapshot: Snapshot) -> Int64Array:
-        """Give each pending job's place in the queue, from 0, of a snapshot of this moment's."""
-        pending, order = snapshot.pending, self.policy.order
-        assert isinstance(order, Order)  # noqa: S101 - the settings know no others
-        joined = pending.joins_at()
-        first: Int64Array | np.ndarray[tuple[int], np.dtype[np.float64]]
-        if order is Order.PRIORITY:
-            first = -pending.priorities()
-        elif order is Order.FCFS:
-            first = joined
-        else:
-            times = pending.requested_time
-            if isinstance(pending.scheduled_time, np.ndarray):
-                times = pending.scheduled_time
-            waits = np.maximum(snapshot.now - joined, 0)
-            columns = zip(waits.tolist(), times.tolist(), pending.processors.tolist(), strict=True)
-            first = np.array([-score(order, *column) for column in columns], dtype=np.float64)
-        place = np.empty(len(pending), dtype=np.int64)
-        place[np.lexsort((np.arange(len(pending)), joined, first))] = np.arange(len(pending))
-        return place
 
 
 def running_jobs(look: Look) -> Mapping[str, QueuedJob]:

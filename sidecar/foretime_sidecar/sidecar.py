@@ -23,12 +23,13 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.exclusions import Exclusions, exclusions_of
+from foretime_sidecar.forecast_ladder import ForecastLadder
 from foretime_sidecar.learner import Learner, effective_mode
 from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
+from foretime_sidecar.queue_events import PastEvents
 from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_snapshot import as_submitted
-from foretime_sidecar.scheduled_plan import ScheduledPlan
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
@@ -139,7 +140,9 @@ class Sidecar:
         self.forecasting: WaitForecasting | None = None
         if forecasts:
             self.forecasting = WaitForecasting(
-                settings.forecast, ScheduledPlan(self._scheduled_time)
+                settings.forecast,
+                ForecastLadder(settings.forecast.most_jobs),
+                PastEvents(store, self.lock),
             )
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
@@ -289,6 +292,12 @@ class Sidecar:
                 # As slurmctld itself does while slurmdbd is down.
                 logger.warning("the limits read before count on: %s", error)
         return exclusions_of(self.settings, limits, self.client.reservations(), now)
+
+    def longest_time(self, slurm_partition: str | None) -> int | None:
+        """Give MaxTime of a slurm_partition as last read, seconds; ``None`` if none is known."""
+        limits = self._site_limits
+        known = () if limits is None else limits.slurm_partitions
+        return next((each.max_time for each in known if each.name == slurm_partition), None)
 
     def end(self) -> None:
         """Give back what is only good while the sidecar runs: the queue's order.

@@ -221,6 +221,21 @@ class Store:
             for row in self._database.conn.execute(_SELECT_JOB + "ORDER BY seq"):
                 yield _finished_job(row)
 
+    def finished_after(self, seq: int, most: int) -> list[tuple[int, FinishedJob]]:
+        """Give the first jobs stored after one, by their numbers in the order stored."""
+        query = (
+            _SELECT_JOB.replace("SELECT ", "SELECT seq, ") + "WHERE seq > ? ORDER BY seq LIMIT ?"
+        )
+        return [(row[0], _finished_job(row[1:])) for row in self.rows(query, (seq, most))]
+
+    def times_since(self, end_time: int) -> list[tuple[int, int, int, int]]:
+        """Give number, submission, start (-1 if none) and end of all jobs that ended since."""
+        return self.rows(
+            "SELECT seq, submit_time, ifnull(start_time, -1), end_time FROM jobs "
+            "WHERE end_time >= ? ORDER BY seq",
+            (end_time,),
+        )
+
     def jobs_of(self, user: str, limit: int) -> list[FinishedJob]:
         """Give a user's latest finished jobs, latest first."""
         rows = self.rows(

@@ -9,16 +9,45 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from foretime_estimators.errors import InputError
-from foretime_sim.waits.forecaster import WaitForecaster
+from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
+from foretime_sim.waits.moment import Moment
 
 from foretime_sidecar.clients.client import QueueState
 from foretime_sidecar.forecast_board import Board, JobForecast, NewJobForecast, Waits
+from foretime_sidecar.queue_events import PastEvents, QueueEvents
 from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment, running_jobs
+from foretime_sidecar.queue_places import places
 from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.settings import ForecastSettings
+from foretime_sidecar.wait_map import WaitMap, map_cells, map_of
+
+_MAP_EVERY_S = 300
+# Jobs that ended longer ago are not learned from at a start.
+_REMEMBERED_S = 180 * 86_400
+
+
+class ServedForecaster(WaitForecaster, Protocol):
+    """What the daemon asks of a forecaster besides.
+
+    Attributes
+    ----------
+    hurried
+        Whether less work must do, as the machine has other.
+    """
+
+    hurried: bool
+
+    def basis(self, jobs: int) -> str:
+        """Say in words what forecasts of a queue of so many jobs stand on."""
+        ...
+
+    def consider(self, moment: Moment) -> WaitForecasts:
+        """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
+        ...
 
 
 class WaitForecasting:
@@ -29,18 +58,31 @@ class WaitForecasting:
     settings
         How the queue is run forward.
     forecaster
-        What forecasts the waits.
+        What forecasts the waits, and learns.
+    past
+        What happened before, and what is stored of it since; ``None``: nothing is learned.
 
     Attributes
     ----------
     board
         What is forecast of the last look that was worked on; ``None`` before the first.
+    map
+        Waits over job size and requested time, drawn every few minutes; ``None`` before the first.
     """
 
-    def __init__(self, settings: ForecastSettings, forecaster: WaitForecaster) -> None:
+    def __init__(
+        self,
+        settings: ForecastSettings,
+        forecaster: ServedForecaster,
+        past: PastEvents | None = None,
+    ) -> None:
         self.board: Board | None = None
+        self.map: WaitMap | None = None
         self._settings = settings
         self._forecaster = forecaster
+        self._past = past
+        self._events = QueueEvents()
+        self._learned_past = False
         self._lock = threading.Lock()  # of what the looking thread leaves
         self._look: Look | None = None
         self._has_looked = False
@@ -54,14 +96,21 @@ class WaitForecasting:
             self._look = look
         self._has_looked = True
 
-    def refresh(self, *, few_samples: bool = False) -> bool:
-        """Forecast all pending jobs of the latest look; say whether there was a new one."""
+    def refresh(self, *, hurried: bool = False) -> bool:
+        """Forecast all pending jobs of the latest look; say whether there was a new one.
+
+        ``hurried``: with fewer samples.
+        """
         with self._lock:
             look, self._look = self._look, None
         if look is None:
             return False
+        self._forecaster.hurried = hurried
+        self._learn(look)
         self.board = self._forecast(look)
         self._has_board.set()
+        if self.map is None or not 0 <= look.taken_at - self.map.made_at < _MAP_EVERY_S:
+            self.map = self._map(self.board)
         return True
 
     def latest_board(self, patience_s: float) -> Board | None:
@@ -70,28 +119,48 @@ class WaitForecasting:
             self._has_board.wait(patience_s)
         return self.board
 
+    def _learn(self, look: Look) -> None:
+        """Learn what happened since the last look; at first all that is stored."""
+        if self._past is None:
+            return
+        if not self._learned_past:
+            for event in self._past.all(look.taken_at - _REMEMBERED_S):
+                event.tell(self._forecaster)
+            self._learned_past = True
+        events = self._events.since_last(look, self._past.new())
+        with self._one_at_a_time:  # nobody may be asking what if
+            for event in events:
+                event.tell(self._forecaster)
+
     def _forecast(self, look: Look) -> Board:
         moment = QueueMoment.of(look, self._settings)
         with self._one_at_a_time:
             waits = Waits.rows(self._forecaster.forecast(moment.everybody()))
         rows: dict[str, JobForecast] = {}
         tasks: dict[str, JobForecast] = {}
-        places = moment.ahead().tolist()
+        ahead = places(moment.taken.snapshot, moment.policy).tolist()
         for place, row in enumerate(waits):
             column = moment.first_pending + place
             job, request = moment.taken.jobs[column], moment.requests[column]
-            forecast = JobForecast(job, request, row, places[place])
+            forecast = JobForecast(job, request, row, ahead[place])
             rows.setdefault(job.request.job_id, forecast)
             tasks.setdefault(request.job_id, forecast)
         rows |= self._kept_back(moment)
         assumptions = (
             f"the queue's order is {self._settings.order}, backfilling {self._settings.backfill}",
-            "jobs run for their scheduled time",
+            self._forecaster.basis(len(moment.taken.snapshot)),
             *moment.taken.not_modelled,
         )
         return Board(
             moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
         )
+
+    def _map(self, board: Board) -> WaitMap:
+        # It has many cells, and needs less care in each.
+        self._forecaster.hurried = True
+        processors = board.moment.taken.snapshot.machine_processors
+        cells = map_cells(processors, None, board.made_at)
+        return map_of(board, None, [self.what_if(board, cell) for cell in cells])
 
     def _kept_back(self, moment: QueueMoment) -> Mapping[str, JobForecast]:
         """Forecast the jobs that can't start now whatever is free, as if they were let go."""
@@ -104,7 +173,7 @@ class WaitForecasting:
         asked = [columns[job_id] for job_id in ids if job_id in columns]
         among = replace(released.everybody(), asked=np.array(asked, dtype=np.int64))
         with self._one_at_a_time:
-            waits = Waits.rows(self._forecaster.forecast(among))
+            waits = Waits.rows(self._forecaster.consider(among))
         found = dict(zip((job_id for job_id in ids if job_id in columns), waits, strict=True))
         return {
             job_id: JobForecast(
@@ -134,5 +203,5 @@ class WaitForecasting:
             )
         asked = moment.with_job(job)
         with self._one_at_a_time:
-            (waits,) = Waits.rows(self._forecaster.forecast(asked))
-        return NewJobForecast(job, waits, int(moment.places(asked.snapshot)[-1]), board)
+            (waits,) = Waits.rows(self._forecaster.consider(asked))
+        return NewJobForecast(job, waits, int(places(asked.snapshot, moment.policy)[-1]), board)

@@ -120,10 +120,13 @@ void Engine::resume_queue(const PlanNotes& notes, bool pass_due) {
   while (arrives(now_)) arrive_one();
   full_pass_ = true;
   pass_pending_ = pass_due && passes_at(now_);
-  if (planner_) planner_->resume(notes, pass_due ? now_ - 1 : now_);
+  const Seconds reached = pass_due ? now_ - 1 : now_;
+  if (planner_) planner_->resume(notes, reached);
+  if (nodes_) resume_plans_on_nodes(notes, reached);
 }
 
 std::optional<PlanNotes> Engine::plan_notes() const {
+  if (nodes_) return node_plan_notes();
   return planner_ ? std::optional(planner_->notes()) : std::nullopt;
 }
 

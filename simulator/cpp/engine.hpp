@@ -43,6 +43,11 @@ class Engine {
 
   // In place of the flat pool, before any job is submitted; its jobs each need a request.
   void use_nodes(NodeMachine machine);
+  // The same as another engine has them at this time, with what its running jobs have of them, which
+  // are added next, and with reservations of jobs that are added after them.
+  void use_nodes(NodeScheduling nodes);
+  const NodeScheduling& nodes() const { return *nodes_; }
+  bool on_nodes() const { return nodes_ != nullptr; }
   void record_nodes() { nodes_->pool.record(true); }
   void add_request(ResourceRequest request);
   void set_request(JobIndex index, std::int32_t request);
@@ -64,6 +69,8 @@ class Engine {
   JobIndex submit(const Job& job);
   // On a Blue Gene, on this bgp_partition, which must be free; else on one chosen as for a start.
   JobIndex add_running(const Job& job, std::optional<std::size_t> bgp_partition = std::nullopt);
+  // On a machine of nodes, with these.
+  JobIndex add_running_on(const Job& job, std::int32_t slurm_partition, const Shares& shares);
   // Takes over the times, the limit and the priority of `changed`.
   void update(JobIndex index, const Job& changed);
   void cancel(JobIndex index);
@@ -196,6 +203,8 @@ class Engine {
   // node_pass.cpp: the same on a machine of nodes
   void pass_on_nodes();
   void resume_on_nodes(JobIndex index);
+  std::optional<PlanNotes> node_plan_notes() const;
+  void resume_plans_on_nodes(const PlanNotes& notes, Seconds reached);
   void drop_reservation(JobIndex index);
   Seconds next_moment_on_nodes() const;
   Seconds planned_start_on_nodes(JobIndex index) const;

@@ -51,13 +51,46 @@ Asked asked_of(const std::vector<std::size_t>& only, const std::vector<std::size
   return asked;
 }
 
+// The nodes with what running jobs have of them and waiting ones are planned for: worked out once, and
+// copied for each sample.
+std::optional<NodeScheduling> nodes_of(const Beginning& beginning,
+                                       const std::vector<std::size_t>& order) {
+  if (!beginning.nodes) return std::nullopt;
+  const NodeBeginning& from = *beginning.nodes;
+  Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
+  engine.use_nodes(from.machine);
+  if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
+  for (std::size_t i = 0; i < beginning.running.size(); ++i) {
+    const NodeBeginning::Held& has = from.running[i];
+    engine.add_running_on(beginning.running[i], has.slurm_partition,
+                          engine.nodes().pool.shares_on(has.nodes));
+  }
+  NodeScheduling nodes = engine.nodes();
+  nodes.requests = from.requests;
+  nodes.request_of.assign(beginning.running.size(), 0);
+  for (const std::size_t i : order) nodes.request_of.push_back(from.request_of[i]);
+  for (std::size_t at = 0; beginning.plans && !from.planned.empty() && at < order.size(); ++at) {
+    const NodeBeginning::Held& held = from.planned[order[at]];
+    const Seconds start = beginning.plans->planned_start[order[at]];
+    if (held.slurm_partition < 0 || start == kNever) continue;
+    NodeReservation reservation{
+        static_cast<JobIndex>(beginning.running.size() + at), held.slurm_partition, start,
+        start + beginning.pending[order[at]].backfill_time, nodes.pool.shares_on(held.nodes)};
+    nodes.pool.reserve(reservation.shares, reservation.slurm_partition, beginning.now,
+                       reservation.start, reservation.end);
+    nodes.reservations.push_back(std::move(reservation));
+  }
+  return nodes;
+}
+
 void run_sample(const Beginning& beginning, const Samples& samples,
-                const std::vector<std::size_t>& order, const std::optional<Asked>& only,
-                std::size_t sample, Seconds* start_time) {
+                const std::vector<std::size_t>& order, const std::optional<NodeScheduling>& nodes,
+                const std::optional<Asked>& only, std::size_t sample, Seconds* start_time) {
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
   const Seconds* actual_runtime = samples.actual_runtime + sample * jobs;
   Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
+  if (nodes) engine.use_nodes(*nodes);
   engine.reserve(jobs);
   if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
   for (std::size_t i = 0; i < running; ++i) {
@@ -74,7 +107,8 @@ void run_sample(const Beginning& beginning, const Samples& samples,
   if (!samples.arrivals.first.empty()) {
     const Arrivals& arrivals = samples.arrivals;
     for (std::size_t i = arrivals.first[sample]; i < arrivals.first[sample + 1]; ++i) {
-      engine.submit(arrivals.jobs[i]);
+      const JobIndex arriving = engine.submit(arrivals.jobs[i]);
+      if (nodes) engine.set_request(arriving, arrivals.request_of[i]);
     }
   }
   if (beginning.plans || !beginning.pass_due) {
@@ -101,6 +135,7 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
   const std::vector<std::size_t> order = in_submission_order(beginning.pending);
   std::optional<Asked> asked;
   if (only) asked = asked_of(*only, order, beginning.running.size());
+  const std::optional<NodeScheduling> nodes = nodes_of(beginning, order);
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::exception_ptr failure;
@@ -110,7 +145,7 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
       while (!stop) {
         const std::size_t sample = next++;
         if (sample >= samples.count) return;
-        run_sample(beginning, samples, order, asked, sample, start_time);
+        run_sample(beginning, samples, order, nodes, asked, sample, start_time);
         if (calling_thread && interrupted()) stop = true;
       }
     } catch (...) {

@@ -11,6 +11,8 @@
 
 #include "engine.hpp"
 #include "forward.hpp"
+#include "node_snapshot_bindings.hpp"
+#include "owned_array.hpp"
 
 namespace nb = nanobind;
 
@@ -24,13 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 // Taking the interpreter's lock can take as long as another thread's turn.
 constexpr auto kBetweenSignalChecks = std::chrono::milliseconds(50);
-
-template <class T>
-T* owned_array(std::size_t size, nb::capsule& owner) {
-  T* values = new T[size]();
-  owner = nb::capsule(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return values;
-}
 
 void add_running(Beginning& beginning, Column start_time, Column processors, Column requested_time,
                  Column drain_time, Column time_limit) {
@@ -67,7 +62,7 @@ std::vector<Job> waiting_jobs(Column submit_time, Column processors, Column requ
 
 Arrivals arrivals(Column first, Column actual_runtime, Column submit_time, Column processors,
                   Column requested_time, Column queue_time, Column backfill_time,
-                  Column drain_time, Column time_limit, Column priority) {
+                  Column drain_time, Column time_limit, Column priority, Column request_of) {
   Arrivals made;
   made.jobs = waiting_jobs(submit_time, processors, requested_time, queue_time, backfill_time,
                            drain_time, time_limit, priority);
@@ -76,6 +71,9 @@ Arrivals arrivals(Column first, Column actual_runtime, Column submit_time, Colum
   }
   for (std::size_t i = 0; i < first.shape(0); ++i) {
     made.first.push_back(static_cast<std::size_t>(first(i)));
+  }
+  for (std::size_t i = 0; i < request_of.shape(0); ++i) {
+    made.request_of.push_back(static_cast<std::int32_t>(request_of(i)));
   }
   return made;
 }
@@ -145,7 +143,9 @@ Table snapshot_rows(const Engine& engine, Column jobs) {
 }  // namespace
 
 void register_forward(nb::module_& m) {
-  nb::class_<Beginning>(m, "Beginning")
+  nb::class_<Beginning> beginning(m, "Beginning");
+  register_node_snapshots(m, beginning);
+  beginning
       .def(
           "__init__",
           [](Beginning* self, Processors machine, const Policy& policy, Seconds now,
@@ -158,7 +158,8 @@ void register_forward(nb::module_& m) {
                                  .pending = {},
                                  .estimated_at = estimated_at,
                                  .pass_due = pass_due,
-                                 .plans = {}};
+                                 .plans = {},
+                                 .nodes = {}};
           },
           nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"),
           nb::arg("estimated_at").none(), nb::arg("pass_due"))
@@ -210,7 +211,7 @@ void register_forward(nb::module_& m) {
       .def_static("of", &arrivals, nb::arg("first"), nb::arg("actual_runtime"),
                   nb::arg("submit_time"), nb::arg("processors"), nb::arg("requested_time"),
                   nb::arg("queue_time"), nb::arg("backfill_time"), nb::arg("drain_time"),
-                  nb::arg("time_limit"), nb::arg("priority"));
+                  nb::arg("time_limit"), nb::arg("priority"), nb::arg("request_of"));
 
   m.def("waiting_jobs", &waiting_jobs_of, nb::arg("engine"));
   m.def("plan_notes", &plan_notes, nb::arg("engine"));

@@ -10,8 +10,13 @@ void Engine::use_nodes(NodeMachine machine) {
   planner_.reset();
 }
 
+void Engine::use_nodes(NodeScheduling nodes) {
+  nodes_ = std::make_unique<NodeScheduling>(std::move(nodes));
+  planner_.reset();
+}
+
 void Engine::add_request(ResourceRequest request) {
-  nodes_->requests.push_back(std::move(request));
+  nodes_->requests->push_back(std::move(request));
 }
 
 void Engine::set_request(JobIndex index, std::int32_t request) {
@@ -23,14 +28,16 @@ void Engine::set_request(JobIndex index, std::int32_t request) {
 }
 
 bool Engine::has_room(std::int32_t request) {
-  const ResourceRequest& asked = nodes_->requests[static_cast<std::size_t>(request)];
+  const ResourceRequest& asked = (*nodes_->requests)[static_cast<std::size_t>(request)];
   return std::any_of(asked.choices.begin(), asked.choices.end(), [&](const auto& choice) {
     return nodes_->pool.place_now(asked, choice, now_, 0).has_value();
   });
 }
 
-// A job that runs already gets nodes as if it started now. There must be room.
+// A job that runs already, and whose nodes are not known, gets some as if it started now. There must
+// be room.
 void Engine::resume_on_nodes(JobIndex index) {
+  if (nodes_->pool.slurm_partition_of(index) >= 0) return;
   const ResourceRequest& asked = nodes_->request(index);
   for (const PartitionChoice& choice : asked.choices) {
     const auto shares = nodes_->pool.place_now(asked, choice, now_, 0);
@@ -39,6 +46,37 @@ void Engine::resume_on_nodes(JobIndex index) {
     nodes_->pool.start(index, choice.slurm_partition, *shares, now_, end);
     return;
   }
+}
+
+JobIndex Engine::add_running_on(const Job& started, std::int32_t slurm_partition,
+                                const Shares& shares) {
+  const auto index = static_cast<JobIndex>(jobs_.size());
+  // When it is expected to end is known once it is added.
+  nodes_->pool.start(index, slurm_partition, shares, now_, now_);
+  add_running(started);
+  nodes_->pool.set_end(index, now_, availability_.expected_end(index));
+  return index;
+}
+
+// Reservations are taken over only where more than a head job is planned: those of head jobs are
+// made anew in every pass that needs to know them.
+std::optional<PlanNotes> Engine::node_plan_notes() const {
+  if (head_only() || policy_.backfill == Backfill::kFirstFit) return std::nullopt;
+  PlanNotes notes;
+  notes.changed = nodes_->changed;
+  notes.broken = nodes_->anew;
+  return notes;
+}
+
+void Engine::resume_plans_on_nodes(const PlanNotes& notes, Seconds reached) {
+  NodeScheduling& nodes = *nodes_;
+  nodes.reached = reached;
+  nodes.changed = notes.changed;
+  nodes.anew = notes.broken;
+  std::erase_if(arrived_, [&nodes](JobIndex index) {
+    return std::any_of(nodes.reservations.begin(), nodes.reservations.end(),
+                       [index](const NodeReservation& held) { return held.job == index; });
+  });
 }
 
 QueuePlace Engine::queue_place(JobIndex index) const {
@@ -151,9 +189,9 @@ void Engine::pass_on_nodes() {
     nodes.failed.clear();
     nodes.next_deadline = kNever;
   }
-  nodes.failed_time.resize(nodes.requests.size(), kNever);
+  nodes.failed_time.resize(nodes.requests->size(), kNever);
   if (keeps || policy_.backfill == Backfill::kPlanning) {
-    nodes.searched.assign(nodes.requests.size(), {kNever, now_});
+    nodes.searched.assign(nodes.requests->size(), {kNever, now_});
   }
   if (keeps) {
     plan_conservatively_on_nodes(node_queue(false));

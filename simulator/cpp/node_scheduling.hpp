@@ -1,6 +1,7 @@
 // What the engine keeps besides when the machine has nodes: who asks for what, and the reservations.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -47,11 +48,13 @@ struct NodeScheduling {
   }
 
   const ResourceRequest& request(JobIndex job) const {
-    return requests[static_cast<std::size_t>(request_of[static_cast<std::size_t>(job)])];
+    return (*requests)[static_cast<std::size_t>(request_of[static_cast<std::size_t>(job)])];
   }
 
   NodePool pool;
-  std::vector<ResourceRequest> requests;
+  // Shared by all engines that begin from one snapshot, which add none.
+  std::shared_ptr<std::vector<ResourceRequest>> requests =
+      std::make_shared<std::vector<ResourceRequest>>();
   std::vector<std::int32_t> request_of;  // by job
 
   std::vector<Seconds> first_planned;    // by job; kNever where nothing is

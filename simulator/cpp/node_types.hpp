@@ -68,4 +68,11 @@ struct Share {
 };
 using Shares = std::vector<Share>;
 
+// The same by numbers of nodes: so many nodes from this one on.
+struct NodeRow {
+  std::int64_t node = 0;
+  std::int64_t nodes = 0;
+  Resources of_each;
+};
+
 }  // namespace foretime

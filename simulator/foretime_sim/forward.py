@@ -19,24 +19,18 @@ from foretime_estimators.errors import InputError
 from foretime_sim import _core
 from foretime_sim.advance_reservations import check_interval
 from foretime_sim.engine_core import core_policy
+from foretime_sim.node_snapshot import HeldNodes, NodeRequests, give_nodes
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import has_python
 from foretime_sim.role_times import LONGEST_S, ScheduledTimes, by_role
-from foretime_sim.snapshot import (
-    NEVER,
-    GuardNotes,
-    PendingJobs,
-    PlanNotes,
-    RunningJobs,
-    Snapshot,
-    checked_column,
-    checked_times,
-    or_never,
-)
+from foretime_sim.snapshot import GuardNotes, PendingJobs, PlanNotes, RunningJobs, Snapshot
+from foretime_sim.snapshot_columns import NEVER, checked_column, checked_times, or_never
 from foretime_sim.workload import Int64Array
 
 __all__ = [
     "GuardNotes",
+    "HeldNodes",
+    "NodeRequests",
     "PendingJobs",
     "PlanNotes",
     "RunningJobs",
@@ -59,7 +53,7 @@ class SampledArrivals:
         Seconds, after the snapshot.
     processors, requested_time, actual_runtime
         Times in seconds.
-    scheduled_time, time_limit, priority
+    scheduled_time, time_limit, priority, requests
         As those of `foretime_sim.snapshot.PendingJobs`.
     """
 
@@ -71,6 +65,7 @@ class SampledArrivals:
     scheduled_time: ScheduledTimes = None
     time_limit: Int64Array | None = None
     priority: Int64Array | None = None
+    requests: NodeRequests | None = None
 
 
 def forward_runs(
@@ -182,6 +177,8 @@ def _run(
     elif threads < 1:
         raise InputError(f"threads is {threads}: give 1 or more, or None for one a core")
     beginning = _beginning(snapshot, policy)
+    if snapshot.machine is not None:
+        give_nodes(beginning, snapshot, None if arrivals is None else arrivals.requests)
     coming = _core.Arrivals()
     if arrivals is not None:
         coming = _arrivals(snapshot, policy, arrivals, len(runtimes))
@@ -262,14 +259,24 @@ def _arrivals(
     priority = (
         np.zeros(jobs, np.int64) if arrivals.priority is None else column("priority", -LONGEST_S)
     )
+    requests = arrivals.requests
+    if (requests is None) != (snapshot.pending.requests is None):
+        raise InputError("arrivals: give requests on a machine of nodes, and only there")
+    request_of = np.zeros(jobs, np.int64)
+    processors = column("processors", 1, snapshot.machine_processors)
+    if requests is not None and snapshot.pending.requests is not None:
+        if len(requests) != jobs or not np.array_equal(requests.processors(), processors):
+            raise InputError("arrivals: processors are not those of the tasks of their requests")
+        request_of = requests.number + len(snapshot.pending.requests.distinct)
     columns = (
         column("actual_runtime", 0),
         column("submit_time", snapshot.now + 1),
-        column("processors", 1, snapshot.machine_processors),
+        processors,
         requested,
         *by_role(requested, times, policy.roles),
         limit,
         priority,
+        request_of,
     )
     order = np.argsort(sample, kind="stable")
     first = np.searchsorted(sample[order], np.arange(samples + 1)).astype(np.int64)

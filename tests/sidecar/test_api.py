@@ -21,6 +21,7 @@ from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Policy
+from foretime_sim.waits.forecaster import LEVELS
 from prometheus_client.parser import text_string_to_metric_families
 
 NOW = 1_700_000_000
@@ -164,11 +165,13 @@ def test_a_forecast(world: World) -> None:
     world.look(NOW + 60)
     world.now = NOW + 90
     answer = world.ask("/v1/forecast?processors=64&time=1:00:00&partition=main", NOBODY)
-    running = JobRequest("1", "u1", "wide", 64, 3600, NOW, "main")
-    planned = world.sidecar.learner.scheduled_time(running)
-    assert answer["start_time"]["0.5"] == NOW + planned
-    assert answer["likely_wait_s"] == answer["wait_s"]["0.5"] == planned - 90
-    assert len(answer["quantiles"]) == 24
+    # u1's jobs have all taken 900 s; what else they might take is before and after.
+    assert answer["start_time"]["0.5"] == NOW + 900
+    assert answer["likely_wait_s"] == answer["wait_s"]["0.5"] == 900 - 90
+    levels, waits = zip(*answer["quantiles"], strict=True)
+    assert levels == LEVELS
+    assert sorted(waits) == list(waits)
+    assert waits[0] <= 900 - 90 <= waits[-1] <= 3600 - 90
     assert answer["starts_now"] == 0
     assert (answer["made_at"], answer["snapshot_age_s"]) == (NOW + 90, 30)
     assert (answer["running_jobs"], answer["pending_jobs"]) == (1, 0)
@@ -186,14 +189,12 @@ def test_the_forecast_of_a_job_in_the_queue(world: World) -> None:
     second = world.slurm.submit(Submission("nobody", "wide", None, 32, 1800, 900))
     third = world.slurm.submit(Submission("nobody", "wide", None, 32, 1800, 900))
     world.look(NOW + 60)
-    running = JobRequest("1", "u1", "wide", 64, 3600, NOW, "main")
-    planned = world.sidecar.learner.scheduled_time(running)
     world.now = NOW + 75
     answer = world.ask(f"/v1/jobs/{third}/forecast", NOBODY)
     assert (answer["job_id"], answer["state"], answer["user"]) == ("3", "pending", "nobody")
     assert (answer["made_at"], answer["snapshot_age_s"]) == (NOW + 60, 15)
-    assert answer["start_time"]["0.95"] == NOW + planned
-    assert answer["wait_s"]["0.95"] == planned - 60
+    assert answer["start_time"]["0.5"] == NOW + 900
+    assert answer["wait_s"]["0.5"] == 900 - 60 <= answer["wait_s"]["0.95"]
     assert answer["reason"] == {
         "code": "Resources",
         "text": "waits for 32 processors; 1 job goes first",
@@ -215,6 +216,52 @@ def test_the_forecast_of_a_job_in_the_queue(world: World) -> None:
     brief = world.ask("/v1/jobs/forecasts?brief=1", NOBODY)["jobs"]
     assert "quantiles" not in brief[0]
     assert brief[1]["wait_s"] == answer["wait_s"]
+
+
+def test_advice_names_the_cheapest_shape_that_starts_sooner(world: World) -> None:
+    # Half the machine is free; the rest runs for 900 s.
+    world.slurm.submit(Submission("u1", "wide", None, 32, 3600, 900))
+    world.look(NOW + 60)
+    advice = world.ask("/v1/advice?ntasks=64&time=1:00:00", NOBODY)
+    asked, found = advice["asked"], advice["alternatives"]
+    assert asked["likely_wait_s"] == 840
+    half = found[0]
+    assert half["change"] == {"ntasks": 32, "time": "02:00:00"}
+    assert half["forecast"]["likely_wait_s"] == 0
+    assert (half["sooner_s"], half["cost"]) == (840, "same")
+    assert advice["cheapest"] == 0
+    assert [each["change"]["ntasks"] for each in found] == [32, 16]
+    # What can start at once needs no advice.
+    assert world.ask("/v1/advice?ntasks=2&time=1:00:00", NOBODY)["cheapest"] is None
+
+
+def test_advice_of_a_shorter_limit_is_from_ones_own_jobs_alone(world: World) -> None:
+    # 60 jobs of 8 processors and an hour took 900 s each; projects alternate.
+    question = "/v1/advice?ntasks=8&time=1:00:00&account=wide"
+    changes = [each["change"] for each in world.ask(question, NOBODY)["alternatives"]]
+    assert changes[:1] == [{"time": "00:20:00"}]
+    assert {"time": "00:20:00"} not in [
+        each["change"] for each in world.ask(question)["alternatives"]
+    ]
+
+
+def test_the_map_of_waits(world: World) -> None:
+    world.slurm.submit(Submission("u1", "wide", None, 48, 3600, 900))
+    world.look(NOW + 400)
+    answer = world.ask("/v1/map")
+    assert answer["made_at"] == NOW + 400
+    (one,) = answer["maps"]
+    assert one["sizes"] == [1, 2, 4, 8, 16, 32, 64]
+    assert one["times_s"][0] == 900
+    for waits in (one["median_wait_s"], one["bound_95_s"]):
+        assert [len(row) for row in waits] == [6] * 7
+    # 16 processors are free; the others until NOW + 900.
+    assert one["median_wait_s"][4] == [0] * 6
+    assert one["median_wait_s"][5] == [500] * 6
+    assert world.ask("/v1/map?partition=debug")["maps"] == []
+    # It is drawn every five minutes.
+    world.look(NOW + 500)
+    assert world.ask("/v1/map")["made_at"] == NOW + 400
 
 
 def test_a_forecast_uses_the_callers_own_history(world: World) -> None:
@@ -243,11 +290,11 @@ def test_a_small_projects_history_is_not_used(world: World) -> None:
         ("/v1/forecast?time=60", "processors is missing"),
         ("/v1/forecast?processors=x&time=60", "processors = 'x'"),
         ("/v1/forecast?processors=0&time=60", "processors = '0'"),
-        ("/v1/forecast?nodes=4-2&time=60", "nodes = '4-2' is no number of nodes"),
+        ("/v1/forecast?nodes=4-2&time=60", "nodes = '4-2': the most nodes are fewer"),
         ("/v1/forecast?ntasks=4&processors=2&time=60", "mean the same"),
         ("/v1/forecast?processors=4&cpus_per_task=2&time=60", "processors = N are CPUs"),
         ("/v1/forecast?processors=1&time=60&time_min=61", "time_min = '61' is more than"),
-        ("/v1/forecast?processors=1&time=60&begin=soon", "begin = 'soon' is no time"),
+        ("/v1/forecast?processors=1&time=60&begin=soon", "begin = 'soon': is no time"),
         ("/v1/forecast?processors=1&time=60&project=a&account=b", "mean the same"),
         ("/v1/forecast?processors=1&time=60&nodez=2", "nodez = '2'"),
         ("/v1/forecast?processors=65&time=60", "only 64 processors are up"),

@@ -13,11 +13,12 @@ from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.forecast_board import NewJobForecast
 from foretime_sidecar.queue_moment import Look, NewJob
-from foretime_sidecar.scheduled_plan import ScheduledPlan
 from foretime_sidecar.settings import ForecastSettings
 from foretime_sidecar.wait_forecasting import WaitForecasting
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Backfill, Correction, Order, Policy
+
+from tests.sidecar.scheduled_plan import ScheduledPlan
 
 NOW = 1000
 # t_sched of the jobs below, by job id.
@@ -67,7 +68,7 @@ def ask(
     *jobs: QueuedJob, new: JobRequest = NEW, soft: bool = False, **settings: object
 ) -> NewJobForecast:
     look = Look(NOW, Queue(10, jobs), soft)
-    return planned(look, new, lambda job: SCHEDULED[job.job_id], enforced=soft, **settings)
+    return planned(look, new, lambda job: SCHEDULED.get(job.job_id, 60), enforced=soft, **settings)
 
 
 def test_easy_by_hand() -> None:

@@ -15,7 +15,6 @@ from foretime_estimators.jobs import Ending, JobRequest
 from foretime_sidecar.clients.pbs_commands import PbsCommands
 from foretime_sidecar.queue_moment import Look, NewJob
 from foretime_sidecar.replay import Replay, ReplaySchedule, mechanism_policy
-from foretime_sidecar.scheduled_plan import ScheduledPlan
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import AccuracySection, ForecastSettings, Settings
 from foretime_sidecar.settings_file import parse_settings
@@ -31,6 +30,8 @@ from foretime_sim.policy import Correction, Policy
 from foretime_sim.workload import Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.sidecar.scheduled_plan import ScheduledPlan
 
 NOW = 1_795_176_000  # 2026-11-20 12:00 UTC, when the replies were given
 START = 1_800_000_000

@@ -50,7 +50,7 @@ COMMANDS = {
     "wait": CommandModule(
         "foretime_sidecar.cli.wait",
         "wait",
-        "Say how long a job would wait if it were submitted now.",
+        "Say when a job will start: one in the queue, or one to be submitted.",
     ),
     "explain": CommandModule(
         "foretime_sidecar.cli.decisions",

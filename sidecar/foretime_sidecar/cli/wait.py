@@ -1,38 +1,102 @@
-"""``foretime wait``: ask the daemon when a job would start."""
+"""``foretime wait``: ask the daemon when a job will start."""
 
 from __future__ import annotations
 
-import datetime
 import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
-from foretime_estimators.errors import ForetimeError
+from foretime_estimators.errors import ForetimeError, InputError
+from rich.live import Live
+from rich.text import Text
 
-from foretime_sidecar.daemon_client import ask, where
-from foretime_sidecar.durations import format_duration, parse_duration
+from foretime_sidecar.asked_job import asked_job, is_job_id
+from foretime_sidecar.batch_script import BatchScript, read_script
+from foretime_sidecar.daemon_client import DaemonError, RefusedError, ask, where
+from foretime_sidecar.durations import format_duration
+from foretime_sidecar.wait_report import cheapest, wait_report
+from foretime_sidecar.wait_watch import Update, updates
+from foretime_sidecar.wait_words import headline, spoken_clock
 
-# An old look at the queue is worth a word.
-_OLD_S = 600
+REFRESH_S = 20.0
+"""Pause between two answers of --watch; the daemon looks at the queue once a minute."""
+INTERRUPTED = 130
+_MOST_SCRIPT_BYTES = 4 << 20  # as slurmctld's own (max_script_size)
+_LEAST_WIDTH, _MOST_WIDTH = 40, 100
+
+Flag = str | None
 
 
 def wait(
-    processors: Annotated[
-        int, typer.Option("--ntasks", "-n", min=1, help="Processors, as for sbatch.")
-    ],
-    time: Annotated[
-        str,
-        typer.Option(
-            "--time", "-t", metavar="TIME", help="Time limit, as for sbatch: minutes, D-HH:MM:SS..."
+    job: Annotated[
+        Flag,
+        typer.Argument(
+            metavar="JOB",
+            help="A job's id, or a batch script with #SBATCH or #PBS lines (-: on stdin).",
         ),
-    ],
-    account: Annotated[
-        str | None, typer.Option("--account", "-A", help="Account (project) to charge.")
+    ] = None,
+    nodes: Annotated[
+        Flag, typer.Option("--nodes", "-N", metavar="N|MIN-MAX", help="Nodes.")
+    ] = None,
+    ntasks: Annotated[Flag, typer.Option("--ntasks", "-n", metavar="N", help="Tasks.")] = None,
+    ntasks_per_node: Annotated[
+        Flag, typer.Option("--ntasks-per-node", metavar="N", help="Tasks on each node.")
+    ] = None,
+    cpus_per_task: Annotated[
+        Flag, typer.Option("--cpus-per-task", "-c", metavar="N", help="Processors of each task.")
+    ] = None,
+    mem: Annotated[
+        Flag, typer.Option("--mem", metavar="SIZE", help="Memory of each node: MiB, or 4G.")
+    ] = None,
+    time_limit: Annotated[
+        Flag,
+        typer.Option("--time", "-t", metavar="TIME", help="Time limit: minutes, D-HH:MM:SS..."),
+    ] = None,
+    time_min: Annotated[
+        Flag, typer.Option("--time-min", metavar="TIME", help="Least time limit that would do.")
     ] = None,
     partition: Annotated[
-        str | None, typer.Option("--partition", "-p", help="slurm_partition.")
+        Flag,
+        typer.Option("--partition", "-p", help="slurm_partition, or several with commas; queue."),
     ] = None,
+    account: Annotated[
+        Flag, typer.Option("--account", "-A", help="Account (project) to charge.")
+    ] = None,
+    qos: Annotated[Flag, typer.Option("--qos", "-q", help="Quality of service.")] = None,
+    gres: Annotated[
+        Flag, typer.Option("--gres", metavar="LIST", help="Generic resources: gpu:a100:2.")
+    ] = None,
+    gpus: Annotated[
+        Flag, typer.Option("--gpus", "-G", metavar="[TYPE:]N", help="GPUs of the whole job.")
+    ] = None,
+    exclusive: Annotated[
+        bool, typer.Option("--exclusive", help="Share its nodes with no other job.")
+    ] = False,
+    begin: Annotated[
+        Flag,
+        typer.Option("--begin", "-b", metavar="WHEN", help="Not before: now+2hours, 16:00, ..."),
+    ] = None,
+    dependency: Annotated[
+        Flag,
+        typer.Option("--dependency", "-d", metavar="LIST", help="Jobs before it: afterok:4711."),
+    ] = None,
+    reservation: Annotated[
+        Flag, typer.Option("--reservation", metavar="NAME", help="Run in this reservation.")
+    ] = None,
+    array: Annotated[
+        Flag, typer.Option("--array", "-a", metavar="INDICES", help="Tasks of an array: 0-15%4.")
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Ask again and again, until the job has started.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the daemon's own answer, or why there is none.")
     ] = False,
@@ -44,51 +108,195 @@ def wait(
         Path | None, typer.Option("--socket", metavar="PATH", help="The daemon's unix socket.")
     ] = None,
 ) -> None:
-    """Say how long a job would wait if it were submitted now.
+    """Say when a job will start: one in the queue, or one to be submitted.
 
-    Exit codes: 0, 2 for a wrong question, 3 if the daemon does not answer.
+    The flags are sbatch's. They go over its SBATCH_ variables, and these over a batch script.
+
+    Exit codes: 0, 2 for a wrong question, 3 if the daemon does not answer, 130 if interrupted.
 
     Example: [bold]foretime wait -n 64 -t 2:00:00 -A physics[/bold]
     """
-    parse_duration(time)
-    asked = {"processors": processors, "time": time, "project": account, "partition": partition}
+    flags = {
+        "nodes": nodes,
+        "ntasks": ntasks,
+        "ntasks-per-node": ntasks_per_node,
+        "cpus-per-task": cpus_per_task,
+        "mem": mem,
+        "time": time_limit,
+        "time-min": time_min,
+        "partition": partition,
+        "account": account,
+        "qos": qos,
+        "gres": gres,
+        "gpus": gpus,
+        "exclusive": "" if exclusive else None,
+        "begin": begin,
+        "dependency": dependency,
+        "reservation": reservation,
+        "array": array,
+    }
+    given = {name: value for name, value in flags.items() if value is not None}
     try:
-        answer = ask(where(settings, socket_path), "/v1/forecast", asked)
+        question = _question(job, given, where(settings, socket_path))
+        if watch:
+            _watch(question, as_json=as_json)
+        elif as_json:
+            typer.echo(json.dumps(question.forecast(), indent=2))
+        else:
+            typer.echo(question.advised())
     except ForetimeError as error:
         if not as_json:
             raise
         what, _, remedy = str(error).partition("; ")
         typer.echo(json.dumps({"error": {"what": what, "remedy": remedy}}, indent=2))
         raise typer.Exit(error.exit_code) from None
-    typer.echo(json.dumps(answer, indent=2) if as_json else describe(answer))
 
 
-def describe(answer: dict[str, Any]) -> str:
-    """Put a forecast in words."""
-    asked = format_duration(answer["requested_time_s"])
-    lines = []
-    if answer["start_time"] is None:
-        lines.append(f"No forecast: {'; '.join(answer['assumptions'])}.")
-    else:
-        start = datetime.datetime.fromtimestamp(answer["start_time"]["0.5"]).astimezone()
-        waits, surely = answer["likely_wait_s"], answer["wait_s"]["0.95"]
-        when = "at once" if waits == 0 else f"in {format_duration(waits)} ({start:%Y-%m-%d %H:%M})"
-        lines.append(f"Expected start: {when}, for {answer['processors']} processors and {asked}")
-        if surely > waits:
-            lines.append(f"95% sure within {format_duration(surely)}.")
-        if answer["scheduled_time_s"] < answer["requested_time_s"]:
-            expected = format_duration(answer["scheduled_time_s"])
-            lines.append(f"Such jobs of yours have mostly ended within {expected}.")
-    queue = (
-        f"The queue of {format_duration(answer['snapshot_age_s'])} ago: "
-        f"{answer['running_jobs']} running, {answer['pending_jobs']} waiting"
-    )
-    if answer["left_out"]:
-        left_out = ", ".join(f"{count} {why}" for why, count in answer["left_out"].items())
-        queue += f"; left out: {left_out}"
-    lines.append(f"{queue}.")
-    if answer["snapshot_age_s"] > _OLD_S:
-        lines.append("That is long ago: the daemon does not reach the scheduler.")
-    if answer["start_time"] is not None:
-        lines.append(f"Assumed: {'; '.join(answer['assumptions'])}.")
-    return "\n".join(lines)
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of which daemon.
+
+    Attributes
+    ----------
+    listen
+        Where the daemon is.
+    path
+        Of the forecast.
+    parameters
+        Of a job that is not submitted; none of one in the queue.
+    notes
+        What of it is not looked at.
+    """
+
+    listen: str
+    path: str
+    parameters: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    def forecast(self) -> dict[str, Any]:
+        """Give the daemon's answer."""
+        return ask(self.listen, self.path, self.parameters)
+
+    def advised(self) -> str:
+        """Give the answer in words, with the cheapest change that starts the job sooner."""
+        forecast = self.forecast()
+        if forecast["state"] == "running":
+            return self.report(forecast)
+        work = self.parameters or _work_of(forecast)
+        try:
+            advised = ask(self.listen, "/v1/advice", work)
+        except (RefusedError, DaemonError) as error:
+            # The forecast is what was asked for.
+            return self.report(forecast, notes=[f"no advice: {error}"])
+        return self.report(forecast, cheapest(advised, forecast))
+
+    def report(
+        self,
+        forecast: Mapping[str, Any],
+        sooner: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (),
+    ) -> str:
+        """Put an answer in words."""
+        width = min(max(shutil.get_terminal_size().columns, _LEAST_WIDTH), _MOST_WIDTH)
+        return wait_report(
+            forecast, int(time.time()), sooner=sooner, notes=[*self.notes, *notes], width=width
+        )
+
+
+def _work_of(forecast: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the parameters of a new job with the same work as one in the queue."""
+    return {
+        "processors": forecast["processors"],
+        "time": format_duration(forecast["requested_time_s"]),
+        "account": forecast["account"],
+        "partition": forecast["partition"],
+        "user": forecast["user"],
+    }
+
+
+def _question(job: str | None, flags: Mapping[str, str], listen: str) -> _Question:
+    if job is not None and is_job_id(job) and not Path(job).is_file():
+        if flags:
+            raise InputError(
+                f"job {job} is in the queue and --{next(iter(flags))} is for one that is not; "
+                "leave the one or the other out"
+            )
+        return _Question(listen, f"/v1/jobs/{quote(job, safe='')}/forecast", {})
+    now = time.time()
+    asked = asked_job(flags, os.environ, None if job is None else _script(job), now)
+    return _Question(listen, "/v1/forecast", asked.parameters(now), asked.notes)
+
+
+def _script(name: str) -> BatchScript:
+    try:
+        if name == "-":
+            raw, name = sys.stdin.buffer.read(_MOST_SCRIPT_BYTES + 1), "stdin"
+        else:
+            with Path(name).open("rb") as file:
+                raw = file.read(_MOST_SCRIPT_BYTES + 1)
+    except OSError as error:
+        raise InputError(
+            f"{name}: can't read it as a batch script: {error.strerror}; give a script's name, or "
+            "a job's id"
+        ) from error
+    if len(raw) > _MOST_SCRIPT_BYTES:
+        raise InputError(f"{name}: more than 4 MiB, which is no batch script; give another file")
+    return read_script(raw.decode(errors="replace"), name)
+
+
+# -- watching --------------------------------------------------------------------------------------
+
+
+def _watch(question: _Question, *, as_json: bool) -> None:
+    """Show the latest answer until the job has started, or Ctrl-C."""
+    try:
+        found = updates(question.forecast, pause)
+        if as_json:
+            for update in found:
+                typer.echo(json.dumps(update.forecast if not update.trouble else _gone(update)))
+        elif sys.stdout.isatty():
+            _show_on_screen(question, found)
+        else:
+            _show_changes(found)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def pause() -> None:
+    """Wait until it is worth asking again."""
+    time.sleep(REFRESH_S)
+
+
+def _gone(update: Update) -> dict[str, Any]:
+    what, _, remedy = (update.trouble or "").partition("; ")
+    return {"error": {"what": what, "remedy": remedy}}
+
+
+def _show_on_screen(question: _Question, found: Iterator[Update]) -> None:
+    """Keep one report on the terminal up to date."""
+    with Live(Text(""), auto_refresh=False) as live:
+        for update in found:
+            live.update(Text(f"{_clock()}  {_words(update)}\n\n{question.report(update.forecast)}"))
+            live.refresh()
+
+
+def _show_changes(found: Iterator[Update]) -> None:
+    """Write a line whenever there is something new to say."""
+    said = None
+    for update in found:
+        words = _words(update)
+        if words != said:
+            typer.echo(f"{_clock()}  {words}")
+            said = words
+
+
+def _words(update: Update) -> str:
+    if update.gone:
+        return "The job is no longer in the queue: it has run, or was cancelled."
+    if update.trouble is not None:
+        return f"{headline(update.forecast, int(time.time()))} Not of now: {update.trouble}"
+    return headline(update.forecast, int(time.time()))
+
+
+def _clock() -> str:
+    return spoken_clock(int(time.time()), int(time.time()))

@@ -14,7 +14,7 @@ from foretime_sim.workload import Int64Array
 
 
 class ScheduledPlan:
-    """A `foretime_sim.waits.forecaster.WaitForecaster` that is sure of one wait for each job.
+    """A `foretime_sidecar.wait_forecasting.ServedForecaster` sure of one wait for each job.
 
     A running job that has outlived its t_sched is taken to run on as the scheduler corrects it:
     half of what is left to its limit under Slurm's soft limit, to the next multiple of its t_sched
@@ -31,6 +31,15 @@ class ScheduledPlan:
 
     def __init__(self, scheduled_time: Callable[[JobRequest], int]) -> None:
         self._scheduled_time = scheduled_time
+        self.hurried = False
+
+    def basis(self, jobs: int) -> str:
+        """Say in words what the forecasts stand on."""
+        return f"all {jobs} jobs run for their scheduled time"
+
+    def consider(self, moment: Moment) -> WaitForecasts:
+        """Say how long a job would wait that is not in the queue."""
+        return self.forecast(moment)
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait, by the plan."""

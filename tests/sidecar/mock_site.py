@@ -1,0 +1,107 @@
+"""A site with a mock Slurm and the daemon beside it; a test turns the clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sidecar.server import Daemon
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import to_toml
+from foretime_sim.mock_slurm import MockSlurm
+
+_READY_S = 60
+
+
+class MockSite:
+    """A daemon in a thread, which looks at its Slurm when the test says so.
+
+    Parameters
+    ----------
+    folder
+        Empty; of the store, the table, the settings' file and, unless ``api`` says otherwise, the
+        socket.
+    slurm
+        The mock.
+    sections
+        Of the settings, besides where files are.
+
+    Attributes
+    ----------
+    listen
+        Where the daemon is, as in ``api.listen``.
+    socket_path, settings_path
+        For a command's --socket and --settings.
+    running, waiting
+        Ids of jobs, for the test to set.
+    """
+
+    def __init__(self, folder: Path, slurm: MockSlurm, **sections: dict[str, Any]) -> None:
+        self.slurm = slurm
+        self.running = self.waiting = ""
+        self.socket_path = folder / "s"
+        self.settings_path = folder / "foretime.toml"
+        self.settings = Settings.model_validate(
+            sections
+            | {
+                # The thread looks once, at the start; then the test does.
+                "scheduler": {
+                    "history_days": 1,
+                    "poll_interval_s": 3600,
+                    "longest_poll_interval_s": 3600,
+                },
+                "store": {"path": str(folder / "store")},
+                "table": {"path": str(folder / "table"), "watchdog_after_s": 7200},
+                "api": {"listen": f"unix:{self.socket_path}"} | sections.get("api", {}),
+            }
+        )
+        self.settings_path.write_text(to_toml(self.settings))
+        self._slurm_lock = threading.Lock()
+        self.fault: Exception | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start the daemon; it answers, and has forecasts, when this is done."""
+        self.daemon = Daemon(
+            self.settings, SlurmCommands(self._command, 0), clock=lambda: self.slurm.now
+        )
+        self.look()
+        self._thread = threading.Thread(target=self.daemon.run)
+        self._thread.start()
+        until = time.monotonic() + _READY_S
+        while not self.daemon.answers and time.monotonic() < until:
+            time.sleep(0.02)
+        self.listen = self.daemon.address
+
+    def _command(self, argv: Sequence[str], stdin: str | None = None) -> object:
+        if self.fault is not None:
+            raise self.fault
+        with self._slurm_lock:
+            return self.slurm.run(argv, stdin)
+
+    def look(self) -> None:
+        """Have the daemon look at the queue, and forecast."""
+        self.daemon.poll_once()
+        self.daemon.forecasts.refresh()
+
+    def advance(self, seconds: int) -> None:
+        """Turn the clock, and look."""
+        with self._slurm_lock:
+            self.slurm.advance(self.slurm.now + seconds)
+        self.look()
+
+    def end(self) -> None:
+        """End the daemon."""
+        self.daemon.end()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
