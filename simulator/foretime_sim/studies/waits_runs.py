@@ -20,11 +20,13 @@ from foretime_estimators.runtime_histories import RuntimeHistories
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.metrics import BoolArray
 from foretime_sim.policy import Policy
+from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.downey_forecaster import SMALL_NEEDS, DowneyForecaster
 from foretime_sim.waits.forecast_records import ForecastRecords
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
+from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.moments import LOOKS_S, Asking, ask_forecasters
 from foretime_sim.waits.plan_forecaster import PlanForecaster
@@ -33,7 +35,7 @@ from foretime_sim.waits.wait_sources import LoggedWaits, SimulatedWaits, with_kn
 from foretime_sim.workload import Int64Array, Labels, Workload
 
 PLAN, PERFECT, QBETS, FORWARD, OURS = "plan-req", "perfect", "qbets", "forward", "foretime"
-METHODS = (PLAN, "plan-sched", PERFECT, *SMALL_NEEDS, QBETS, FORWARD, OURS)
+METHODS = (PLAN, "plan-sched", PERFECT, *SMALL_NEEDS, QBETS, "learned", FORWARD, OURS)
 """In the order of tables; `OURS` is `FORWARD`, calibrated."""
 ORACLES = frozenset([PERFECT])
 SIMULATED, LOGGED = "simulated", "logged"
@@ -80,6 +82,7 @@ class WaitsSettings:
             "jobs": len(workload),
             "processors": workload.machine_processors,
             "kind": kind,
+            "methods": list(METHODS),
             "policy": repr(self.policy),
             **{name: value for name, value in asdict(self).items() if name != "policy"},
         }
@@ -138,8 +141,10 @@ def sampled_evenly(workload: Workload, count: int, seed: int) -> BoolArray:
 
 def forecasters_of(workload: Workload, settings: WaitsSettings, now_s: int) -> list[WaitForecaster]:
     """Make a fresh forecaster of each of `METHODS`."""
+    runtimes = RuntimeHistories()
+    arrivals = ResampledArrivals(runtimes)
     forward = _AskedOnce(
-        ForwardForecaster(FORWARD, RuntimeHistories(), samples=settings.samples, seed=settings.seed)
+        ForwardForecaster(FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed)
     )
     made: list[WaitForecaster] = [
         PlanForecaster(PLAN, estimator_of("requested", workload)),
@@ -147,6 +152,7 @@ def forecasters_of(workload: Workload, settings: WaitsSettings, now_s: int) -> l
         PlanForecaster(PERFECT, estimator_of("actual", workload)),
         *(DowneyForecaster(name) for name in SMALL_NEEDS),
         Qbets(now_s),
+        LearnedForecaster(seed=settings.seed),
         forward,
         CalibratedForecaster(_SameAnswer(forward), OURS, now_within_s=now_s),
     ]
