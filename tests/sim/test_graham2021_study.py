@@ -12,19 +12,19 @@ from foretime_sim.accounting import DAY_S
 from foretime_sim.studies.graham2021 import (
     SETTLING_POLLS,
     Graham2021,
-    Told,
-    known_at,
+    asked_at_noons,
     past_waits,
-    published_split,
-    qbets,
     study,
 )
 from foretime_sim.studies.graham2021_columns import FUTURE, KNOWN, NOT_USED, WAIT
 from foretime_sim.studies.graham2021_features import features_of
+from foretime_sim.studies.graham2021_forests import Grower, Plan, known_at, published_split
 from foretime_sim.studies.graham2021_polls import NoonPolls, read_noon_polls
 from foretime_sim.studies.graham2021_tables import near_published, tables, week_blocks
+from foretime_sim.studies.graham2021_told import Told
 from foretime_sim.waits.block_sums import Blocks
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN
+from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.survival_forest import ForestSettings
 
 from tests.sim.graham_archives import made_polls, write_archive
@@ -117,14 +117,28 @@ def test_a_gap_is_kept(polls: NoonPolls) -> None:
 
 def test_the_forest_learns_what_the_polls_were_made_of(found: Graham2021) -> None:
     """Waits were made of the queue ahead, a factor of 1.35 around it."""
-    ours, past = found.online[:2]
+    ours, calibrated, past = found.online[:3]
 
     def squared(told: Told) -> float:
         return near_published(found, told, Blocks.of(None, told.rows))[2].value
 
     assert squared(ours) < 0.06 < 0.1 < squared(past)
-    held = found.polls.wait_s[ours.rows] <= ours.forecasts.wait_s[:, LEVELS.index(0.95)]
-    assert 0.9 < held.mean() < 1
+    bound = LEVELS.index(0.95)
+    held, later = (
+        float(np.mean(found.polls.wait_s[told.rows] <= told.forecasts.wait_s[:, bound]))
+        for told in (ours, calibrated)
+    )
+    assert held == pytest.approx(0.95, abs=0.03)
+    assert later > 0.93  # a calibration begins wide, and has seen 11 noons
+
+
+def test_any_number_of_workers_says_the_same(polls: NoonPolls) -> None:
+    plans = [Plan("a", (int(polls.polls[day]),)) for day in (14, 15)]
+    grower = Grower(polls, features_of(polls), SMALL)
+    alone, together = (grower.grow_all(plans, workers) for workers in (1, 2))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one.rows, other.rows)
+        np.testing.assert_array_equal(one.forecasts.wait_s, other.forecasts.wait_s)
 
 
 def test_rules_by_hand(polls: NoonPolls, found: Graham2021) -> None:
@@ -138,7 +152,7 @@ def test_rules_by_hand(polls: NoonPolls, found: Graham2021) -> None:
     known = dict(zip(KNOWN, polls.known[asked].tolist(), strict=False))
     hours = known["q_p_core_hours_above"] / known["r_p_cores_above"]
     assert ahead.forecasts.wait_s[0, MEDIAN] == pytest.approx(3_600 * hours)
-    bound = qbets(polls, [noon]).forecasts.wait_s
+    bound = asked_at_noons(Qbets(), polls, [noon]).forecasts.wait_s
     assert np.isin(bound[0], polls.wait_s).mean() > 0.8
 
 

@@ -27,6 +27,7 @@ from foretime_sidecar.cli.study_graham2021 import graham2021
 from foretime_sidecar.cli.study_mira2018 import mira2018
 from foretime_sidecar.cli.study_output import print_report
 from foretime_sidecar.cli.study_tang2010_beyond import tang2010_beyond
+from foretime_sidecar.cli.study_waits import waits
 
 app = typer.Typer(help="Run published studies again, and compare.", no_args_is_help=True)
 
@@ -172,5 +173,6 @@ def _command(
 
 app.command("tang2010-beyond")(tang2010_beyond)
 app.command("mira2018")(mira2018)
+app.command("waits")(waits)
 app.command("graham2021")(graham2021)
 app.command("downey1997")(downey1997)
