@@ -21,13 +21,12 @@ from starlette.types import Scope
 
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
 from foretime_sidecar.api_forecasts import ForecastDesk
-from foretime_sidecar.durations import whole_minutes
 from foretime_sidecar.job_question import JobParameters
 from foretime_sidecar.page_views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
 from foretime_sidecar.sbatch_values import checked
 from foretime_sidecar.self_metrics import Health
 from foretime_sidecar.wait_report import OLD_S
-from foretime_sidecar.wait_words import headline, percent, spoken_clock, spoken_wait
+from foretime_sidecar.wait_words import bounds, headline, spoken_clock, spoken_wait
 
 HERE = Path(__file__).parent
 HEADERS = {
@@ -136,7 +135,8 @@ class _Page:
             pending["jobs"], pending["others"]["pending"], parameters.get("page", "1"), now
         )
         shown["maps"] = self._maps()
-        queues = {name for row in board.rows for name in (row.request.queue or "").split(",")}
+        # Of jobs that the caller sees: others may be in slurm_partitions that are hidden.
+        queues = {name for job in pending["jobs"] for name in (job["partition"] or "").split(",")}
         shown["slurm_partitions"] = sorted(queues - {""})
         if not asked:
             return 200, shown
@@ -180,7 +180,7 @@ class _Page:
         scale = scale_of([forecast])
         return {
             "headline": headline(forecast, now),
-            "bounds": _bounds(forecast, now) if answered else [],
+            "bounds": bounds(forecast, now) if answered else [],
             "bar": bar(forecast, scale),
             "ticks": scale.ticks(),
             "why": _sentence(forecast["reason"]["text"]),
@@ -228,17 +228,6 @@ def _sentence(text: str) -> str:
     return f"{stripped[:1].upper()}{stripped[1:]}." if stripped else ""
 
 
-def _bounds(forecast: Mapping[str, Any], now: int) -> list[dict[str, str]]:
-    return [
-        {
-            "sure": percent(float(level)),
-            "within": spoken_wait(wait_s, up=True),
-            "by": spoken_clock(whole_minutes(forecast["start_time"][level]) * 60, now),
-        }
-        for level, wait_s in forecast["wait_s"].items()
-    ]
-
-
 def _alternatives(advised: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Give the same work in other shapes, soonest first."""
     rows = []
@@ -252,7 +241,7 @@ def _alternatives(advised: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "text": _sentence(one["text"]),
                 "likely": spoken_wait(forecast["likely_wait_s"]),
                 "bound": spoken_wait(forecast["wait_s"]["0.95"], up=True),
-                "cost": f"{one['cost']} processor-time",
+                "cost": one["cost"],
                 "sbatch": one["sbatch"],
                 "cheapest": index == advised["cheapest"],
             }

@@ -61,6 +61,29 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.0f}%"
 
 
+def compact_wait(seconds: float) -> str:
+    """Say a likely wait in as little room as can be: ``40 min``, ``1.5 h``, ``19 h``, ``3.2 d``."""
+    if seconds < _HOUR - _MINUTE / 2:
+        return f"{seconds / _MINUTE:.0f} min"
+    unit, length = ("h", _HOUR) if seconds < 48 * _HOUR else ("d", 24 * _HOUR)
+    count = seconds / length
+    return f"{count:.1f} {unit}".replace(".0 ", " ") if count < 9.95 else f"{count:.0f} {unit}"
+
+
+def bounds(forecast: Mapping[str, Any], now: int) -> list[tuple[str, str, str]]:
+    """Give how sure it is, within how long a job starts, and by when, for each bound of a forecast.
+
+    Those above the likely wait are rounded up, so that they still hold.
+    """
+    rows = []
+    for level, wait_s in forecast["wait_s"].items():
+        sure, up = percent(float(level)), float(level) > 0.5
+        latest = forecast["start_time"][level]
+        latest = whole_minutes(latest) * _MINUTE if up else latest
+        rows.append((sure, spoken_wait(wait_s, up=up), spoken_clock(latest, now)))
+    return rows
+
+
 def headline(forecast: Mapping[str, Any], now: int) -> str:
     """Say in one sentence when a job starts, by an answer of ``/v1/forecast`` and its like.
 
@@ -80,15 +103,12 @@ def headline(forecast: Mapping[str, Any], now: int) -> str:
         )
     if forecast["likely_wait_s"] is None:
         return f"No forecast: {forecast['reason']['text']}."
-    starts = forecast["start_time"]
-    bound_s = forecast["wait_s"]["0.95"]
+    said = {sure: (within, by) for sure, within, by in bounds(forecast, now)}
+    (likely, at), (bound, by) = said["50%"], said["95%"]
     at_once = forecast["starts_now"]
     if at_once >= _SURE:
         return f"Starts now, {percent(at_once)} sure."
-    latest = spoken_clock(whole_minutes(starts["0.95"]) * _MINUTE, now)
-    within = f"95% sure within {spoken_wait(bound_s, up=True)} (by {latest})"
+    within = f"95% sure within {bound} (by {by})"
     if at_once >= 0.5:
         return f"Likely starts now ({percent(at_once)}), {within}."
-    likely = f"{spoken_wait(forecast['likely_wait_s'])} ({spoken_clock(starts['0.5'], now)})"
-    sentence = f"Likely {likely}, {within}."
-    return f"{sentence} Starts now: {percent(at_once)}."
+    return f"Likely {likely} ({at}), {within}. Starts now: {percent(at_once)}."

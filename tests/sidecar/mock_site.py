@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from fastapi import FastAPI
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import Settings
@@ -27,6 +28,8 @@ class MockSite:
         socket.
     slurm
         The mock.
+    fault
+        What every command of Slurm's fails with; may be set later, too.
     sections
         Of the settings, besides where files are.
 
@@ -36,11 +39,19 @@ class MockSite:
         Where the daemon is, as in ``api.listen``.
     socket_path, settings_path
         For a command's --socket and --settings.
+    app
+        What answers requests.
     running, waiting
         Ids of jobs, for the test to set.
     """
 
-    def __init__(self, folder: Path, slurm: MockSlurm, **sections: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        slurm: MockSlurm,
+        fault: Exception | None = None,
+        **sections: dict[str, Any],
+    ) -> None:
         self.slurm = slurm
         self.running = self.waiting = ""
         self.socket_path = folder / "s"
@@ -61,7 +72,7 @@ class MockSite:
         )
         self.settings_path.write_text(to_toml(self.settings))
         self._slurm_lock = threading.Lock()
-        self.fault: Exception | None = None
+        self.fault = fault
         self.start()
 
     def start(self) -> None:
@@ -70,6 +81,7 @@ class MockSite:
             self.settings, SlurmCommands(self._command, 0), clock=lambda: self.slurm.now
         )
         self.look()
+        self.app: FastAPI = self.daemon.app
         self._thread = threading.Thread(target=self.daemon.run)
         self._thread.start()
         until = time.monotonic() + _READY_S
