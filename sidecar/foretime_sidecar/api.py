@@ -192,4 +192,7 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
         "mode_reason": progress.mode_reason,
         "finished_jobs": progress.finished_jobs,
         "last_error": health.last_error,
+        "last_forecast_error": ""
+        if sidecar.forecasting is None
+        else sidecar.forecasting.last_failure,
     }

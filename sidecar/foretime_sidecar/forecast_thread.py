@@ -31,17 +31,9 @@ class ForecastThread:
     settings
         How much of a processor it may use.
 
-    Attributes
-    ----------
-    failures
-        Refreshes that failed.
-    last_failure
-        Why the last refresh failed; "" if it went through.
     """
 
     def __init__(self, forecasting: WaitForecasting, settings: ForecastSettings) -> None:
-        self.failures = 0
-        self.last_failure = ""
         self._forecasting = forecasting
         self._share = settings.cpu_percent / 100
         self._looked = threading.Event()
@@ -80,10 +72,10 @@ class ForecastThread:
         """Refresh once; what fails is logged."""
         try:
             self._forecasting.refresh(hurried=busy())
-            self.last_failure = ""
+            self._forecasting.last_failure = ""
         except Exception as error:
-            self.failures += 1
-            self.last_failure = f"{type(error).__name__}: {error}"
+            self._forecasting.failures += 1
+            self._forecasting.last_failure = f"{type(error).__name__}: {error}"
             logger.exception("forecasts of waits were not refreshed; tried again at the next look")
 
 

@@ -26,7 +26,7 @@ SINGLE = QueuedJob(request("single", 2, 4000, 960), QueueState.PENDING, time_min
 def planned_with(taken: QueueSnapshot) -> list[int]:
     times = taken.snapshot.pending.scheduled_time
     assert isinstance(times, np.ndarray)
-    return times.tolist()
+    return [int(time) for time in times]
 
 
 def test_rows_are_running_jobs_by_start_then_pending_tasks() -> None:

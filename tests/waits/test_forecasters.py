@@ -8,6 +8,7 @@ from foretime_estimators.runtime_histories import RuntimeHistories
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.waits.checks import CHECKS, Check, Make, check_sees_no_future
+from foretime_sim.waits.downey_forecaster import DowneyForecaster
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.moment import Moment
@@ -17,8 +18,11 @@ from foretime_sim.workload import Workload
 FORECASTERS: dict[str, Make] = {
     "plan-req": lambda jobs: PlanForecaster("plan-req", estimator_of("requested", jobs)),
     "plan-sched": lambda jobs: PlanForecaster("plan-sched", estimator_of("similar", jobs)),
-    "forward": lambda _: ForwardForecaster("forward", RuntimeHistories(), samples=20),
+    "forward": lambda _: ForwardForecaster("forward", RuntimeHistories(), samples=5),
     "perfect": lambda jobs: PlanForecaster("perfect", estimator_of("actual", jobs)),
+    "downey-a": lambda _: DowneyForecaster("downey-a"),
+    "downey-b": lambda _: DowneyForecaster("downey-b"),
+    "downey": lambda _: DowneyForecaster(),
 }
 POLICIES = {
     "fcfs-easy": Policy(),
