@@ -22,9 +22,11 @@ from starlette.types import Scope
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
 from foretime_sidecar.api_forecasts import ForecastDesk
 from foretime_sidecar.job_question import JobParameters
+from foretime_sidecar.page_record import record_days, record_numbers, reliability
 from foretime_sidecar.page_views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
 from foretime_sidecar.sbatch_values import checked
 from foretime_sidecar.self_metrics import Health
+from foretime_sidecar.wait_forecasting import RELIABILITY_DAYS
 from foretime_sidecar.wait_report import OLD_S
 from foretime_sidecar.wait_words import bounds, headline, spoken_clock, spoken_wait
 
@@ -135,6 +137,7 @@ class _Page:
             pending["jobs"], pending["others"]["pending"], parameters.get("page", "1"), now
         )
         shown["maps"] = self._maps()
+        shown["record"] = self._record(now)
         # Of jobs that the caller sees: others may be in slurm_partitions that are hidden.
         queues = {name for job in pending["jobs"] for name in (job["partition"] or "").split(",")}
         shown["slurm_partitions"] = sorted(queues - {""})
@@ -165,6 +168,17 @@ class _Page:
             return wait_maps(self._desk.map(None))
         except ApiError:  # not drawn yet
             return []
+
+    def _record(self, now: int) -> dict[str, Any]:
+        """Say how forecasts have done."""
+        answer = self._desk.reliability(RELIABILITY_DAYS)
+        return {
+            "reliability": reliability(answer),
+            "scored": f"{answer['scored']:,}",
+            "days": answer["days"],
+            "numbers": record_numbers(answer),
+            "by_day": record_days(answer, now),
+        }
 
     def _answer(self, asked: Mapping[str, str], caller: Caller, now: int) -> dict[str, Any]:
         """Answer the form, with advice.

@@ -229,33 +229,3 @@ def _job_row(job: Mapping[str, Any], scale: WaitScale, now: int) -> JobRow:
         job["reason"]["text"],
         bar(job, scale),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Reliability:
-    """How often forecasts held, beside how often they should have.
-
-    Attributes
-    ----------
-    points
-        Said and held, as percentages.
-    scored
-        How many forecasts.
-    """
-
-    points: tuple[tuple[float, float], ...]
-    scored: int
-
-
-def reliability(answer: Mapping[str, Any]) -> Reliability | None:
-    """Lay out an answer of ``/v1/reliability``; ``None`` while too few have been scored."""
-    if not answer.get("scored") or not answer.get("levels"):
-        return None
-    return Reliability(
-        tuple(
-            (round(100 * level, 1), round(100 * share, 1))
-            for level, share in zip(answer["levels"], answer["share_within"], strict=True)
-            if share is not None
-        ),
-        answer["scored"],
-    )

@@ -44,8 +44,14 @@ def spoken_clock(moment: int, now: int) -> str:
         return clock
     if then.date() == (today + timedelta(days=1)).date():
         return f"tomorrow {clock}"
+    return f"{spoken_day(moment, now)} {clock}"
+
+
+def spoken_day(moment: int, now: int) -> str:
+    """Say the day of a moment (epoch seconds), with the year if it is not this one."""
+    then, today = _local(moment), _local(now)
     day = f"{then:%a} {then.day} {then:%b}"
-    return f"{day} {clock}" if then.year == today.year else f"{day} {then.year} {clock}"
+    return day if then.year == today.year else f"{day} {then.year}"
 
 
 def _local(moment: int) -> datetime:
