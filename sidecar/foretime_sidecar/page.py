@@ -24,6 +24,7 @@ from foretime_sidecar.api_forecasts import ForecastDesk
 from foretime_sidecar.job_question import JobParameters
 from foretime_sidecar.page_record import record_days, record_numbers, reliability
 from foretime_sidecar.page_views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
+from foretime_sidecar.rate_limits import RateLimits
 from foretime_sidecar.sbatch_values import checked
 from foretime_sidecar.self_metrics import Health
 from foretime_sidecar.wait_forecasting import RELIABILITY_DAYS
@@ -54,7 +55,13 @@ _JOBS_A_PAGE = 25
 _LONGEST = 255
 
 
-def add_page(app: FastAPI, desk: ForecastDesk, health: Health, clock: Callable[[], float]) -> None:
+def add_page(
+    app: FastAPI,
+    desk: ForecastDesk,
+    health: Health,
+    limits: RateLimits,
+    clock: Callable[[], float],
+) -> None:
     """Add the page and its files to the application.
 
     Parameters
@@ -65,6 +72,8 @@ def add_page(app: FastAPI, desk: ForecastDesk, health: Health, clock: Callable[[
         What answers questions about waits.
     health
         How the polls went.
+    limits
+        Of how often a caller may ask: the form costs what advice costs.
     clock
         Epoch seconds.
     """
@@ -74,7 +83,7 @@ def add_page(app: FastAPI, desk: ForecastDesk, health: Health, clock: Callable[[
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    page = _Page(desk, health, clock)
+    page = _Page(desk, health, limits, clock)
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def root(request: Request, caller: Annotated[Caller, Depends(caller_of)]) -> HTMLResponse:
@@ -97,9 +106,16 @@ class _Static(StaticFiles):
 
 
 class _Page:
-    def __init__(self, desk: ForecastDesk, health: Health, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        desk: ForecastDesk,
+        health: Health,
+        limits: RateLimits,
+        clock: Callable[[], float],
+    ) -> None:
         self._desk = desk
         self._health = health
+        self._limits = limits
         self._clock = clock
 
     def shown(self, parameters: Mapping[str, str], caller: Caller) -> tuple[int, dict[str, Any]]:
@@ -188,6 +204,7 @@ class _Page:
         InputError
             If a field's value is none.
         """
+        self._limits.charge("/v1/advice", caller)
         advised = self._desk.advice(self._desk.question(_job_parameters(asked), caller), caller)
         forecast = advised["asked"]
         answered = forecast["likely_wait_s"] is not None

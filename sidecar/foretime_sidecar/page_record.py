@@ -23,7 +23,7 @@ def record_numbers(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Give single figures and what each means."""
     held = dict(reliability(answer)).get(95.0)
     found = [
-        ("of 95% bounds held", None if held is None else f"{held:.1f}%"),
+        ("95% bounds that held", None if held is None else f"{held:.1f}%"),
         ("half of likely waits off by at most", _wait(answer["median_error_s"])),
         ("Brier score of “starts now” (0 is best)", _number(answer["brier_now"])),
     ]

@@ -91,9 +91,12 @@ def wait_maps(answer: Mapping[str, Any]) -> list[WaitMap]:
 def _map_cell(median_s: float | None, bound_s: float | None) -> MapCell:
     if median_s is None:
         return MapCell("–", None, None)
-    text = "now" if median_s < SHADE_BOUNDS_S[0] else compact_wait(median_s)
-    bound = None if bound_s is None else compact_wait(bound_s)
-    return MapCell(text, bound, shade_of(median_s))
+    bound = None if bound_s is None else _map_wait(bound_s)
+    return MapCell(_map_wait(median_s), bound, shade_of(median_s))
+
+
+def _map_wait(seconds: float) -> str:
+    return "now" if seconds < SHADE_BOUNDS_S[0] else compact_wait(seconds)
 
 
 def _short_limit(seconds: int) -> str:

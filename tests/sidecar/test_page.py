@@ -170,6 +170,16 @@ def test_what_is_wrong_is_said_at_its_field(get: Get, query: str, field: str, wh
     assert "Expected wait now" in reply.text
 
 
+def test_the_form_costs_what_advice_costs(site: MockSite) -> None:
+    site.app.dependency_overrides[caller_of] = lambda: UNKNOWN
+    client = TestClient(site.app)
+    statuses = [client.get("/?ntasks=8&time=60").status_code for _ in range(20)]
+    site.app.dependency_overrides.clear()
+    # A burst of 60, of which each takes 1 for the page and 5 for the advice.
+    assert statuses.count(200) <= 11
+    assert statuses[-1] == 429
+
+
 def test_headers_and_files(get: Get) -> None:
     for path in ("/", "/static/page.css", "/static/page.js", "/static/icon.svg"):
         reply = get(path)
