@@ -83,6 +83,7 @@ def add_page(
         undefined=StrictUndefined,
         trim_blocks=True,
     )
+    templates.filters["units"] = _keep_units
     page = _Page(desk, health, limits, clock)
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
@@ -93,6 +94,11 @@ def add_page(
         return HTMLResponse(text, status, HEADERS)
 
     app.mount("/static", _Static(directory=HERE / "static"), name="static")
+
+
+def _keep_units(text: str) -> str:
+    """Let no line end between a number and its unit."""
+    return re.sub(r"(\d) (?=(?:d|h|min)\b)", "\\1\N{NO-BREAK SPACE}", text)
 
 
 class _Static(StaticFiles):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +17,20 @@ from foretime_sidecar.settings_file import to_toml
 from foretime_sim.mock_slurm import MockSlurm
 
 _READY_S = 60
+
+
+@contextlib.contextmanager
+def running(daemon: Daemon) -> Iterator[None]:
+    """Run a daemon in a thread; it answers when this is entered, and has ended when it is left."""
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    until = time.monotonic() + _READY_S
+    while not daemon.answers and time.monotonic() < until:
+        time.sleep(0.02)
+    yield
+    daemon.end()
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 class MockSite:
@@ -82,11 +97,8 @@ class MockSite:
         )
         self.look()
         self.app: FastAPI = self.daemon.app
-        self._thread = threading.Thread(target=self.daemon.run)
-        self._thread.start()
-        until = time.monotonic() + _READY_S
-        while not self.daemon.answers and time.monotonic() < until:
-            time.sleep(0.02)
+        self._running = running(self.daemon)
+        self._running.__enter__()
         self.listen = self.daemon.address
 
     def _command(self, argv: Sequence[str], stdin: str | None = None) -> object:
@@ -108,9 +120,7 @@ class MockSite:
 
     def end(self) -> None:
         """End the daemon."""
-        self.daemon.end()
-        self._thread.join(30)
-        assert not self._thread.is_alive()
+        self._running.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self
