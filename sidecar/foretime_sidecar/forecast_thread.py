@@ -62,6 +62,7 @@ class ForecastThread:
             self._looked.wait()
             self._looked.clear()
             if self._ending.is_set():
+                self._forecasting.save()
                 return
             began, used = time.monotonic(), time.thread_time()
             self.refresh()

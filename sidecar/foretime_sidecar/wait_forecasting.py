@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
@@ -22,6 +22,7 @@ from foretime_sim.waits.moment import Moment
 from foretime_sidecar.clients.client import QueueState
 from foretime_sidecar.forecast_board import Board, JobForecast, NewJobForecast, Waits
 from foretime_sidecar.forecast_reliability import Reliability
+from foretime_sidecar.model_states import ModelStates
 from foretime_sidecar.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue_places import places
@@ -35,6 +36,8 @@ logger = logging.getLogger("foretime")
 RELIABILITY_DAYS = 30
 _RELIABILITY_EVERY_S = 60
 _MAP_EVERY_S = 300
+_SAVED_EVERY_S = 3600
+_MODEL = "calibration"
 # Answers that are kept of one look at the queue.
 _MOST_ASKED = 100
 # Jobs that ended longer ago are not learned from at a start.
@@ -60,6 +63,14 @@ class ServedForecaster(WaitForecaster, Protocol):
         """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
         ...
 
+    def state(self) -> dict[str, Any]:
+        """Give what is not learned again from the jobs of a store, as JSON can hold it."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave; `StateError` if it can't be used."""
+        ...
+
 
 @contextlib.contextmanager
 def _all_the_same() -> Iterator[None]:
@@ -83,6 +94,8 @@ class WaitForecasting:
         What happened before, and what is stored of it since; ``None``: nothing is learned.
     served
         Where forecasts are kept and scored; ``None``: nowhere.
+    states
+        Where is saved what the forecaster has learned; ``None``: nowhere.
 
     Attributes
     ----------
@@ -102,6 +115,7 @@ class WaitForecasting:
         forecaster: ServedForecaster,
         past: PastEvents | None = None,
         served: ServedForecasts | None = None,
+        states: ModelStates | None = None,
     ) -> None:
         self.failures = 0
         self.last_failure = ""
@@ -113,6 +127,8 @@ class WaitForecasting:
         self._forecaster = forecaster
         self._past = past
         self._served = served
+        self._states = states
+        self._saved_at = 0
         # What was asked for since the last refresh, and of the board that there was.
         self._asked: dict[tuple[str, JobRequest], Served] = {}
         self._events = QueueEvents()
@@ -149,6 +165,8 @@ class WaitForecasting:
             self.map = self._map(self.board)
             with _all_the_same():
                 self.reliability = self.reliability_of(look.taken_at, RELIABILITY_DAYS)
+        if look.taken_at - self._saved_at >= _SAVED_EVERY_S:
+            self.save()
         return True
 
     def latest_board(self, patience_s: float) -> Board | None:
@@ -211,18 +229,44 @@ class WaitForecasting:
         if self._past is None:
             return
         if not self._learned_past:
-            waited_for = []
-            for event in self._past.all(look.taken_at - _REMEMBERED_S):
-                event.tell(self._forecaster)
-                if self._served is not None and self._served.waits_for(event):
-                    waited_for.append(event)
+            self._learn_past(self._past, look.taken_at)
             self._learned_past = True
-            self._score(waited_for)
         events = self._events.since_last(look, self._past.new())
         with self._one_at_a_time:  # nobody may be asking what if
             for event in events:
                 event.tell(self._forecaster)
         self._score(events)
+
+    def _learn_past(self, past: PastEvents, now: int) -> None:
+        """Take over what was saved, and learn the rest from what is stored."""
+        self._saved_at = now
+        self._restore()
+        waited_for = []
+        for event in past.all(now - _REMEMBERED_S):
+            event.tell(self._forecaster)
+            if self._served is not None and self._served.waits_for(event):
+                waited_for.append(event)
+        self._score(waited_for)
+
+    def _restore(self) -> None:
+        if self._states is None:
+            return
+        try:
+            saved = self._states.saved(_MODEL)
+            if saved is not None:
+                self._forecaster.restore(saved)
+        except (StateError, LookupError, TypeError, ValueError) as error:
+            logger.warning("calibration of forecasts begins anew: %s", error)
+
+    def save(self) -> None:
+        """Save what the forecaster has learned, as of its last look; what fails is logged."""
+        if self._states is None or self.board is None:
+            return
+        with self._one_at_a_time:
+            state = self._forecaster.state()
+        with _all_the_same():
+            self._states.save(_MODEL, self.board.made_at, state)
+        self._saved_at = self.board.made_at
 
     def _forecast(self, look: Look) -> Board:
         moment = QueueMoment.of(look, self._settings)

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "admission.hpp"
 #include "availability.hpp"
 #include "bgp_pool.hpp"
 #include "node_scheduling.hpp"
@@ -43,6 +44,11 @@ class Engine {
 
   // In place of the flat pool, before any job is submitted; its jobs each need a request.
   void use_nodes(NodeMachine machine);
+  // The same as another engine has them at this time, with what its running jobs have of them, which
+  // are added next, and with reservations of jobs that are added after them.
+  void use_nodes(NodeScheduling nodes);
+  const NodeScheduling& nodes() const { return *nodes_; }
+  bool on_nodes() const { return nodes_ != nullptr; }
   void record_nodes() { nodes_->pool.record(true); }
   void add_request(ResourceRequest request);
   void set_request(JobIndex index, std::int32_t request);
@@ -53,6 +59,10 @@ class Engine {
   void use_bgp(BgpMachine machine);
   bool has_room_on_bgp(Processors nodes) const;
   const BgpPool& bgp_pool() const { return *bgp_; }
+  // What keeps jobs from the queue; before any job is added.
+  void admit_by(std::shared_ptr<const AdmissionRules> rules) {
+    admission_ = std::make_unique<Admission>(std::move(rules));
+  }
   // Who is asked where the order or the backfilling is kOutside.
   void ask(std::unique_ptr<OutsidePolicy> outside) { outside_ = std::move(outside); }
   OutsidePolicy* asked() const { return outside_.get(); }
@@ -64,6 +74,8 @@ class Engine {
   JobIndex submit(const Job& job);
   // On a Blue Gene, on this bgp_partition, which must be free; else on one chosen as for a start.
   JobIndex add_running(const Job& job, std::optional<std::size_t> bgp_partition = std::nullopt);
+  // On a machine of nodes, with these.
+  JobIndex add_running_on(const Job& job, std::int32_t slurm_partition, const Shares& shares);
   // Takes over the times, the limit and the priority of `changed`.
   void update(JobIndex index, const Job& changed);
   void cancel(JobIndex index);
@@ -150,6 +162,10 @@ class Engine {
   bool complete_expected();
   void correct_expired();
   void arrive_one();
+  void enter_queue(JobIndex index);
+  void add_submission(JobIndex index);
+  void release(const std::vector<JobIndex>& jobs);
+  void let_in();
   void start(JobIndex index, StartedBy how);
   void set_end(JobIndex index);
   void changed();
@@ -196,10 +212,16 @@ class Engine {
   // node_pass.cpp: the same on a machine of nodes
   void pass_on_nodes();
   void resume_on_nodes(JobIndex index);
+  std::optional<PlanNotes> node_plan_notes() const;
+  void resume_plans_on_nodes(const PlanNotes& notes, Seconds reached);
   void drop_reservation(JobIndex index);
   Seconds next_moment_on_nodes() const;
   Seconds planned_start_on_nodes(JobIndex index) const;
   void release_nodes(const NodeReservation& held);
+  void reached_on_nodes();
+  std::optional<Shares> place_on_nodes(const ResourceRequest& request,
+                                       const PartitionChoice& choice, Seconds duration,
+                                       Seconds time_limit);
   bool head_only() const;
   QueuePlace queue_place(JobIndex index) const;
   std::int64_t reservation_depth() const;
@@ -260,6 +282,7 @@ class Engine {
   // At most one of the two; none: a flat pool.
   std::unique_ptr<NodeScheduling> nodes_;
   std::unique_ptr<BgpPool> bgp_;
+  std::unique_ptr<Admission> admission_;
   std::int64_t awaited_ = 0;  // jobs that are to start yet
   bool until_awaited_ = false;
 

@@ -5,10 +5,26 @@
 #include <optional>
 #include <vector>
 
+#include "admission.hpp"
+#include "node_scheduling.hpp"
 #include "planner.hpp"
 #include "types.hpp"
 
 namespace foretime {
+
+// Nodes in place of a flat pool, and what jobs have and ask of them.
+struct NodeBeginning {
+  NodeMachine machine;
+  std::shared_ptr<std::vector<ResourceRequest>> requests =
+      std::make_shared<std::vector<ResourceRequest>>();
+  std::vector<std::int32_t> request_of;  // of each pending job
+  struct Held {
+    std::int32_t slurm_partition = -1;  // none: nothing
+    std::vector<NodeRow> nodes;
+  };
+  std::vector<Held> running;  // of each
+  std::vector<Held> planned;  // of each pending job with a planned start; empty if none are known
+};
 
 // What every run begins with. Actual runtimes are those of the samples.
 struct Beginning {
@@ -22,12 +38,16 @@ struct Beginning {
   std::optional<Seconds> estimated_at;
   bool pass_due = true;
   std::optional<PlanNotes> plans;
+  std::optional<NodeBeginning> nodes;
+  // By place: the running jobs, then the pending ones; null if nothing keeps jobs from the queue.
+  std::shared_ptr<AdmissionRules> admission;
 };
 
 // Jobs that are submitted in one sample only.
 struct Arrivals {
   std::vector<Job> jobs;           // those of the first sample first
   std::vector<std::size_t> first;  // of each sample, and the end; empty if there are no arrivals
+  std::vector<std::int32_t> request_of;  // on nodes
 };
 
 struct Samples {

@@ -11,6 +11,8 @@
 
 #include "engine.hpp"
 #include "forward.hpp"
+#include "node_snapshot_bindings.hpp"
+#include "owned_array.hpp"
 
 namespace nb = nanobind;
 
@@ -24,13 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 // Taking the interpreter's lock can take as long as another thread's turn.
 constexpr auto kBetweenSignalChecks = std::chrono::milliseconds(50);
-
-template <class T>
-T* owned_array(std::size_t size, nb::capsule& owner) {
-  T* values = new T[size]();
-  owner = nb::capsule(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return values;
-}
 
 void add_running(Beginning& beginning, Column start_time, Column processors, Column requested_time,
                  Column drain_time, Column time_limit) {
@@ -67,7 +62,7 @@ std::vector<Job> waiting_jobs(Column submit_time, Column processors, Column requ
 
 Arrivals arrivals(Column first, Column actual_runtime, Column submit_time, Column processors,
                   Column requested_time, Column queue_time, Column backfill_time,
-                  Column drain_time, Column time_limit, Column priority) {
+                  Column drain_time, Column time_limit, Column priority, Column request_of) {
   Arrivals made;
   made.jobs = waiting_jobs(submit_time, processors, requested_time, queue_time, backfill_time,
                            drain_time, time_limit, priority);
@@ -76,6 +71,9 @@ Arrivals arrivals(Column first, Column actual_runtime, Column submit_time, Colum
   }
   for (std::size_t i = 0; i < first.shape(0); ++i) {
     made.first.push_back(static_cast<std::size_t>(first(i)));
+  }
+  for (std::size_t i = 0; i < request_of.shape(0); ++i) {
+    made.request_of.push_back(static_cast<std::int32_t>(request_of(i)));
   }
   return made;
 }
@@ -142,10 +140,47 @@ Table snapshot_rows(const Engine& engine, Column jobs) {
   return Table(values, {rows, kColumns}, owner);
 }
 
+// The rules of admission, made where there are none yet.
+AdmissionRules& admission_of(Beginning& beginning) {
+  if (!beginning.admission) {
+    const std::size_t jobs = beginning.running.size() + beginning.pending.size();
+    beginning.admission = std::make_shared<AdmissionRules>();
+    beginning.admission->after_start.resize(jobs);
+    beginning.admission->after_end.resize(jobs);
+    beginning.admission->waits.resize(jobs);
+    beginning.admission->groups_of.resize(jobs);
+  }
+  return *beginning.admission;
+}
+
+// One row for each event that a job waits for; places count the running jobs, then the pending ones.
+void add_dependencies(Beginning& beginning, Column job, Column on, Column on_end, Column delay,
+                      Column any_suffices) {
+  AdmissionRules& rules = admission_of(beginning);
+  for (std::size_t i = 0; i < job.shape(0); ++i) {
+    auto& after = on_end(i) != 0 ? rules.after_end : rules.after_start;
+    after.at(static_cast<std::size_t>(on(i))).push_back({job(i), delay(i)});
+    AdmissionRules::Waits& waits = rules.waits.at(static_cast<std::size_t>(job(i)));
+    ++waits.events;
+    waits.any_suffices = any_suffices(i) != 0;
+  }
+}
+
+void add_limit(Beginning& beginning, Column jobs, std::optional<std::int64_t> most_jobs,
+               std::optional<Processors> most_processors) {
+  AdmissionRules& rules = admission_of(beginning);
+  for (std::size_t i = 0; i < jobs.shape(0); ++i) {
+    rules.groups_of.at(static_cast<std::size_t>(jobs(i))).push_back(rules.limits.size());
+  }
+  rules.limits.push_back({most_jobs.value_or(kNever), most_processors.value_or(kNever)});
+}
+
 }  // namespace
 
 void register_forward(nb::module_& m) {
-  nb::class_<Beginning>(m, "Beginning")
+  nb::class_<Beginning> beginning(m, "Beginning");
+  register_node_snapshots(m, beginning);
+  beginning
       .def(
           "__init__",
           [](Beginning* self, Processors machine, const Policy& policy, Seconds now,
@@ -158,7 +193,9 @@ void register_forward(nb::module_& m) {
                                  .pending = {},
                                  .estimated_at = estimated_at,
                                  .pass_due = pass_due,
-                                 .plans = {}};
+                                 .plans = {},
+                                 .nodes = {},
+                                 .admission = {}};
           },
           nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"),
           nb::arg("estimated_at").none(), nb::arg("pass_due"))
@@ -202,6 +239,10 @@ void register_forward(nb::module_& m) {
           },
           nb::arg("planned_start"), nb::arg("changed"), nb::arg("broken"), nb::arg("gained_from"),
           nb::arg("gained_until"))
+      .def("add_dependencies", &add_dependencies, nb::arg("job"), nb::arg("on"),
+           nb::arg("on_end"), nb::arg("delay"), nb::arg("any_suffices"))
+      .def("add_limit", &add_limit, nb::arg("jobs"), nb::arg("most_jobs").none(),
+           nb::arg("most_processors").none())
       .def("run", &run, nb::arg("actual_runtime"), nb::arg("arrivals"), nb::arg("only").none(),
            nb::arg("threads"));
 
@@ -210,7 +251,7 @@ void register_forward(nb::module_& m) {
       .def_static("of", &arrivals, nb::arg("first"), nb::arg("actual_runtime"),
                   nb::arg("submit_time"), nb::arg("processors"), nb::arg("requested_time"),
                   nb::arg("queue_time"), nb::arg("backfill_time"), nb::arg("drain_time"),
-                  nb::arg("time_limit"), nb::arg("priority"));
+                  nb::arg("time_limit"), nb::arg("priority"), nb::arg("request_of"));
 
   m.def("waiting_jobs", &waiting_jobs_of, nb::arg("engine"));
   m.def("plan_notes", &plan_notes, nb::arg("engine"));

@@ -61,6 +61,34 @@ std::int32_t NodePool::slurm_partition_of(JobIndex job) const {
   return index < running_.size() ? running_[index].slurm_partition : -1;
 }
 
+Shares NodePool::shares_on(const std::vector<NodeRow>& rows) const {
+  Shares shares;
+  for (const NodeRow& row : rows) {
+    for (std::int64_t node = row.node; node < row.node + row.nodes;) {
+      const auto after = std::upper_bound(
+          units_.begin(), units_.end(), node,
+          [](std::int64_t number, const Unit& unit) { return number < unit.first_node; });
+      const auto index = static_cast<std::int32_t>(after - units_.begin()) - 1;
+      const Unit& of = units_[static_cast<std::size_t>(index)];
+      const std::int64_t taken = group_of(of).whole ? row.node + row.nodes - node : 1;
+      node += taken;
+      if (!group_of(of).whole) {
+        shares.push_back({index, 1, row.of_each});
+        continue;
+      }
+      const auto same = std::find_if(shares.begin(), shares.end(), [index](const Share& share) {
+        return share.unit == index;
+      });
+      if (same == shares.end()) {
+        shares.push_back({index, taken, group_of(of).node});
+      } else {
+        same->nodes += taken;
+      }
+    }
+  }
+  return shares;
+}
+
 bool NodePool::fits_now(const Shares& shares, std::int32_t slurm_partition) const {
   for (const Share& share : shares) {
     const Unit& of = units_[static_cast<std::size_t>(share.unit)];

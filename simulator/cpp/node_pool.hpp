@@ -58,6 +58,15 @@ class NodePool {
   void unreserve(const Shares& shares, std::int32_t slurm_partition, Seconds now, Seconds start,
                  Seconds end);
 
+  // What running jobs have; of interchangeable nodes their group's first one stands for all.
+  const Shares& shares_of(JobIndex job) const {
+    return running_[static_cast<std::size_t>(job)].shares;
+  }
+  std::int64_t first_node_of(std::int32_t unit) const {
+    return units_[static_cast<std::size_t>(unit)].first_node;
+  }
+  Shares shares_on(const std::vector<NodeRow>& rows) const;
+
   // Rows of job, node, CPUs, memory, GPUs.
   const std::vector<std::int64_t>& records() const { return rows_; }
 

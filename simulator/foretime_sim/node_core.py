@@ -26,21 +26,22 @@ def use_machine(
         Python, which sees a flat pool.
     """
     refuse_of_flat_pool(policy, reserved=reserved)
-    groups = []
-    for index, group in enumerate(machine.node_groups):
-        counted = counts_memory(machine, index)
-        groups.append(
-            _core.NodeGroup(
-                nodes=group.nodes,
-                cpus=group.cpus,
-                memory=group.memory_mib if counted else 0,
-                gpus=group.gpus,
-                memory_size=0 if counted else group.memory_mib,
-                weight=group.weight,
-                whole=machine.is_whole(index),
-            )
-        )
+    groups = [core_group(machine, number) for number in range(len(machine.node_groups))]
     core.use_nodes(groups, [part.max_nodes_in_use for part in machine.slurm_partitions], record)
+
+
+def core_group(machine: Machine, number: int) -> _core.NodeGroup:
+    """Give a group of nodes as the core has it."""
+    group, counted = machine.node_groups[number], counts_memory(machine, number)
+    return _core.NodeGroup(
+        nodes=group.nodes,
+        cpus=group.cpus,
+        memory=group.memory_mib if counted else 0,
+        gpus=group.gpus,
+        memory_size=0 if counted else group.memory_mib,
+        weight=group.weight,
+        whole=machine.is_whole(number),
+    )
 
 
 def refuse_of_flat_pool(policy: Policy, *, reserved: bool) -> None:
@@ -62,6 +63,10 @@ def core_request(request: Request) -> _core.ResourceRequest:
             most_nodes=choice.most_nodes,
             memory_per_task=choice.memory_per_task_mib,
             exclusive=choice.exclusive,
+            closures=[
+                _core.Closure(closure.start, closure.end, list(closure.node_groups))
+                for closure in choice.closures
+            ],
         )
         for choice in request.choices
     ]

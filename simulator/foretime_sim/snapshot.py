@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -9,15 +10,25 @@ import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
-from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
+from foretime_sim.admission import Dependencies, GroupLimit
+from foretime_sim.advance_reservations import (
+    AdvanceReservation,
+    NodeReservation,
+    check_node_reservations,
+    check_reservations,
+    node_reservations,
+    of_processors,
+)
+from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.machine import Machine
+from foretime_sim.node_snapshot import HeldNodes, NodeRequests, check_nodes_in_use, nodes_of_engine
+from foretime_sim.resource_requests import JobResources, fit_request
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes
+from foretime_sim.snapshot_columns import check_within, checked_column, checked_times, unmask
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Int64Array, MaskedInt64Array
 
 __all__ = ["GuardNotes", "PendingJobs", "PlanNotes", "RunningJobs", "Snapshot"]
-
-NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,11 @@ class RunningJobs:
         policy's rule.
     time_limit
         Kill limits that the scheduler holds, seconds; ``None`` for the requested times.
+    slurm_partition
+        On nodes: index of the slurm_partition in which each runs.
+    held
+        On nodes: what each has of them. A job may have nodes besides that the machine does not
+        have, as they take no new jobs: leave them out.
     """
 
     start_time: Int64Array
@@ -43,11 +59,16 @@ class RunningJobs:
     requested_time: Int64Array
     scheduled_time: ScheduledTimes = None
     time_limit: Int64Array | None = None
+    slurm_partition: Int64Array | None = None
+    held: HeldNodes | None = None
 
     def __post_init__(self) -> None:
         kind, jobs = "running jobs", len(self.start_time)
         _hold(self, "start_time", checked_column(kind, "start_time", self.start_time, jobs))
         _hold_job(self, kind, jobs)
+        if self.slurm_partition is not None:
+            partition = checked_column(kind, "slurm_partition", self.slurm_partition, jobs, 0)
+            _hold(self, "slurm_partition", partition)
 
     def __len__(self) -> int:
         return len(self.start_time)
@@ -84,13 +105,20 @@ class PlanNotes:
         promised to others.
     gained
         From when until when processors were given back since the last plan, seconds; ``None`` if
-        none were.
+        none were. Not kept on nodes.
+    slurm_partition
+        On nodes, shape (jobs,): index of the slurm_partition that a job is planned in; -1 where it
+        is not.
+    held
+        On nodes: what each job is planned to have of them.
     """
 
     planned_start: MaskedInt64Array
     changed: bool = False
     broken: bool = False
     gained: tuple[int, int] | None = None
+    slurm_partition: Int64Array | None = None
+    held: HeldNodes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +147,11 @@ class PendingJobs:
         ``None`` for jobs that are eligible from their submission.
     guard, plans
         What the scheduler keeps in mind of the jobs, ``None`` if nothing.
+    requests
+        What the jobs ask of a machine of nodes (`foretime_sim.node_snapshot.NodeRequests.of`);
+        ``None`` on a flat pool. ``processors`` are then the CPUs of their tasks.
+    dependencies
+        What the jobs wait for before they join the queue, ``None`` if nothing.
     """
 
     submit_time: Int64Array
@@ -130,6 +163,8 @@ class PendingJobs:
     eligible_time: Int64Array | MaskedInt64Array | None = None
     guard: GuardNotes | None = None
     plans: PlanNotes | None = None
+    requests: NodeRequests | None = None
+    dependencies: Dependencies | None = None
 
     def __post_init__(self) -> None:
         kind, jobs = "pending jobs", len(self.submit_time)
@@ -148,6 +183,8 @@ class PendingJobs:
         if self.plans is not None:
             planned = np.ma.getdata(self.plans.planned_start)
             checked_column(kind, "plans.planned_start", planned, jobs)
+        if self.requests is not None and len(self.requests) != jobs:
+            raise InputError(f"{kind}: there are {len(self.requests)} requests for {jobs} jobs")
 
     def __len__(self) -> int:
         return len(self.submit_time)
@@ -175,11 +212,12 @@ class Snapshot:
     now
         Seconds.
     machine_processors
-        Size of the flat pool.
+        Size of the flat pool; on a machine of nodes all its CPUs (``machine.cpus``).
     running, pending
         The jobs.
     reservations
-        Processors claimed from outside, as for `foretime_sim.engine.simulate`.
+        Processors claimed from outside, as for `foretime_sim.engine.simulate`; on a machine of
+        nodes, groups of nodes that are set aside, as in the requests of the jobs.
     pass_due
         Whether the scheduler is to look at the queue now. If it has looked at this very queue
         already, nothing is done until something happens.
@@ -188,6 +226,11 @@ class Snapshot:
         which under the correction ``slurm`` it does at every pass; seconds, ``None`` for now.
     engine_index
         The engine's index of each job, in the order of columns, if taken of an engine.
+    machine
+        Nodes in place of a flat pool, for jobs with ``RunningJobs.held`` and
+        ``PendingJobs.requests``.
+    limits
+        On what groups of jobs have at once.
 
     Raises
     ------
@@ -200,10 +243,12 @@ class Snapshot:
     machine_processors: int
     running: RunningJobs
     pending: PendingJobs
-    reservations: tuple[AdvanceReservation, ...] = ()
+    reservations: tuple[AdvanceReservation | NodeReservation, ...] = ()
     pass_due: bool = True
     estimated_at: int | None = None
     engine_index: Int64Array | None = None
+    machine: Machine | None = None
+    limits: tuple[GroupLimit, ...] = ()
 
     def __post_init__(self) -> None:
         if self.machine_processors < 1:
@@ -212,15 +257,50 @@ class Snapshot:
             raise InputError(f"now is {self.now}: give seconds within {LONGEST_S}")
         if self.estimated_at is not None and self.estimated_at > self.now:
             raise InputError(f"estimated_at is {self.estimated_at}, after now, {self.now}")
-        check_reservations(self.reservations, self.machine_processors)
         for kind, jobs in (("running jobs", self.running), ("pending jobs", self.pending)):
-            _within(kind, "processors", jobs.processors, 1, self.machine_processors)
-        _within("running jobs", "start_time", self.running.start_time, -LONGEST_S, self.now)
+            check_within(kind, "processors", jobs.processors, 1, self.machine_processors)
+        check_within("running jobs", "start_time", self.running.start_time, -LONGEST_S, self.now)
+        running, pending = len(self.running), len(self.pending)
+        if self.pending.dependencies is not None:
+            self.pending.dependencies.checked(running, pending)
+        processors = np.concatenate([self.running.processors, self.pending.processors])
+        for number, limit in enumerate(self.limits):
+            limit.checked(number, running, processors)
+        if self.machine is not None:
+            self._check_nodes(self.machine)
+            return
+        if self.running.held is not None or self.pending.requests is not None:
+            raise InputError("the jobs have or ask for nodes, and the snapshot has no machine")
+        check_reservations(of_processors(self.reservations), self.machine_processors)
         used = int(self.running.processors.sum())
         if used > self.machine_processors:
             raise InputError(
                 f"running jobs use {used} processors, the machine has {self.machine_processors}"
             )
+
+    def _check_nodes(self, machine: Machine) -> None:
+        running, requests = self.running, self.pending.requests
+        if self.machine_processors != machine.cpus:
+            raise InputError(
+                f"machine_processors is {self.machine_processors}: the machine has {machine.cpus}"
+                " CPUs"
+            )
+        if running.held is None or running.slurm_partition is None or requests is None:
+            raise InputError(
+                "on a machine of nodes give RunningJobs.held and slurm_partition, and"
+                " PendingJobs.requests"
+            )
+        kind, last = "running jobs", len(machine.slurm_partitions) - 1
+        check_within(kind, "slurm_partition", running.slurm_partition, 0, last)
+        check_nodes_in_use(machine, running.held.checked(machine, kind, len(running)))
+        asked = requests.processors()
+        if not np.array_equal(self.pending.processors, asked):
+            row = int(np.flatnonzero(self.pending.processors != asked)[0])
+            raise InputError(
+                f"pending jobs: row {row}: processors is {self.pending.processors[row]}, the tasks"
+                f" of its request have {asked[row]}"
+            )
+        check_node_reservations(self.reservations, [group.name for group in machine.node_groups])
 
     def __len__(self) -> int:
         return len(self.running) + len(self.pending)
@@ -239,9 +319,8 @@ class Snapshot:
         engine
             Driven step by step; it is not changed.
         """
-        if engine.machine is not None:
-            kind = "a machine of nodes" if isinstance(engine.machine, Machine) else "a Blue Gene"
-            raise InputError(f"a snapshot is of a flat pool: this engine has {kind}")
+        if isinstance(engine.machine, BgpMachine):
+            raise InputError("a snapshot is of a flat pool or nodes: this engine has a Blue Gene")
         core = engine._core
         running = core.running()
         running = running[np.argsort(_rows(core, running).tie, kind="stable")]
@@ -249,11 +328,17 @@ class Snapshot:
         runs, waiting = _rows(core, running), _rows(core, pending)
         guard, plans = None, None
         if engine.policy.guard_s is not None:
-            guard = GuardNotes(_seen(waiting.guard_planned_start), waiting.guarded)
+            guard = GuardNotes(unmask(waiting.guard_planned_start), waiting.guarded)
         if (notes := _core.plan_notes(core)) is not None:
             changed, broken, *gained = notes
             window = (gained[0], gained[1]) if gained[0] < gained[1] else None
-            plans = PlanNotes(_seen(waiting.planned_start), changed, broken, window)
+            plans = PlanNotes(unmask(waiting.planned_start), changed, broken, window)
+        nodes = None
+        if engine.machine is not None:
+            nodes = nodes_of_engine(engine, running, pending)
+            if plans is not None:
+                start, partition = unmask(nodes.planned_start), nodes.planned_partition
+                plans = PlanNotes(start, changed, broken, None, partition, nodes.planned)
         return cls(
             engine.now,
             engine.machine_processors,
@@ -263,6 +348,8 @@ class Snapshot:
                 runs.requested_time,
                 RoleTimes(drain=runs.drain_time),
                 runs.time_limit,
+                None if nodes is None else nodes.slurm_partition,
+                None if nodes is None else nodes.held,
             ),
             PendingJobs(
                 waiting.submit_time,
@@ -273,11 +360,13 @@ class Snapshot:
                 waiting.priority,
                 guard=guard,
                 plans=plans,
+                requests=None if nodes is None else nodes.requests,
             ),
             engine.reservations,
             pass_due=engine.next_event_time == engine.now,
             estimated_at=_core.estimated_at(core),
             engine_index=np.concatenate([running, pending]),
+            machine=engine.machine,
         )
 
     def in_order_of_rows(self) -> Snapshot:
@@ -297,6 +386,8 @@ class Snapshot:
         *,
         submit_time: int | None = None,
         priority: int | None = None,
+        resources: JobResources | None = None,
+        limits: Sequence[int] = (),
     ) -> Snapshot:
         """Give the snapshot with one more pending job, whose column is the last.
 
@@ -309,13 +400,25 @@ class Snapshot:
             Seconds; ``None`` for the moment of the snapshot.
         priority
             For the queue order ``priority``; ``None``: after every job of the snapshot.
+        resources
+            What it asks of a machine of nodes, as for sbatch; ``None``: its processors as tasks in
+            the default slurm_partition.
+        limits
+            Which of the snapshot's limits count for it, by number.
 
         Raises
         ------
         InputError
-            If a value is impossible.
+            If a value is impossible, or no slurm_partition could ever run it.
         """
-        pending = self.pending
+        pending, requests = self.pending, self.pending.requests
+        if requests is not None and self.machine is not None:
+            asked = resources or JobResources()
+            reserved = node_reservations(self.reservations)
+            request = fit_request(self.machine, asked, processors, requested_time, reserved)
+            requests, processors = requests.with_one(request), request.cpus
+        elif resources is not None:
+            raise InputError("resources are for a machine of nodes: this snapshot has none")
 
         def add(column: Int64Array, value: int) -> Int64Array:
             return np.append(column, np.int64(value))
@@ -340,9 +443,19 @@ class Snapshot:
         if guard is not None:
             guard = GuardNotes(unseen(guard.planned_start), add(guard.active, 0))
         if plans is not None:
-            plans = replace(plans, planned_start=unseen(plans.planned_start))
+            partition = plans.slurm_partition
+            plans = replace(
+                plans,
+                planned_start=unseen(plans.planned_start),
+                slurm_partition=None if partition is None else add(partition, -1),
+            )
+        column, bound = len(self), set(limits)
         return replace(
             self,
+            limits=tuple(
+                replace(limit, jobs=add(limit.jobs, column)) if number in bound else limit
+                for number, limit in enumerate(self.limits)
+            ),
             pending=PendingJobs(
                 add(pending.submit_time, submit),
                 add(pending.processors, processors),
@@ -355,6 +468,8 @@ class Snapshot:
                 None if pending.eligible_time is None else add(pending.eligible_time, submit),
                 guard,
                 plans,
+                requests,
+                pending.dependencies,
             ),
             pass_due=True,
             engine_index=None,
@@ -381,72 +496,6 @@ class _Rows(NamedTuple):
 
 def _rows(core: _core.Engine, jobs: Int64Array) -> _Rows:
     return _Rows(*_core.snapshot_rows(core, jobs).T)
-
-
-def _seen(column: Int64Array) -> MaskedInt64Array:
-    """Mask the native core's value for a time that there is not."""
-    never = column == NEVER
-    return np.ma.MaskedArray(np.where(never, 0, column), mask=never)
-
-
-def or_never(column: MaskedInt64Array) -> Int64Array:
-    """Fill the masked times with the native core's value for a time that there is not."""
-    return np.where(np.ma.getmaskarray(column), NEVER, np.ma.getdata(column))
-
-
-def checked_column(
-    kind: str,
-    name: str,
-    values: Int64Array,
-    jobs: int,
-    least: int = -LONGEST_S,
-    most: int = LONGEST_S,
-) -> Int64Array:
-    """Give a column as int64, its own and not to be written to.
-
-    Raises
-    ------
-    InputError
-        Naming the kind of jobs, the row and the field, if it has another length or type than one
-        integer for each job, or a value below ``least`` or beyond ``most``.
-    """
-    column = np.array(values)
-    if np.ma.is_masked(values):
-        row = int(np.flatnonzero(np.ma.getmaskarray(values))[0])
-        raise InputError(f"{kind}: row {row}: {name} is missing")
-    if column.shape != (jobs,) or (jobs and column.dtype.kind not in "iu"):
-        raise InputError(
-            f"{kind}: {name} has shape {column.shape} and type {column.dtype}:"
-            f" give one integer for each of the {jobs} jobs"
-        )
-    _within(kind, name, column, least, most)
-    column = column.astype(np.int64, copy=False)
-    column.flags.writeable = False
-    return column
-
-
-def checked_times(kind: str, times: ScheduledTimes, jobs: int) -> ScheduledTimes:
-    """Check scheduled times; InputError as `checked_column`."""
-
-    def role(name: str, column: Int64Array | None) -> Int64Array | None:
-        return None if column is None else checked_column(kind, name, column, jobs, 0)
-
-    if not isinstance(times, RoleTimes):
-        return role("scheduled_time", times)
-    return RoleTimes(
-        role("scheduled_time.queue", times.queue),
-        role("scheduled_time.backfill", times.backfill),
-        role("scheduled_time.drain", times.drain),
-    )
-
-
-def _within(kind: str, name: str, column: Int64Array, least: int, most: int) -> None:
-    outside = (column < least) | (column > most)
-    if outside.any():
-        row = int(np.flatnonzero(outside)[0])
-        raise InputError(
-            f"{kind}: row {row}: {name} is {column[row]}, it must be from {least} to {most}"
-        )
 
 
 def _hold(jobs: object, name: str, value: object) -> None:
