@@ -57,7 +57,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
 
     add_forecasts(app, sidecar, clock)
     add_administration(app, sidecar, clock)
-    add_page(app, ForecastDesk(sidecar, clock), health, clock)
+    add_page(app, ForecastDesk(sidecar, clock), health, limits, clock)
 
     @app.get("/healthz")
     def healthz() -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +29,7 @@ def graham2021(
     output_dir: Annotated[
         Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
     ] = Path("graham2021"),
-    workers: Annotated[int, typer.Option(min=1, help="Threads that grow forests.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that grow forests.")] = 2,
     as_json: JsonOption = False,
 ) -> None:
     """Forecast how long jobs pending at Graham's noons of 2021 wait, beside a published network.
@@ -42,7 +41,7 @@ def graham2021(
     with progress_bar("reading", None, "polls") as progress:
         polls = read_noon_polls(archive, progress)
     with progress_bar("growing", None, "forests") as progress:
-        found = graham.study(polls, progress, replace(graham.SETTINGS, workers=workers))
+        found = graham.study(polls, progress, workers=workers)
     from foretime_sim.studies.graham2021_report import figures, report  # matplotlib is slow to load
 
     written = report(found, shlex.join(["foretime", "study", "graham2021", archive.name]))

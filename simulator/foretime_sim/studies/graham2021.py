@@ -7,67 +7,36 @@ forecast from what was known at that very noon: of jobs that still waited then, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 import numpy as np
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import JobRequest
 
-from foretime_sim.accounting import DAY_S
-from foretime_sim.metrics import BoolArray, Float64Array
 from foretime_sim.policy import Policy
 from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.studies.graham2021_columns import KNOWN
 from foretime_sim.studies.graham2021_features import features_of
+from foretime_sim.studies.graham2021_forests import Grower, Plan, known_at, published_split
 from foretime_sim.studies.graham2021_polls import NoonPolls
-from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
+from foretime_sim.studies.graham2021_told import Told, together
+from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.qbets import Qbets
-from foretime_sim.waits.survival_forest import ForestSettings, SurvivalForest
+from foretime_sim.waits.survival_forest import ForestSettings
 from foretime_sim.workload import Int64Array
 
 SETTLING_POLLS = 14
 """First polls: only learned from, and what our settings were chosen on; 14 days to 14 May."""
-LEARNED_DAYS = 28
-"""How far back a forest learns."""
 GAP_DAYS = 7
 """Between what is learned from and the poll, where it is tested that no near-copies help."""
-SEED = 1
+GAP = f"the same, up to {GAP_DAYS} days before"
 SETTINGS = ForestSettings(trees=40, least_jobs=10, tried=0.2)
 """Of the features' shares and leaf sizes tried on the settling polls, none was clearly better."""
 
-_PUBLISHED_SEED, _PUBLISHED_SHARE = 46, 0.1
 LEAST_S = 60.0
 """A rule that says less than a minute is taken to say a minute."""
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What a method said of some jobs.
-
-    Attributes
-    ----------
-    method
-        Its name.
-    rows
-        Positions of the jobs in the polls, shape (jobs,).
-    forecasts
-        A row for each of them.
-    """
-
-    method: str
-    rows: Int64Array
-    forecasts: WaitForecasts
-
-    def of(self, rows: Int64Array) -> Told:
-        """Give what was said of some of the jobs, in their order."""
-        order = np.argsort(self.rows)
-        places = order[np.searchsorted(self.rows, rows, sorter=order)]
-        kept = WaitForecasts(self.forecasts.wait_s[places], self.forecasts.starts_now[places])
-        return Told(self.method, rows, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +64,11 @@ class Graham2021:
     ablations: tuple[Told, ...]
 
 
-Learnable = tuple[Int64Array, Int64Array, BoolArray]
-"""Rows, seconds that each has waited, whether it started then."""
-
-
 def study(
     polls: NoonPolls,
     progress: Callable[[int, int], None] | None = None,
     settings: ForestSettings = SETTINGS,
+    workers: int = 1,
 ) -> Graham2021:
     """Forecast every noon by every method.
 
@@ -114,6 +80,8 @@ def study(
         Told how many of how many forests have been grown.
     settings
         Of the forests.
+    workers
+        Processes that grow them; the result is the same for any number.
 
     Raises
     ------
@@ -134,92 +102,27 @@ def study(
             f"after the first {SETTLING_POLLS}; name the whole archive"
         )
     features = features_of(polls)
+    around = tuple(training_polls.tolist())
     groups = [group for group in features.groups if group != "request"]
-    total = len(scored) + len(within) * (1 + len(groups)) + 1
-    grown = 0
-
-    def forest(name: str, values: Float64Array, asked: Int64Array, known: Learnable) -> Told:
-        nonlocal grown
-        found = grow(name, values, asked, known, settings)
-        grown += 1
-        if progress is not None:
-            progress(grown, total)
-        return found
-
-    def each_noon(name: str, values: Float64Array, noons: Iterable[int], gap_days: int = 0) -> Told:
-        return together(
-            forest(name, values, polls.rows_of(now), known_at(polls, now, gap_days))
-            for now in noons
-        )
-
-    ours = each_noon("forest", features.values, scored)
-    rows = ours.rows
+    plans = [
+        *(Plan("forest", (noon,)) for noon in scored),
+        *(Plan(GAP, (noon,), gap_days=GAP_DAYS) for noon in within),
+        Plan("days around, as published", tuple(within), around=around),
+        *(Plan(f"without {group}", (noon,), without=group) for group in groups for noon in within),
+    ]
+    grown: dict[str, list[Told]] = {}
+    for told in Grower(polls, features, settings).grow_all(plans, workers, progress):
+        grown.setdefault(told.method, []).append(told)
+    ours, *others = (together(parts) for parts in grown.values())
     online = (
         ours,
-        together(past_waits(polls, now) for now in scored),
-        qbets(polls, scored),
-        queue_ahead(polls, rows),
+        together(past_waits(polls, noon) for noon in scored),
+        asked_at_noons(Qbets(), polls, scored),
+        queue_ahead(polls, ours.rows),
     )
-    everything = np.flatnonzero(np.isin(polls.poll_time, training_polls))
-    outcome = polls.wait_s[everything]
-    whole = (everything, outcome, np.ones(len(outcome), dtype=np.bool_))
-    published = (
-        replace(ours.of(tested), method="what was known at noon"),
-        each_noon(f"the same, up to {GAP_DAYS} days before", features.values, within, GAP_DAYS).of(
-            tested
-        ),
-        forest("days around, as published", features.values, tested, whole),
-    )
-    ablations = tuple(
-        each_noon(f"without {group}", features.without(group), within).of(tested)
-        for group in groups
-    )
-    return Graham2021(polls, tested, online, published, ablations)
-
-
-def published_split(polls: NoonPolls) -> tuple[Int64Array, Int64Array]:
-    """Give the polls that the published network was tested on, and those it learned from.
-
-    Each a tenth of the days, rounded up, the test's and then the validation's, drawn by numpy's
-    legacy generator with the seed 46; on Graham the test has 15,042 jobs after those with infinite
-    columns are dropped, a tenth of the 150,420 predictions that were published of ten trainings.
-    """
-    days = np.array([f"{datetime.fromtimestamp(poll, UTC):%Y-%m-%d}" for poll in polls.polls])
-    rng = np.random.RandomState(_PUBLISHED_SEED)
-    size = math.ceil(_PUBLISHED_SHARE * len(days))
-    tested = rng.choice(days, size=size, replace=False)
-    others = days[~np.isin(days, tested)]
-    validated = rng.choice(others, size=min(size, len(others)), replace=False)
-    test = np.isin(days, tested)
-    return polls.polls[test], polls.polls[~test & ~np.isin(days, validated)]
-
-
-def known_at(polls: NoonPolls, now: int, gap_days: int = 0) -> Learnable:
-    """Give what a forest may learn from at a noon.
-
-    Parameters
-    ----------
-    polls
-        The data.
-    now
-        The noon.
-    gap_days
-        Learn what was known so many days before, instead.
-    """
-    then = now - gap_days * DAY_S
-    rows, waited_s, started = polls.known_outcomes(then)
-    recent = polls.poll_time[rows] >= then - LEARNED_DAYS * DAY_S
-    return rows[recent], waited_s[recent], started[recent]
-
-
-def grow(
-    name: str, values: Float64Array, asked: Int64Array, known: Learnable, settings: ForestSettings
-) -> Told:
-    """Grow a forest on what is known, and ask it."""
-    rows, waited_s, started = known
-    forest = SurvivalForest(values[rows], waited_s, started, settings, SEED)
-    wait_s = forest.quantiles(values[asked], LEVELS)
-    return Told(name, asked, WaitForecasts(wait_s, np.zeros(len(asked))))
+    others = [told.of(tested) for told in others]
+    published = (replace(ours.of(tested), method="what was known at noon"), *others[:2])
+    return Graham2021(polls, tested, online, published, tuple(others[2:]))
 
 
 def past_waits(polls: NoonPolls, now: int, fewest: int = 30) -> Told:
@@ -251,14 +154,16 @@ def queue_ahead(polls: NoonPolls, rows: Int64Array) -> Told:
     return Told("queue ahead", rows, WaitForecasts(wait_s, np.zeros(len(rows))))
 
 
-def qbets(polls: NoonPolls, scored: Iterable[int]) -> Told:
-    """Give QBETS' bounds, on waits from the poll on, by slurm_partition."""
-    forecaster = Qbets()
+def asked_at_noons(forecaster: WaitForecaster, polls: NoonPolls, noons: Iterable[int]) -> Told:
+    """Go through the polls with a forecaster, told of each job at its poll and at its start.
+
+    Waits are those from the poll on, by slurm_partition; nothing is told of the machine.
+    """
     requests = [_request(polls, row) for row in range(len(polls))]
     start_time = polls.poll_time + polls.wait_s
     by_start = np.argsort(start_time, kind="stable").tolist()
     told, next_start, nothing = [], 0, np.zeros(0, dtype=np.int64)
-    asked_at = set(scored)
+    asked_at = set(noons)
     for now in polls.polls.tolist():
         while next_start < len(by_start) and start_time[by_start[next_start]] <= now:
             row = by_start[next_start]
@@ -275,7 +180,7 @@ def qbets(polls: NoonPolls, scored: Iterable[int]) -> Told:
         running = RunningJobs(nothing, nothing, nothing)
         snapshot = Snapshot(now, len(here), running, pending)
         moment = Moment(snapshot, Policy(), jobs, np.arange(len(here)))
-        told.append(Told("QBETS", here, forecaster.forecast(moment)))
+        told.append(Told(forecaster.name, here, forecaster.forecast(moment)))
     return together(told)
 
 
@@ -289,17 +194,4 @@ def _request(polls: NoonPolls, row: int) -> JobRequest:
         submit_time=int(polls.poll_time[row]),
         processors=int(known["req_cpus"]),
         requested_time=int(known["time_limit_sec"]),
-    )
-
-
-def together(parts: Iterable[Told]) -> Told:
-    """Put what was said at several noons together."""
-    told = list(parts)
-    return Told(
-        told[0].method,
-        np.concatenate([part.rows for part in told]),
-        WaitForecasts(
-            np.concatenate([part.forecasts.wait_s for part in told]),
-            np.concatenate([part.forecasts.starts_now for part in told]),
-        ),
     )

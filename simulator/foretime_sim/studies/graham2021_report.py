@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from foretime_sim.studies.graham2021 import LEARNED_DAYS, SETTLING_POLLS, Graham2021
+from foretime_sim.studies.graham2021 import SETTLING_POLLS, Graham2021
+from foretime_sim.studies.graham2021_forests import LEARNED_DAYS
 from foretime_sim.studies.graham2021_tables import reliability, tables
 from foretime_sim.studies.study_plots import curves, panels
 from foretime_sim.studies.study_report import StudyReport

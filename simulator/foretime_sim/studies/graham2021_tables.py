@@ -8,13 +8,15 @@ import numpy as np
 
 from foretime_sim.intervals import RESAMPLES, Interval, Weeks
 from foretime_sim.metrics import Float64Array
-from foretime_sim.studies.graham2021 import GAP_DAYS, Graham2021, Told
+from foretime_sim.studies.graham2021 import GAP_DAYS, Graham2021
 from foretime_sim.studies.graham2021_columns import FUTURE, PUBLISHED_FUTURE
+from foretime_sim.studies.graham2021_told import Told
 from foretime_sim.studies.study_tables import Cell, Column, StudyTable
 from foretime_sim.waits.block_sums import Blocks, Figure
 from foretime_sim.waits.bound_tightness import tightness
 from foretime_sim.waits.coverage_slices import coverage_slices
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecasts
+from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.wait_scores import ForecastOutcomes, scores
 from foretime_sim.workload import Int64Array, Labels
 
@@ -159,7 +161,7 @@ def online_table(found: Graham2021) -> StudyTable:
 def bounds_table(found: Graham2021) -> StudyTable:
     """Give how often bounds hold, what distributions lose, and how tight bounds are."""
     lines: list[tuple[Cell, ...]] = []
-    other = next(told for told in found.online if told.method == "QBETS")
+    other = next(told for told in found.online if told.method == Qbets.name)
     for told in found.online:
         blocks = week_blocks(found, told.rows)
         rows = outcomes(found, told)

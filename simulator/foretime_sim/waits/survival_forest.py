@@ -44,14 +44,11 @@ class ForestSettings:
         In a leaf.
     tried
         Share of the features that a split is chosen from.
-    workers
-        Threads; the result is the same for any number.
     """
 
     trees: int = 60
     least_jobs: int = 10
     tried: float = 0.2
-    workers: int = 1
 
 
 class SurvivalForest:
@@ -97,7 +94,6 @@ class SurvivalForest:
             settings.trees,
             min_samples_leaf=settings.least_jobs,
             max_features=settings.tried,
-            n_jobs=settings.workers,
             random_state=seed,
         )
         self._forest.fit(features, np.log10(np.maximum(waited_s, 1)))
@@ -123,7 +119,10 @@ class SurvivalForest:
         return np.asarray(leaves, dtype=np.int64)
 
     def survival(self, features: Float64Array) -> Float64Array:
-        """Give the probability to wait beyond each bin of the grid, shape (questions, bins)."""
+        """Give the probability to wait beyond each bin of the grid, shape (questions, bins).
+
+        The first bin is of waits below a second.
+        """
         parts = [
             self._survival(features[begin : begin + _AT_ONCE])
             for begin in range(0, len(features), _AT_ONCE)
@@ -146,16 +145,13 @@ class SurvivalForest:
         events += share * self._events_of_all
         at_risk += share * self._at_risk_of_all
         ended = np.divide(events, at_risk, out=np.zeros_like(events), where=at_risk > 0)
+        # The longest wait of all counts as ended, or there would be no quantile (Efron 1967).
+        ended[:, self._bin.max()] = 1
         return np.cumprod(1 - np.clip(ended, 0, 1), axis=1)
 
     def quantiles(self, features: Float64Array, levels: Sequence[float]) -> Float64Array:
         """Give quantiles of the wait, seconds, shape (questions, levels); see `quantiles_of`."""
         return quantiles_of(self.survival(features), levels)
-
-    def no_wait(self, features: Float64Array) -> Float64Array:
-        """Give the probability of a wait below a second, shape (questions,)."""
-        none: Float64Array = 1 - self.survival(features)[:, 0]
-        return none
 
 
 def _life_table(
@@ -186,13 +182,12 @@ def _life_table(
 def quantiles_of(survival: Float64Array, levels: Sequence[float]) -> Float64Array:
     """Give quantiles of curves on the grid, seconds.
 
-    Within a bin every logarithm is as likely as any other. A level that is not reached, because
-    the longest waits have not ended, has the end of the last bin in which a wait did.
+    Within a bin every logarithm is as likely as any other.
 
     Parameters
     ----------
     survival
-        Probability to wait beyond each bin, shape (questions, bins).
+        Probability to wait beyond each bin, shape (questions, bins); 0 in the last.
     levels
         Rising, between 0 and 1.
 
@@ -205,9 +200,8 @@ def quantiles_of(survival: Float64Array, levels: Sequence[float]) -> Float64Arra
     ends = np.log10(np.append(_EDGES, _EDGES[-1]))
     found = np.empty((len(below), len(levels)))
     rows = np.arange(len(below))
-    last = np.argmax(below, axis=1)
     for column, level in enumerate(levels):
-        reached = np.where(below[:, -1] >= level, np.argmax(below >= level, axis=1), last)
+        reached = np.argmax(below >= level, axis=1)
         under = np.where(reached > 0, below[rows, reached - 1], 0)
         inside = below[rows, reached] - under
         part = np.clip((level - under) / np.where(inside > 0, inside, 1), 0, 1)
