@@ -1,6 +1,6 @@
-"""Plain models of runtimes, to measure others by: the request itself, and the last jobs' runtimes.
+"""Plain models of runtimes, to measure others by: the request itself, the last jobs' runtimes.
 
-Each draws every job by itself.
+Each draws every job by itself; another model can be made to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from foretime_estimators.endings import Evidence, evidence_of
 from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.estimator import Memoryless
 from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_estimators.runtime_distribution import Int64Array
+from foretime_estimators.runtime_distribution import Int64Array, RuntimeDistribution
 
 
 class RequestedRuntimes(Memoryless):
@@ -32,6 +32,30 @@ class RequestedRuntimes(Memoryless):
         """Give the requested times in every sample; see `RuntimeDistribution.sample`."""
         requested = np.array([job.requested_time for job in jobs], dtype=np.int64)
         return np.tile(requested, (samples, 1))
+
+
+class DrawnApart(Memoryless):
+    """Another model's runtimes with every job drawn by itself: nothing is shared.
+
+    Parameters
+    ----------
+    runtimes
+        The other model; it is taught by its owner.
+    """
+
+    def __init__(self, runtimes: RuntimeDistribution) -> None:
+        self._runtimes = runtimes
+
+    def sample(
+        self,
+        jobs: Sequence[JobRequest],
+        age: Int64Array,
+        now: int,
+        samples: int,
+        rng: np.random.Generator,
+    ) -> Int64Array:
+        """Draw runtimes; see `RuntimeDistribution.sample`."""
+        return rng.permuted(self._runtimes.sample(jobs, age, now, samples, rng), axis=0)
 
 
 class LastRuntimes:

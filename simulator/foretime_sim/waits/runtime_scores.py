@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from foretime_estimators.plain_runtimes import LastRuntimes, RequestedRuntimes
+from foretime_estimators.plain_runtimes import DrawnApart, LastRuntimes, RequestedRuntimes
 from foretime_estimators.runtime_distribution import RuntimeDistribution
 from foretime_estimators.runtime_histories import RuntimeHistories
 from foretime_estimators.shared_effects import campaigns
@@ -221,6 +221,7 @@ def _score(
 
 def models_compared() -> dict[str, RuntimeDistribution]:
     """Give ours and those it is measured by, fresh, by name."""
+    histories = RuntimeHistories()
     return {
         "requested": RequestedRuntimes(),
         "all jobs": LastRuntimes(1_000, by_user=False),
@@ -228,7 +229,8 @@ def models_compared() -> dict[str, RuntimeDistribution]:
         "uniform-log": UniformLogRuntimes(
             LifetimeClasses(parse_classifiers("requested-time,queue"))
         ),
-        "histories": RuntimeHistories(),
+        "histories, each job by itself": DrawnApart(histories),
+        "histories": histories,
     }
 
 
@@ -256,7 +258,7 @@ def score_table(scores: Mapping[str, ModelScores]) -> str:
         ("all work", "all_work"),
     ):
         for name, model in scores.items():
-            row(group, name, getattr(model, of), "|")
+            row(group, name, getattr(model, of), " |")
     return "\n".join(lines)
 
 
