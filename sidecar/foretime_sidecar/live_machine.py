@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from foretime_estimators.errors import InputError
 from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.machine import Machine, NodeGroup, Selection, SlurmPartition
+from foretime_sim.node_request import JobResources
 from foretime_sim.node_snapshot import HeldNodes
-from foretime_sim.resource_requests import JobResources
 
 from foretime_sidecar.clients.client import QueuedJob, Reservation
 from foretime_sidecar.clients.cluster import AskedNodes, Cluster, ClusterNode, ClusterPartition
