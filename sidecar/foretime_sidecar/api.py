@@ -16,7 +16,8 @@ from starlette.exceptions import HTTPException
 
 from foretime_sidecar.api_administration import add_administration
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
-from foretime_sidecar.api_forecasts import add_forecasts
+from foretime_sidecar.api_forecasts import ForecastDesk, add_forecasts
+from foretime_sidecar.page import add_page
 from foretime_sidecar.rate_limits import RateLimits
 from foretime_sidecar.self_metrics import Health, SelfMetrics
 from foretime_sidecar.sidecar import Sidecar
@@ -56,6 +57,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
 
     add_forecasts(app, sidecar, clock)
     add_administration(app, sidecar, clock)
+    add_page(app, ForecastDesk(sidecar, clock), health, limits, clock)
 
     @app.get("/healthz")
     def healthz() -> dict[str, Any]:
@@ -190,4 +192,7 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
         "mode_reason": progress.mode_reason,
         "finished_jobs": progress.finished_jobs,
         "last_error": health.last_error,
+        "last_forecast_error": ""
+        if sidecar.forecasting is None
+        else sidecar.forecasting.last_failure,
     }

@@ -116,12 +116,15 @@ class QueueMoment:
         """Give the moment if what is held back were let go now.
 
         Jobs that are held, dependent, at a limit or in a reservation join the queue as if they had
-        just been submitted, of an array the first task; the machine may be too small for some.
+        just been submitted, of an array the first task; what the machine is too small for, as if it
+        asked for all of it.
         """
         now = self.look.taken_at
         back = {id(left.job) for left in self.taken.left_out}
         jobs = tuple(
-            _let_go(job, now) if id(job) in back and job.state is QueueState.PENDING else job
+            _let_go(job, now, self.look.queue.processors)
+            if id(job) in back and job.state is QueueState.PENDING
+            else job
             for job in self.look.queue.jobs
         )
         return QueueMoment.of(
@@ -174,11 +177,15 @@ def _by_task(taken: QueueSnapshot) -> tuple[JobRequest, ...]:
     return tuple(requests)
 
 
-def _let_go(job: QueuedJob, now: int) -> QueuedJob:
+def _let_go(job: QueuedJob, now: int, processors: int) -> QueuedJob:
     """Give a job as it would be if nothing but the machine kept it from starting."""
     return replace(
         job,
-        request=replace(job.request, submit_time=now),
+        request=replace(
+            job.request,
+            submit_time=now,
+            processors=max(min(job.request.processors, processors), 1),
+        ),
         tasks=1,
         pending_tasks="",
         held=False,

@@ -25,13 +25,15 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.exclusions import Exclusions, exclusions_of
-from foretime_sidecar.forecast_ladder import ForecastLadder
 from foretime_sidecar.learner import Learner, effective_mode
+from foretime_sidecar.model_states import ModelStates
 from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
 from foretime_sidecar.queue_events import PastEvents
 from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_snapshot import as_submitted
+from foretime_sidecar.served_forecaster import CalibratedLadder
+from foretime_sidecar.served_forecasts import ServedForecasts
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
@@ -143,8 +145,10 @@ class Sidecar:
         if forecasts:
             self.forecasting = WaitForecasting(
                 settings.forecast,
-                ForecastLadder(settings.forecast.most_jobs),
+                CalibratedLadder(settings.forecast.most_jobs),
                 PastEvents(store, self.lock),
+                ServedForecasts(store, self.lock, settings.api.smallest_group),
+                ModelStates(store, self.lock),
             )
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
@@ -213,6 +217,7 @@ class Sidecar:
         if now >= self._next_cleaning:
             with self.lock:
                 self.store.forget_before(now - self.settings.store.retention_days * DAY_S)
+                self.store.forget_forecasts_before(now - self.settings.forecast.keep_days * DAY_S)
             self._next_cleaning = now + DAY_S
         self.progress.polled_at = now
         return PollResult(learned, generation)

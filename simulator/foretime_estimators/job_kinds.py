@@ -26,6 +26,9 @@ Kind: TypeAlias = tuple[str | int, ...]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 What = TypeVar("What")
 
+_LEFT_OPEN = 0.01
+"""Share below which `BackOff.shares` looks at no coarser kinds any more."""
+
 
 def kinds_of(job: JobRequest) -> list[Kind]:
     """Give the kinds of a job, from fine to coarse; those that need a name it lacks are left out.
@@ -83,17 +86,19 @@ class BackOff:
         How history is weighed.
     remembered_jobs
         The most that a kind remembers.
-    least
-        Coarser kinds are not looked at any more when less than this share is left open.
+
+    Attributes
+    ----------
+    weights
+        Of so many jobs of a kind, oldest first; the newest has 1.
     """
 
-    def __init__(self, ageing: Ageing, remembered_jobs: int, least: float = 0.01) -> None:
-        age = np.arange(remembered_jobs, dtype=np.float64)[::-1]  # the newest stands last
-        self._weights = np.exp2(-age / ageing.half_life_jobs)
+    def __init__(self, ageing: Ageing, remembered_jobs: int) -> None:
+        age = np.arange(remembered_jobs, dtype=np.float64)[::-1]
+        self.weights = np.exp2(-age / ageing.half_life_jobs)
         # Total weight of the newest 1, 2, 3, ... jobs.
-        self._totals: list[float] = self._weights[::-1].cumsum().tolist()
+        self._totals: list[float] = self.weights[::-1].cumsum().tolist()
         self._enough = ageing.enough_jobs
-        self._least = least
 
     def shares(self, lengths: Sequence[int]) -> tuple[list[Float64Array], float]:
         """Give the weight of each job of each kind, and what is left open after the coarsest.
@@ -113,11 +118,31 @@ class BackOff:
         parts: list[Float64Array] = []
         for length in lengths:
             each = left_open / (self._totals[length - 1] + self._enough)
-            parts.append(self._weights[-length:] * each)
+            parts.append(self.weights[-length:] * each)
             left_open = each * self._enough
-            if left_open < self._least:
+            if left_open < _LEFT_OPEN:
                 break
         return parts, left_open
+
+    def share_out(self, evidence: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Do the same for many jobs, whatever is left open.
+
+        Parameters
+        ----------
+        evidence
+            Total weight of each kind, from fine to coarse, shape (jobs, kinds); 0 for none.
+
+        Returns
+        -------
+        tuple
+            Share of a weight of 1 in each kind, shape (jobs, kinds); what is left open, (jobs,).
+        """
+        shares = np.empty_like(evidence)
+        left_open = np.ones(len(evidence))
+        for kind in range(evidence.shape[1]):
+            shares[:, kind] = left_open / (evidence[:, kind] + self._enough)
+            left_open = shares[:, kind] * self._enough
+        return shares, left_open
 
 
 class KindHistories(Generic[What]):
@@ -163,6 +188,10 @@ class KindHistories(Generic[What]):
             known = self._known.get(kind)
             if known is not None:
                 yield kind, known
+
+    def get(self, kind: Kind) -> deque[What] | None:
+        """Give what is remembered of a kind, oldest first."""
+        return self._known.get(kind)
 
     def state(self) -> list[list[Any]]:
         """Give kinds, their latest ends and what is remembered, as JSON can hold them."""

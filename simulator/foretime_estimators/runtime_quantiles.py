@@ -27,8 +27,6 @@ NORMAL_SCORES = np.arange(2 * _DEVIATIONS * _STEPS_PER_DEVIATION + 1) / _STEPS_P
     _DEVIATIONS
 )
 """Normal scores of the levels at which a quantile table is made."""
-NOTHING = -1.0
-"""Log runtime that a job which has not begun is known to exceed."""
 _LEVELS = np.array([0.5 * math.erfc(-score / math.sqrt(2)) for score in NORMAL_SCORES.tolist()])
 
 
@@ -38,12 +36,12 @@ class RuntimeQuantiles:
     Parameters
     ----------
     of
-        Which distribution each value belongs to, from 0, every one with at least one value that is
-        no bound and lies highest; shape (values,).
+        Which distribution each value belongs to, from 0; every one with a value that is no bound
+        above all its bounds; shape (values,).
     log_runtime
         Natural logarithms of seconds, 0 to 40; shape (values,).
     weight
-        Above 0; shape (values,).
+        From 0; shape (values,).
     bound
         Whether the runtime is above the value instead of at it; shape (values,).
     """
@@ -51,66 +49,38 @@ class RuntimeQuantiles:
     def __init__(
         self, of: Int64Array, log_runtime: Float64Array, weight: Float64Array, bound: BoolArray
     ) -> None:
-        place = of * _PER_DISTRIBUTION + log_runtime
-        order = np.lexsort((bound, place))
-        of, weight = of[order], weight[order]
-        first = np.searchsorted(of, np.arange(of[-1] + 2))
-        total = np.add.reduceat(weight, first[:-1])
-        weight = weight / total[of]
-        reached = _running_sum(weight, first)
         if bound.any():
-            weight, reached = _redistributed(weight, reached, bound[order], first)
-            kept = ~bound[order]
-            of, order, weight, reached = of[kept], order[kept], weight[kept], reached[kept]
-            first = np.searchsorted(of, np.arange(of[-1] + 2))
-        self._first = first
-        self._place = place[order]
+            weight, _ = settled_within(of, log_runtime, weight, bound)
+            exact = ~bound
+            of, log_runtime, weight = of[exact], log_runtime[exact], weight[exact]
+        order = np.argsort(of * _PER_DISTRIBUTION + log_runtime, kind="stable")
+        of, weight = of[order], weight[order]
+        self._first = np.searchsorted(of, np.arange(of[-1] + 2))
+        weight = weight / np.add.reduceat(weight, self._first[:-1])[of]
         self._log_runtime = log_runtime[order]
         # A value stands for the middle of its weight.
+        reached = _running_sum(weight, self._first)
         self._level = np.clip(reached - weight / 2, 0.0, 1.0)
-        self._level_place = of * 2.0 + self._level
+        self._place = of * 2.0 + self._level
 
-    def level_of(self, of: Int64Array, log_runtime: Float64Array) -> Float64Array:
-        """Give the share of distributions' weight up to log runtimes; shapes (rows,)."""
-        after = np.searchsorted(self._place, of * _PER_DISTRIBUTION + log_runtime, side="right")
-        before = after - 1
-        below = before < self._first[of]
-        above = after >= self._first[of + 1]
-        before, after = np.where(below, after, before), np.where(above, before, after)
-        before = np.minimum(before, after)
-        gap = self._log_runtime[after] - self._log_runtime[before]
-        part = (log_runtime - self._log_runtime[before]) / np.where(gap > 0, gap, 1.0)
-        level = self._level[before] + part * (self._level[after] - self._level[before])
-        found: Float64Array = np.where(below, 0.0, np.where(above, 1.0, level))
-        return found
-
-    def table(self, of: Int64Array, beyond: Float64Array) -> Float64Array:
+    def table(self) -> Float64Array:
         """Give quantiles of log runtime at the levels of `NORMAL_SCORES`.
-
-        Parameters
-        ----------
-        of
-            Which distribution each row wants, shape (rows,).
-        beyond
-            What the row's log runtime is known to exceed, shape (rows,); `NOTHING` for nothing.
 
         Returns
         -------
         Float64Array
-            Shape (rows, len(NORMAL_SCORES)), never falling along a row.
+            Shape (distributions, len(NORMAL_SCORES)), never falling along a row.
         """
-        known = self.level_of(of, beyond)
-        level = known[:, np.newaxis] + _LEVELS * (1 - known[:, np.newaxis])
-        wanted = (of * 2.0)[:, np.newaxis] + level
-        after = np.searchsorted(self._level_place, wanted.ravel()).reshape(level.shape)
-        first, last = self._first[of][:, np.newaxis], self._first[of + 1][:, np.newaxis] - 1
+        distributions = len(self._first) - 1
+        wanted = np.arange(distributions)[:, np.newaxis] * 2.0 + _LEVELS
+        after = np.searchsorted(self._place, wanted.ravel()).reshape(wanted.shape)
+        first, last = self._first[:-1, np.newaxis], self._first[1:, np.newaxis] - 1
         before = np.clip(after - 1, first, last)
         after = np.clip(after, first, last)
         gap = self._level[after] - self._level[before]
-        part = np.clip((level - self._level[before]) / np.where(gap > 0, gap, 1.0), 0.0, 1.0)
+        part = (_LEVELS - self._level[before]) / np.where(gap > 0, gap, 1.0)
         low = self._log_runtime[before]
-        log_runtime = low + part * (self._log_runtime[after] - low)
-        quantiles: Float64Array = np.maximum(log_runtime, beyond[:, np.newaxis])
+        quantiles: Float64Array = low + np.clip(part, 0.0, 1.0) * (self._log_runtime[after] - low)
         return quantiles
 
 
@@ -122,16 +92,41 @@ def _running_sum(values: Float64Array, first: Int64Array) -> Float64Array:
     return sums
 
 
-def _redistributed(
-    weight: Float64Array, reached: Float64Array, bound: BoolArray, first: Int64Array
-) -> tuple[Float64Array, Float64Array]:
-    """Give weights, and their running sums, when that of each bound went to what lies above it.
+def settled_within(
+    of: Int64Array, log_runtime: Float64Array, weight: Float64Array, bound: BoolArray
+) -> tuple[Float64Array, BoolArray]:
+    """Give weights when that of each bound went to what lies above it in the same set.
 
-    Of what has not ended before a value, its share of what is left (itself included) ends there.
+    Of what has not ended before a value, its share of what is left (itself included) ends there
+    (Kaplan and Meier). What is left beyond the highest exact value stays at the highest bound;
+    other bounds have no weight any more.
+
+    Parameters
+    ----------
+    of
+        Which set each value belongs to, from 0, none empty; shape (values,).
+    log_runtime, weight, bound
+        As of `RuntimeQuantiles`.
+
+    Returns
+    -------
+    tuple
+        Weights, which sum to the same in each set, and which of them are still bounds.
     """
-    left = np.maximum(1 - reached + weight, weight)
-    ending = np.where(bound, 0.0, np.minimum(weight / left, 1 - 1e-12))
-    survival = np.exp(_running_sum(np.log1p(-ending), first))
+    order = np.lexsort((bound, of * _PER_DISTRIBUTION + log_runtime))
+    first = np.searchsorted(of[order], np.arange(int(of.max()) + 2))
+    sorted_weight, sorted_bound = weight[order], bound[order]
+    total = np.repeat(np.add.reduceat(sorted_weight, first[:-1]), np.diff(first))
+    reached = _running_sum(sorted_weight, first)
+    left = np.maximum(total - reached + sorted_weight, sorted_weight)
+    ending = np.where(sorted_bound | (left <= 0), 0.0, sorted_weight / np.where(left > 0, left, 1))
+    survival = np.exp(_running_sum(np.log1p(-np.minimum(ending, 1 - 1e-12)), first))
     before = np.concatenate(([1.0], survival[:-1]))
     before[first[:-1]] = 1.0
-    return before - survival, 1 - survival
+    settled = (before - survival) * total
+    last = first[1:] - 1
+    settled[last] += np.where(sorted_bound[last], survival[last] * total[last], 0.0)
+    weights, bounds = np.empty_like(weight), np.empty_like(bound)
+    weights[order] = settled
+    bounds[order] = sorted_bound
+    return weights, bounds

@@ -23,5 +23,5 @@ def kth(trace: Callable[[str], Path]) -> Workload:
 
 @pytest.fixture(scope="session")
 def busy(kth: Workload) -> Workload:
-    """A fortnight of it in which most jobs waited."""
-    return kth.take(np.arange(8_000, 8_400))
+    """Three days of it in which most jobs waited."""
+    return kth.take(np.arange(8_000, 8_250))

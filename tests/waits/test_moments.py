@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 
 from tests.sim.small_workloads import workloads
 
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
 PROCESSORS = 8
 KINDS = ("ends", "submissions", "moments", "starts")  # at one second, in this order
 
@@ -197,3 +199,21 @@ def test_what_can_not_be_asked_is_refused(kth: Workload) -> None:
         Asking(looks_s=(0,))
     with pytest.raises(InputError, match="of 5 jobs"):
         ask_forecasters(SimulatedWaits(jobs, Policy()), [], Asking(np.ones(4, dtype=np.bool_)))
+
+
+def test_the_gap_that_forecasts_are_to_close(kth: Workload) -> None:
+    """docs/forward.md has these figures; they are those of earlier measurements elsewhere."""
+    plans = [
+        PlanForecaster("plan-req", estimator_of("requested", kth)),
+        PlanForecaster("perfect", estimator_of("actual", kth)),
+    ]
+    records = ask_forecasters(SimulatedWaits(kth, Policy()), plans)
+    waited = records.waited_s
+    figures = [f"{np.mean(waited == 0):.1%}"]
+    for method in records.methods:
+        said = records.of(method).wait_s[:, 0]
+        near = np.abs(said - waited) <= 600
+        likely = (said >= waited / 2) & (said <= waited * 2)
+        figures.append(f"{np.mean(near):.1%}, {np.mean(likely[waited > 600]):.1%}")
+    page = (REPOSITORY / "docs" / "forward.md").read_text()
+    assert "| KTH | " + " | ".join(figures) + " |" in page

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
-from foretime_sim.metrics import Float64Array
+from foretime_sim.metrics import BoolArray, Float64Array
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.workload import Int64Array, Selection
-
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,28 @@ every policy that backfills or sorts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.runtime_distribution import RuntimeDistribution
+from foretime_estimators.runtime_histories import RuntimeHistories
 
 from foretime_sim.forward import SampledArrivals, start_times_of
-from foretime_sim.metrics import Float64Array
+from foretime_sim.metrics import BoolArray, Float64Array
+from foretime_sim.policy import Order
+from foretime_sim.snapshot import PendingJobs
+from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.workload import Int64Array
 
 SAMPLES = 200
 _SEEDS = 2**63
+_NEWEST = 50
+"""Pending jobs that show where newcomers come in the queue."""
 
 
 class LaterArrivals(Protocol):
@@ -94,7 +101,7 @@ class ForwardForecaster:
             wait_s[:, later] = self._sampled_waits(moment, asked[later])
         return WaitForecasts(sample_quantiles(wait_s), np.mean(wait_s == 0, axis=0))
 
-    def _start_now(self, moment: Moment) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _start_now(self, moment: Moment) -> BoolArray:
         """Say which jobs start at once: the scheduler knows no runtimes, so one run tells."""
         if not len(moment.asked):
             return np.zeros(0, dtype=np.bool_)
@@ -112,6 +119,9 @@ class ForwardForecaster:
         if self._arrivals is not None:
             until = self._last_start(moment, asked, runtimes)
             arrivals = self._arrivals.sample(moment.now, until, self._samples, rng)
+            if moment.policy.order is Order.PRIORITY and arrivals.priority is None:
+                places = newcomers_priorities(moment.snapshot.pending, len(arrivals.sample), rng)
+                arrivals = replace(arrivals, priority=places)
         starts = start_times_of(
             asked,
             moment.snapshot,
@@ -144,6 +154,48 @@ class ForwardForecaster:
         self._runtimes.learn_one(job)
         if self._arrivals is not None:
             self._arrivals.finished(job)
+
+
+def our_forecaster(
+    name: str = "forward",
+    *,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    threads: int | None = 1,
+) -> ForwardForecaster:
+    """Give a fresh forecaster with the models that we use; parameters are those of its class."""
+    runtimes = RuntimeHistories()
+    arrivals = ResampledArrivals(runtimes)
+    return ForwardForecaster(name, runtimes, arrivals, samples=samples, seed=seed, threads=threads)
+
+
+def newcomers_priorities(pending: PendingJobs, count: int, rng: np.random.Generator) -> Int64Array:
+    """Draw priorities for jobs still to come, of which a scheduler of its own order says nothing.
+
+    A newcomer overtakes the share of the queue that one of the newest pending jobs overtakes of
+    those submitted before it: none where the order is that of submissions.
+
+    Parameters
+    ----------
+    pending
+        Those that wait, with their priorities.
+    count
+        How many to draw.
+    rng
+        What decides them.
+    """
+    order = np.argsort(pending.submit_time, kind="stable")
+    priority = pending.priorities()[order]
+    if len(priority) < 2:
+        last = int(priority[0]) - 1 if len(priority) else 0
+        return np.full(count, last, dtype=np.int64)
+    newest = range(max(1, len(priority) - _NEWEST), len(priority))
+    overtaken = np.array([np.mean(priority[:job] < priority[job]) for job in newest])
+    ascending = np.sort(priority)
+    behind = np.floor(rng.choice(overtaken, count) * len(priority)).astype(np.int64)
+    just_before = ascending[np.maximum(behind, 1) - 1] + 1
+    places: Int64Array = np.where(behind == 0, ascending[0] - 1, just_before)
+    return places
 
 
 def sample_quantiles(wait_s: Int64Array) -> Float64Array:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from foretime_estimators.errors import InputError
 
-from foretime_sim.waits.forecast_records import BoolArray, ForecastRecords
+from foretime_sim.metrics import BoolArray
+from foretime_sim.waits.forecast_records import ForecastRecords
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.wait_sources import Happened, WaitSource

@@ -75,12 +75,12 @@ class ForecastOutcomes:
         method
             Its name.
         now_within_s
-            A start within so many seconds of the moment is one at once: 0 for a simulated
-            scheduler, more for a real one, which looks at its queue now and then.
+            A start within so many seconds of the moment is one at once, a wait of 0 s: 0 for a
+            simulated scheduler, more for a real one, which looks at its queue now and then.
         """
         started_now = records.waited_s <= now_within_s
-        told = records.of(method)
-        return cls(records.job, records.made_at, records.waited_s, started_now, told)
+        wait_s = np.where(started_now, 0, records.waited_s)
+        return cls(records.job, records.made_at, wait_s, started_now, records.of(method))
 
     def take(self, rows: BoolArray | Int64Array) -> ForecastOutcomes:
         """Give some of the rows."""

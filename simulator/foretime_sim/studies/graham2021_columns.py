@@ -1,0 +1,84 @@
+"""What the columns of Graham's noon polls hold, and which of them a forecast may see.
+
+The polls are those of B. Popa and G. Alain, "SLURM queue time prediction using neural networks",
+1.0.0, Mila 2023: jobs of the cluster Graham that were pending at noon, with what accounting said
+of them afterwards. So a row knows its job's future. Every column is in exactly one of the lists
+here; a forecast is given `KNOWN` and what follows from it, nothing else.
+
+What the augmented columns count was found by adding up jobs that are in the polls themselves (see
+`tests/sim/test_graham2021_polls.py`): ``*_hours_above`` are requested hours of what is queued, and
+requested hours that are left of what runs; ``*_run_hours`` are hours that queued jobs *will* run.
+"""
+
+from __future__ import annotations
+
+WAIT = "poll_wait_sec"
+"""What is forecast: seconds from the poll to the start."""
+POLL, SUBMIT = "poll_time", "submit_time"
+ACCOUNT, SLURM_PARTITION, TRES = "account_id", "partition_id_y", "req_tres"
+
+_SCOPES = ("", "p_", "a_", "p_a_")
+"""All jobs; those of the same slurm_partition, of the same account, of both."""
+
+REQUESTS = ("req_cpus", "req_mem_total", "req_mem_per_cpu", "time_limit_sec")
+QUEUED = tuple(
+    f"q_{scope}{counted}_above"
+    for scope in _SCOPES
+    for counted in ("jobs", "cores", "mem", "core_hours", "gpus", "gpu_hours")
+)
+"""Pending jobs of higher priority."""
+RUNNING = tuple(name.replace("q_", "r_", 1) for name in QUEUED)
+"""Running jobs."""
+FAIR_SHARE = (
+    "priority_y", "raw_share_poll", "norm_share_poll", "raw_use_poll", "effect_use_poll",
+    "level_fs_poll", "norm_use_poll",
+)  # fmt: skip
+"""Priority and fair share at the poll."""
+
+KNOWN = REQUESTS + QUEUED + RUNNING + FAIR_SHARE
+"""Numbers that squeue, sprio and sshare show at noon."""
+
+FUTURE = {
+    "alloc_nodes": "where it ran in the end",
+    "state": "how it ended",
+    "eligible_time": "after the poll for one job in 23",
+    "start_time": "the answer",
+    "elapsed_time": "how long it ran",
+    "end_time": "when it ended",
+    "submit_wait": "the answer from submission on",
+    "submit_wait_sec": "the same",
+    "eligible_wait": "the answer from eligibility on",
+    "eligible_wait_sec": "the same",
+    "run_time": "how long it ran",
+    "run_time_sec": "the same",
+    WAIT: "the answer",
+    "poll_wait": "the same",
+    "partition_id_x": "where it ran in the end",
+    "priority_x": "as accounting saw it last",
+    **{
+        f"q_{scope}{hours}_run_hours": "how long jobs that still queue will run"
+        for scope in _SCOPES
+        for hours in ("core", "gpu")
+    },
+}
+"""Columns that hold what is not known at noon, and why."""
+
+NOT_USED = {
+    "job_unique_id": "a number",
+    "job_summary_id": "a number",
+    "job_augment_id": "a number",
+    "pending_id": "a number",
+    "running_id": "a number",
+    "sshare_id": "a number",
+    "cluster_id": "always the same",
+    "time_limit": "time_limit_sec as text",
+    "norm_use_log_poll": "the logarithm of norm_use_poll",
+}
+"""Columns that would be no use, and why."""
+
+PUBLISHED_FUTURE = (
+    "alloc_nodes", "eligible_time", "elapsed_time", "partition_id_x",
+    "q_gpu_run_hours", "q_p_gpu_run_hours", "q_a_gpu_run_hours", "q_p_a_gpu_run_hours",
+)  # fmt: skip
+"""Columns of the future among the 76 features of the published network: 97 columns less the 20 that
+its `datasets.py` drops and the answer."""

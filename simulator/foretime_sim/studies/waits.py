@@ -1,0 +1,124 @@
+"""The study of forecast waits: logs gone through, kept, and scored together."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, MutableSequence, Sequence
+from concurrent.futures import ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from foretime_sim.studies.waits_runs import (
+    WaitsRun,
+    WaitsSettings,
+    keep_run,
+    kept_run,
+    kept_runs,
+    run_log,
+)
+from foretime_sim.studies.waits_scores import ScoredRun
+from foretime_sim.workload import Workload
+
+_LOOK_S = 0.5
+"""Seconds between looks at how far the processes are."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsLog:
+    """A log to go through: its workload, and whether waits are simulated or as logged."""
+
+    workload: Workload
+    kind: str
+
+
+def study(
+    logs: Sequence[WaitsLog],
+    settings: WaitsSettings,
+    folder: Path,
+    *,
+    workers: int = 2,
+    progress: Callable[[int], None] | None = None,
+) -> list[ScoredRun]:
+    """Go through the logs of which no run is kept, and score every run kept with these settings.
+
+    Parameters
+    ----------
+    logs
+        To go through.
+    settings
+        How.
+    folder
+        Where runs are kept.
+    workers
+        Processes, each with a log.
+    progress
+        Called with the jobs done so far, of all logs.
+    """
+    todo = [log for log in logs if kept_run(folder, settings.key(log.workload, log.kind)) is None]
+    done = sum(len(log.workload) for log in logs) - sum(len(log.workload) for log in todo)
+    if len(todo) > 1 and workers > 1:
+        _run_beside(todo, settings, folder, workers, done, progress)
+        todo = []
+    for log in todo:
+        _run_and_keep(log, settings, folder, _beyond(done, progress))
+        done += len(log.workload)
+    return [ScoredRun(run) for run in _in_order(kept_runs(folder, settings), logs)]
+
+
+def _beyond(done: int, progress: Callable[[int], None] | None) -> Callable[[int], None] | None:
+    """Count on from what is done already."""
+    return None if progress is None else lambda jobs: progress(done + jobs)
+
+
+def _in_order(runs: list[WaitsRun], logs: Sequence[WaitsLog]) -> list[WaitsRun]:
+    """Put the runs in the order of the logs, others after them."""
+    order = {(log.workload.name, log.kind): place for place, log in enumerate(logs)}
+    return sorted(runs, key=lambda run: order.get((run.name, run.kind), len(order)))
+
+
+def _run_beside(
+    logs: Sequence[WaitsLog],
+    settings: WaitsSettings,
+    folder: Path,
+    workers: int,
+    done: int,
+    progress: Callable[[int], None] | None,
+) -> None:
+    """Go through several logs at once, a process each."""
+    context = multiprocessing.get_context("spawn")
+    with context.Manager() as manager:
+        counts = manager.list([0] * len(logs))
+        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+            running = {
+                pool.submit(_counted, place, log, settings, folder, counts)
+                for place, log in enumerate(logs)
+            }
+            while running:
+                ended, running = wait(running, _LOOK_S)
+                for run in ended:
+                    run.result()
+                if progress is not None:
+                    progress(done + sum(counts))
+
+
+def _counted(
+    place: int,
+    log: WaitsLog,
+    settings: WaitsSettings,
+    folder: Path,
+    counts: MutableSequence[int],
+) -> None:
+    def count(jobs: int) -> None:
+        counts[place] = jobs
+
+    _run_and_keep(log, settings, folder, count)
+
+
+def _run_and_keep(
+    log: WaitsLog,
+    settings: WaitsSettings,
+    folder: Path,
+    progress: Callable[[int], None] | None,
+) -> None:
+    key = settings.key(log.workload, log.kind)
+    keep_run(folder, key, run_log(log.workload, log.kind, settings, progress))

@@ -1,0 +1,337 @@
+"""Forecasts of a log's waits by every method: at submissions, at later looks, each day at noon.
+
+Runs are kept in a folder, one file each, and not made again.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from foretime_estimators.errors import InputError
+from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.runtime_histories import RuntimeHistories
+
+from foretime_sim.estimated_run import estimator_of
+from foretime_sim.metrics import BoolArray
+from foretime_sim.policy import Policy
+from foretime_sim.waits.arrival_model import ResampledArrivals
+from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.downey_forecaster import SMALL_NEEDS, DowneyForecaster
+from foretime_sim.waits.forecast_records import ForecastRecords
+from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
+from foretime_sim.waits.forward_forecaster import ForwardForecaster
+from foretime_sim.waits.learned_forecaster import LearnedForecaster
+from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.moments import LOOKS_S, Asking, ask_forecasters
+from foretime_sim.waits.plan_forecaster import PlanForecaster
+from foretime_sim.waits.qbets import Qbets
+from foretime_sim.waits.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
+from foretime_sim.workload import Int64Array, Labels, Workload
+
+PLAN, PERFECT, QBETS, FORWARD, OURS = "plan-req", "perfect", "qbets", "forward", "foretime"
+METHODS = (PLAN, "plan-sched", PERFECT, *SMALL_NEEDS, QBETS, "learned", FORWARD, OURS)
+"""In the order of tables; `OURS` is `FORWARD`, calibrated."""
+ORACLES = frozenset([PERFECT])
+SIMULATED, LOGGED = "simulated", "logged"
+LOGGED_NOW_S = 60
+"""A real scheduler looks at its queue now and then: a start within a minute is one at once."""
+DAILY_S = 86_400
+WARM_UP_SHARE = 0.1
+"""First part of the jobs, which forecasters learn from and are not scored on."""
+
+
+_FCFS_EASY = Policy()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsSettings:
+    """How a log is gone through.
+
+    Attributes
+    ----------
+    submissions
+        Jobs asked about, at most.
+    samples
+        Forward runs at each moment.
+    seed
+        Of the choice of jobs, and of the samples.
+    policy
+        What the scheduler does, or is taken to do where waits are as logged.
+    """
+
+    submissions: int = 4_000
+    samples: int = 200
+    seed: int = 1
+    policy: Policy = _FCFS_EASY
+
+    def __post_init__(self) -> None:
+        for name in ("submissions", "samples"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: give 1 or more")
+
+    def key(self, workload: Workload, kind: str) -> dict[str, Any]:
+        """Give what a kept run must agree in to be taken again."""
+        return {
+            "log": workload.name,
+            "jobs": len(workload),
+            "processors": workload.machine_processors,
+            "kind": kind,
+            "methods": list(METHODS),
+            "policy": repr(self.policy),
+            **{name: value for name, value in asdict(self).items() if name != "policy"},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsRun:
+    """A log gone through: forecasts and what came of them, and what scoring needs of the log.
+
+    Attributes
+    ----------
+    name, kind
+        Of the log; `SIMULATED` or `LOGGED`.
+    jobs
+        In the whole log.
+    records
+        Of the jobs asked about, warm-up included.
+    submit_time, queues
+        Of each record's job.
+    scored_from
+        Seconds: jobs submitted from then on are scored.
+    """
+
+    name: str
+    kind: str
+    jobs: int
+    records: ForecastRecords
+    submit_time: Int64Array
+    queues: Labels | None
+    scored_from: int
+
+    @property
+    def title(self) -> str:
+        """What tables call it."""
+        return self.name if self.kind == SIMULATED else f"{self.name}, {self.kind}"
+
+    @property
+    def now_within_s(self) -> int:
+        """A start within so many seconds is one at once."""
+        return 0 if self.kind == SIMULATED else LOGGED_NOW_S
+
+
+def sampled_evenly(workload: Workload, count: int, seed: int) -> BoolArray:
+    """Choose jobs to ask about: each week's share of them is its share of the submissions.
+
+    In each of as many stretches of the log as are asked for, of equally many submissions, one job
+    is drawn; all if there are no more. Shape (jobs,).
+    """
+    jobs = len(workload)
+    chosen = np.zeros(jobs, dtype=np.bool_)
+    edges = np.linspace(0, jobs, min(count, jobs) + 1).astype(np.int64)
+    rng = np.random.default_rng(seed)
+    chosen[rng.integers(edges[:-1], edges[1:])] = True
+    return chosen
+
+
+def forecasters_of(workload: Workload, settings: WaitsSettings, now_s: int) -> list[WaitForecaster]:
+    """Make a fresh forecaster of each of `METHODS`."""
+    runtimes = RuntimeHistories()
+    arrivals = ResampledArrivals(runtimes)
+    forward = _AskedOnce(
+        ForwardForecaster(FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed)
+    )
+    made: list[WaitForecaster] = [
+        PlanForecaster(PLAN, estimator_of("requested", workload)),
+        PlanForecaster("plan-sched", estimator_of("similar", workload)),
+        PlanForecaster(PERFECT, estimator_of("actual", workload)),
+        *(DowneyForecaster(name) for name in SMALL_NEEDS),
+        Qbets(now_s),
+        LearnedForecaster(seed=settings.seed),
+        forward,
+        CalibratedForecaster(_SameAnswer(forward), OURS, now_within_s=now_s),
+    ]
+    return made
+
+
+def run_log(
+    workload: Workload,
+    kind: str,
+    settings: WaitsSettings,
+    progress: Callable[[int], None] | None = None,
+) -> WaitsRun:
+    """Go through a log, and ask everybody.
+
+    Parameters
+    ----------
+    workload
+        All of the log; with `LOGGED` jobs without a known wait are left out.
+    kind
+        `SIMULATED`: the engine gives the waits; `LOGGED`: they are as logged.
+    settings
+        How.
+    progress
+        Called with the number of jobs submitted so far.
+    """
+    source: SimulatedWaits | LoggedWaits
+    if kind == LOGGED:
+        workload, _ = with_known_waits(workload)
+        source = LoggedWaits(workload, settings.policy)
+    else:
+        source = SimulatedWaits(workload, settings.policy)
+    asking = Asking(sampled_evenly(workload, settings.submissions, settings.seed), LOOKS_S, DAILY_S)
+    now_s = 0 if kind == SIMULATED else LOGGED_NOW_S
+    records = ask_forecasters(source, forecasters_of(workload, settings, now_s), asking, progress)
+    queues = workload.queues
+    return WaitsRun(
+        workload.name,
+        kind,
+        len(workload),
+        records,
+        workload.submit_time[records.job],
+        None if queues is None else queues.take(records.job),
+        int(workload.submit_time[int(WARM_UP_SHARE * len(workload))]),
+    )
+
+
+def kept_run(folder: Path, key: dict[str, Any]) -> WaitsRun | None:
+    """Give the run that is kept in a folder, if one with this key is."""
+    path = _path(folder, key)
+    return _read(path, key) if path.exists() else None
+
+
+def kept_runs(folder: Path, settings: WaitsSettings) -> list[WaitsRun]:
+    """Give every run kept in a folder that was made with these settings."""
+    found = []
+    for path in sorted(folder.glob("*.npz")):
+        key = _key(path)
+        same = {name: value for name, value in asdict(settings).items() if name != "policy"}
+        same["policy"] = repr(settings.policy)
+        if all(key.get(name) == value for name, value in same.items()):
+            run = _read(path, key)
+            if run is not None:
+                found.append(run)
+    return found
+
+
+def keep_run(folder: Path, key: dict[str, Any], run: WaitsRun) -> None:
+    """Write a run; InputError if that can't be done."""
+    records = run.records
+    columns: dict[str, Any] = {
+        "key": json.dumps(key, sort_keys=True),
+        "methods": np.array(records.methods),
+        "submit_time": run.submit_time,
+        "scored_from": run.scored_from,
+        # Nobody needs more digits of a forecast.
+        "wait_s": records.wait_s.astype(np.float32),
+        "starts_now": records.starts_now.astype(np.float32),
+    }
+    for name in ("job", "made_at", "after_s", "waited_s", "seconds"):
+        columns[name] = getattr(records, name)
+    if run.queues is not None:
+        columns |= {"queue": run.queues.codes, "queue_names": np.array(run.queues.names)}
+    path = _path(folder, key)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".unfinished")
+        with unfinished.open("wb") as file:
+            np.savez_compressed(file, **columns)
+        unfinished.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: can't be written: {error.strerror}") from error
+
+
+def _path(folder: Path, key: dict[str, Any]) -> Path:
+    return folder / f"{key['log']}-{key['kind']}.npz"
+
+
+def _key(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path) as columns:
+            key: dict[str, Any] = json.loads(str(columns["key"]))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is no kept run: remove it") from error
+    return key
+
+
+def _read(path: Path, key: dict[str, Any]) -> WaitsRun | None:
+    if _key(path) != key:
+        return None
+    with np.load(path) as columns:
+        records = ForecastRecords(
+            tuple(columns["methods"].tolist()),
+            columns["job"],
+            columns["made_at"],
+            columns["after_s"],
+            columns["waited_s"],
+            columns["wait_s"].astype(np.float64),
+            columns["starts_now"].astype(np.float64),
+            columns["seconds"],
+        )
+        queues = None
+        if "queue" in columns:
+            queues = Labels(columns["queue"], tuple(columns["queue_names"].tolist()))
+        return WaitsRun(
+            key["log"],
+            key["kind"],
+            key["jobs"],
+            records,
+            columns["submit_time"],
+            queues,
+            int(columns["scored_from"]),
+        )
+
+
+class _AskedOnce:
+    """A forecaster whose last answer a second one takes as it is, so that it is asked once."""
+
+    def __init__(self, forecaster: WaitForecaster) -> None:
+        self.name, self.oracle = forecaster.name, forecaster.oracle
+        self._forecaster = forecaster
+        self.moment: Moment | None = None
+        self.answer: WaitForecasts | None = None
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Ask, and keep the answer."""
+        self.moment, self.answer = moment, self._forecaster.forecast(moment)
+        return self.answer
+
+    def submitted(self, job: JobRequest) -> None:
+        """Tell it."""
+        self._forecaster.submitted(job)
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Tell it."""
+        self._forecaster.started(job, start_time)
+
+    def finished(self, job: FinishedJob) -> None:
+        """Tell it."""
+        self._forecaster.finished(job)
+
+
+class _SameAnswer:
+    """The second one: told nothing, as the first is told everything."""
+
+    def __init__(self, first: _AskedOnce) -> None:
+        self.name, self.oracle = first.name, first.oracle
+        self._first = first
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Give the first one's answer about the same moment."""
+        if self._first.answer is None or self._first.moment is not moment:
+            raise RuntimeError(f"{self.name} has not been asked about this moment")
+        return self._first.answer
+
+    def submitted(self, job: JobRequest) -> None:
+        """Do nothing: the first one is told."""
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Do nothing: the first one is told."""
+
+    def finished(self, job: FinishedJob) -> None:
+        """Do nothing: the first one is told."""

@@ -1,0 +1,159 @@
+"""A forecast learned from how long jobs have waited, for schedulers that are not known enough."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from foretime_estimators.jobs import FinishedJob, JobRequest
+
+from foretime_sim.metrics import Float64Array
+from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
+from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.moment_features import RecentEvents, moment_features
+from foretime_sim.waits.survival_forest import ForestSettings, SurvivalForest, quantiles_of
+
+FEWEST = 200
+"""Answers of which something is known, before the first forest is grown."""
+GROWN_BY = 0.1
+"""By what share they must have become more for the next."""
+LONGEST_MEMORY = 20_000
+"""Latest answers that a forest learns from."""
+AGAIN_AFTER_S = 600
+"""A job's next answer is learned from once it has waited this long more, and twice as long."""
+_OF_BASE = tuple(LEVELS.index(level) for level in (0.1, 0.5, 0.9))
+
+
+@dataclass(slots=True)
+class _Lesson:
+    """What was asked, and what is known of what came of it.
+
+    Attributes
+    ----------
+    features
+        As the moment showed them.
+    made_at
+        When it was asked.
+    until
+        When the job started or was withdrawn; ``None`` while it waits.
+    started
+        Whether it has started.
+    """
+
+    features: Float64Array
+    made_at: int
+    until: int | None = None
+    started: bool = False
+
+
+class LearnedForecaster:
+    """A forest of survival curves on what a moment shows, grown anew as more becomes known.
+
+    It learns from the answers that it was asked for: of those whose jobs still wait, that they do.
+    What it says depends on these, so a daemon should ask about every job at its submission. Given
+    another forecaster, it goes by what that one says, too, and so corrects it; until there is
+    enough to learn from, that one's answer is given, or none.
+
+    Needs the extra ``learn``.
+
+    Parameters
+    ----------
+    base
+        A fresh forecaster that is corrected; ``None``: none.
+    settings
+        How forests are grown.
+    seed
+        Of the forests.
+    """
+
+    oracle = False
+
+    def __init__(
+        self,
+        base: WaitForecaster | None = None,
+        settings: ForestSettings | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._base = base
+        self.name = "learned" if base is None else f"learned from {base.name}"
+        self._settings = settings or ForestSettings()
+        self._seed = seed
+        self._events = RecentEvents()
+        self._lessons: deque[_Lesson] = deque(maxlen=LONGEST_MEMORY)
+        self._open: dict[str, list[_Lesson]] = {}
+        self._next_lesson: dict[str, int] = {}
+        self._forest: SurvivalForest | None = None
+        self._next_forest = FEWEST
+        self._known = 0
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Say how much longer the jobs asked about will wait."""
+        based = None if self._base is None else self._base.forecast(moment)
+        asked = len(moment.asked)
+        features = moment_features(moment, self._events)
+        if based is not None and asked:
+            features = np.column_stack([features, _of_base(based)])
+        self._learn(moment.now)
+        self._take_note(moment, features)
+        if self._forest is not None and asked:
+            survival = self._forest.survival(features)
+            return WaitForecasts(quantiles_of(survival, LEVELS), 1 - survival[:, 0])
+        if based is not None:
+            return based
+        return WaitForecasts(np.full((asked, len(LEVELS)), np.nan), np.full(asked, np.nan))
+
+    def _learn(self, now: int) -> None:
+        if self._known >= self._next_forest:
+            lessons = self._lessons
+            waited = [(now if one.until is None else one.until) - one.made_at for one in lessons]
+            self._forest = SurvivalForest(
+                np.array([one.features for one in lessons]),
+                np.array(waited, dtype=np.int64),
+                np.array([one.started for one in lessons], dtype=np.bool_),
+                self._settings,
+                self._seed,
+            )
+            grown = len(lessons) * GROWN_BY
+            self._next_forest = self._known + max(FEWEST, int(grown))
+
+    def _take_note(self, moment: Moment, features: Float64Array) -> None:
+        for column, row in zip(moment.asked.tolist(), features, strict=True):
+            job = moment.requests[column]
+            if moment.now >= self._next_lesson.get(job.job_id, moment.now):
+                waited = moment.now - job.submit_time
+                self._next_lesson[job.job_id] = moment.now + max(waited, AGAIN_AFTER_S)
+                lesson = _Lesson(row, moment.now)
+                self._lessons.append(lesson)
+                self._open.setdefault(job.job_id, []).append(lesson)
+
+    def submitted(self, job: JobRequest) -> None:
+        """Tell the corrected forecaster."""
+        if self._base is not None:
+            self._base.submitted(job)
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Learn a wait."""
+        self._events.started(job, start_time)
+        self._close(job, start_time, started=True)
+        if self._base is not None:
+            self._base.started(job, start_time)
+
+    def finished(self, job: FinishedJob) -> None:
+        """Learn a runtime; or that a job was withdrawn after a wait that was not over."""
+        self._events.finished(job)
+        self._close(job.request, job.end_time, started=False)
+        if self._base is not None:
+            self._base.finished(job)
+
+    def _close(self, job: JobRequest, time: int, *, started: bool) -> None:
+        self._next_lesson.pop(job.job_id, None)
+        for lesson in self._open.pop(job.job_id, ()):
+            lesson.until, lesson.started = time, started
+            self._known += 1
+
+
+def _of_base(based: WaitForecasts) -> Float64Array:
+    """Give the corrected forecaster's quantiles as logs, and its probability of a start at once."""
+    said = np.nan_to_num(np.log1p(based.wait_s[:, _OF_BASE]), nan=-1.0)
+    return np.column_stack([said, np.nan_to_num(based.starts_now, nan=-1.0)])

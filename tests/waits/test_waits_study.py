@@ -1,0 +1,181 @@
+"""The study of forecast waits: who is asked about, what is kept, what is scored and judged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from foretime_estimators.errors import InputError
+from foretime_sidecar.cli.application import app
+from foretime_sim import lublin2003
+from foretime_sim.job_log import log_of_workload
+from foretime_sim.policy import Order, Policy
+from foretime_sim.studies.waits import WaitsLog, study
+from foretime_sim.studies.waits_figures import figures
+from foretime_sim.studies.waits_report import report
+from foretime_sim.studies.waits_runs import (
+    FORWARD,
+    LOGGED,
+    METHODS,
+    OURS,
+    PLAN,
+    SIMULATED,
+    WaitsSettings,
+    kept_run,
+    kept_runs,
+    run_log,
+    sampled_evenly,
+)
+from foretime_sim.studies.waits_scores import ScoredRun, targets
+from foretime_sim.swf import write_swf
+from foretime_sim.waits.forecaster import MEDIAN
+from foretime_sim.workload import Workload
+from typer.testing import CliRunner
+
+runner = CliRunner()
+FEW = WaitsSettings(submissions=60, samples=8)
+
+
+@pytest.fixture(scope="module")
+def fortnight(kth: Workload) -> Workload:
+    """Two weeks of KTH in which most jobs waited."""
+    return replace(kth.take(np.arange(7_600, 8_400)), name="fortnight")
+
+
+@pytest.fixture(scope="module")
+def scored(fortnight: Workload) -> ScoredRun:
+    return ScoredRun(run_log(fortnight, SIMULATED, FEW))
+
+
+def test_jobs_are_drawn_evenly(fortnight: Workload) -> None:
+    chosen = sampled_evenly(fortnight, 80, seed=3)
+    assert chosen.sum() == 80
+    assert set(chosen.reshape(80, 10).sum(axis=1)) == {1}  # one of each ten
+    assert sampled_evenly(fortnight, 80, seed=3).tolist() == chosen.tolist()
+    assert sampled_evenly(fortnight, 10_000, seed=3).all()
+
+
+def test_every_method_is_asked_the_same(scored: ScoredRun) -> None:
+    assert scored.methods == METHODS
+    assert scored.later_answers > 60
+    # What is calibrated is the forecast beside it.
+    records = scored.run.records
+    for method in (FORWARD, OURS):
+        assert records.of(method).answered.all()
+    plain, ours = records.of(FORWARD).wait_s, records.of(OURS).wait_s
+    assert np.corrcoef(np.log(plain[:, MEDIAN] + 60), np.log(ours[:, MEDIAN] + 60))[0, 1] > 0.9
+    # With perfect runtimes a plan is wrong only where later arrivals overtake.
+    perfect, plan = (scored.at_submission[name]["within_10min"].value for name in ("perfect", PLAN))
+    assert perfect > plan + 0.1
+
+
+def test_only_what_follows_the_warm_up_is_scored(scored: ScoredRun, fortnight: Workload) -> None:
+    records = scored.run.records
+    first = records.after_s == 0
+    warm = fortnight.submit_time[records.job] < fortnight.submit_time[80]
+    assert first.sum() == 60
+    assert scored.first_answers == int((first & ~warm).sum()) < 60
+
+
+def test_reliability_by_hand(scored: ScoredRun) -> None:
+    records = scored.run.records
+    rows = (records.after_s == 0) & (scored.run.submit_time >= scored.run.scored_from)
+    told = records.of(OURS)
+    waiting = rows & (told.starts_now < 0.5)
+    share = np.mean(records.waited_s[waiting] <= told.wait_s[waiting, MEDIAN])
+    assert scored.reliability(OURS)[MEDIAN] == pytest.approx(share)
+
+
+def test_targets_are_judged_as_they_read(scored: ScoredRun) -> None:
+    found = {target.name: target for target in targets(scored)}
+    holds = found["95% bound holds"]
+    assert holds.value == scored.at_submission[OURS]["waiting_coverage_95"].value
+    assert holds.met == (0.93 <= holds.value <= 0.97)
+    closed = found["gap closed, within 10 min"]
+    ours, plan, perfect = (
+        scored.at_submission[name]["within_10min"].value for name in (OURS, PLAN, "perfect")
+    )
+    assert closed.value == pytest.approx((ours - plan) / (perfect - plan))
+    assert found["answered"].met
+    assert found["95% bound / QBETS'"].value == scored.tightness[OURS].ratio.value
+    assert scored.tightness["qbets"].ratio.value == pytest.approx(1)
+
+
+def test_logged_waits_are_the_logs(kth: Workload) -> None:
+    log = kth.take(np.arange(7_600, 7_900))
+    run = run_log(log, LOGGED, FEW)
+    assert run.title.endswith(", logged")
+    first = run.records.after_s == 0
+    assert log.logged_wait is not None
+    waits = log.logged_wait[run.records.job[first]]
+    assert run.records.waited_s[first].tolist() == waits.tolist()
+
+
+def test_runs_are_kept_and_taken_again(fortnight: Workload, tmp_path: Path) -> None:
+    logs = [WaitsLog(fortnight, SIMULATED)]
+    done: list[int] = []
+    (first,) = study(logs, FEW, tmp_path, progress=done.append)
+    assert done[-1] == len(fortnight)
+    done.clear()
+    (again,) = study(logs, FEW, tmp_path, progress=done.append)
+    assert done == []
+    for method in METHODS:
+        one, other = (found.at_submission[method] for found in (first, again))
+        for score in one:
+            assert one[score].value == pytest.approx(other[score].value, nan_ok=True)
+    key = FEW.key(fortnight, SIMULATED)
+    assert kept_run(tmp_path, key) is not None
+    for changed in (replace(FEW, samples=9), replace(FEW, policy=Policy(Order.WFP))):
+        assert kept_run(tmp_path, changed.key(fortnight, SIMULATED)) is None
+        assert kept_runs(tmp_path, changed) == []
+    next(tmp_path.glob("*.npz")).write_bytes(b"no run")
+    with pytest.raises(InputError, match="is no kept run: remove it"):
+        kept_runs(tmp_path, FEW)
+
+
+def test_the_report_is_whole(scored: ScoredRun, tmp_path: Path) -> None:
+    written = report([scored], FEW, ["A note."], "foretime study waits fortnight.swf")
+    drawn = figures([scored])
+    written.write(tmp_path, drawn)
+    text = (tmp_path / "report.md").read_text()
+    for method in METHODS:
+        assert method in text
+    assert "A note." in text
+    keys = [table.key for table in written.tables]
+    assert keys[:3] == ["logs", "targets", "fortnight-simulated-submission"]
+    assert (tmp_path / "fortnight-simulated-submission.csv").exists()
+    assert set(drawn) == {"reliability", "gaps"}
+    assert (tmp_path / "reliability.svg").stat().st_size > 1_000
+
+
+def test_impossible_settings_are_refused() -> None:
+    with pytest.raises(InputError, match="samples is 0"):
+        WaitsSettings(samples=0)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """Two logs beside each other, each in a process; a log without waits can't be taken as is."""
+    logs = []
+    for seed in (1, 2):
+        path = tmp_path / f"made{seed}.swf.gz"
+        write_swf(log_of_workload(lublin2003.generate(120, seed=seed)), path)
+        logs.append(str(path))
+    command = ["study", "waits", *logs, "--submissions", "20", "--samples", "4"]
+    command += ["-o", str(tmp_path / "out"), "--json"]
+    ran = runner.invoke(app, command)
+    assert ran.exit_code == 0, ran.output
+    document = json.loads(ran.stdout)
+    assert document == json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [row[0] for row in document["tables"][0]["rows"]] == ["made1", "made2"]
+    assert document["command"].startswith("foretime study waits made1.swf.gz made2.swf.gz --subm")
+
+    refused = runner.invoke(app, [*command, "--processors", "9"])
+    assert "--processors is for a single log" in str(refused.exception)
+
+
+def test_a_log_without_waits_can_not_be_taken_as_logged(kth: Workload) -> None:
+    with pytest.raises(InputError, match="the log tells no job's wait"):
+        run_log(replace(kth.head(50), logged_wait=None), LOGGED, FEW)
