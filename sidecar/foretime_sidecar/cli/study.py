@@ -172,5 +172,5 @@ def _command(
 
 app.command("tang2010-beyond")(tang2010_beyond)
 app.command("mira2018")(mira2018)
-app.command("waits")(waits)
 app.command("graham2021")(graham2021)
+app.command("waits")(waits)
