@@ -73,7 +73,7 @@ class CalibrationSettings:
     likeness: tuple[float, float, float] = (0.7, 0.5, 1.0)
     other_queue: float = 0.3
     prior: float = 10.0
-    prior_width: float = 1.5
+    prior_width: float = 1.1
 
     def __post_init__(self) -> None:
         for name in ("remembered", "half_life_s", "prior"):
