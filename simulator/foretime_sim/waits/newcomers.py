@@ -14,9 +14,9 @@ from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.forward import SampledArrivals
 from foretime_sim.machine import Machine
 from foretime_sim.metrics import BoolArray
+from foretime_sim.node_request import JobResources, fit_request
 from foretime_sim.node_snapshot import NodeRequests
 from foretime_sim.policy import Order
-from foretime_sim.resource_requests import JobResources, fit_request
 from foretime_sim.snapshot import PendingJobs
 from foretime_sim.waits.moment import Moment
 from foretime_sim.workload import Int64Array
