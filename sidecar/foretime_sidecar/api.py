@@ -57,7 +57,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
 
     add_forecasts(app, sidecar, clock)
     add_administration(app, sidecar, clock)
-    add_page(app, ForecastDesk(sidecar, clock), health, clock)
+    add_page(app, ForecastDesk(sidecar, clock), health, limits, clock)
 
     @app.get("/healthz")
     def healthz() -> dict[str, Any]:
@@ -192,4 +192,7 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
         "mode_reason": progress.mode_reason,
         "finished_jobs": progress.finished_jobs,
         "last_error": health.last_error,
+        "last_forecast_error": ""
+        if sidecar.forecasting is None
+        else sidecar.forecasting.last_failure,
     }

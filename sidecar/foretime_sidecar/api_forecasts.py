@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from foretime_sidecar.job_advice import like_jobs, shapes
 from foretime_sidecar.job_question import JobParameters, JobQuestion, question_of
 from foretime_sidecar.queue_moment import NewJob
 from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.wait_forecasting import WaitForecasting
+from foretime_sidecar.wait_forecasting import RELIABILITY_DAYS, WaitForecasting
 
 _PATIENCE_S = 10  # for the first forecasts after a start
 _OWN_JOBS = 2_000  # that advice looks through
@@ -47,6 +48,13 @@ def add_forecasts(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float]) ->
     ) -> dict[str, Any]:
         """Give expected waits over job size and requested time."""
         return desk.map(partition)
+
+    @app.get("/v1/reliability")
+    def reliability(
+        _: Asker, days: Annotated[int, Query(ge=1, le=366)] = RELIABILITY_DAYS
+    ) -> dict[str, Any]:
+        """Say how well forecasts have done, over all users."""
+        return desk.reliability(days)
 
     @app.get("/v1/jobs/forecasts")
     def forecasts(caller: Asker, brief: bool = False) -> dict[str, Any]:
@@ -103,12 +111,16 @@ class ForecastDesk:
 
     def of_job(self, job_id: str, caller: Caller) -> dict[str, Any]:
         """Answer for one job of the queue."""
-        _, board = self.board()
+        forecasting, board = self.board()
         pending, running = board.tasks.get(job_id), board.running.get(job_id)
         # Whether there is such a job is not told to those who may not see it.
         if pending is not None and caller.sees_job(pending.request.user):
             scheduled = self._scheduled_time(pending.request)
-            return forecast_answers.of_pending(board, pending, scheduled, self.now())
+            if pending.kept_back is None:
+                forecasting.asked("asked", board.made_at, pending.request, pending.waits)
+            return forecast_answers.of_pending(
+                board, pending, scheduled, self.now(), forecasting.reliability
+            )
         if running is not None and caller.sees_job(running.request.user):
             scheduled = self._scheduled_time(running.request)
             return forecast_answers.of_running(board, running, scheduled, self.now())
@@ -122,7 +134,7 @@ class ForecastDesk:
 
     def pending(self, caller: Caller, *, brief: bool) -> dict[str, Any]:
         """Answer for all pending jobs that a caller may see."""
-        _, board = self.board()
+        forecasting, board = self.board()
         seen = [row for row in board.rows if caller.sees_job(row.request.user)]
         now = self.now()
         others = sum(row.job.tasks for row in board.rows) - sum(row.job.tasks for row in seen)
@@ -130,7 +142,12 @@ class ForecastDesk:
             "made_at": board.made_at,
             "jobs": [
                 forecast_answers.of_pending(
-                    board, row, self._scheduled_time(row.request), now, brief=brief
+                    board,
+                    row,
+                    self._scheduled_time(row.request),
+                    now,
+                    forecasting.reliability,
+                    brief=brief,
                 )
                 for row in seen
             ],
@@ -145,7 +162,14 @@ class ForecastDesk:
 
     def answer(self, question: JobQuestion, caller: Caller) -> dict[str, Any]:
         """Answer for a job that nobody has submitted."""
-        return self._answer(question, caller)[0]
+        answer, forecast = self._answer(question, caller)
+        if question.begin is None:
+            waits = forecast.waits
+            age_s = max(answer["made_at"] - forecast.board.made_at, 0)
+            later = None if waits is None else waits.later(age_s)
+            forecasting, _ = self.board()
+            forecasting.asked("what-if", answer["made_at"], question.request, later)
+        return answer
 
     def advice(self, question: JobQuestion, caller: Caller) -> dict[str, Any]:
         """Answer for a job, and for the same work in other shapes.
@@ -202,6 +226,16 @@ class ForecastDesk:
         }
         return {"made_at": drawn.made_at, "maps": [one] if shown else []}
 
+    def reliability(self, days: int) -> dict[str, Any]:
+        """Answer how well forecasts have done."""
+        forecasting, _ = self.board()
+        done = forecasting.reliability_of(self.now(), days)
+        assert done is not None  # noqa: S101 - a sidecar's forecasts are kept
+        return {
+            **dataclasses.asdict(done),
+            "smallest_group": self._sidecar.settings.api.smallest_group,
+        }
+
     def _like_jobs(self, request: JobRequest) -> list[FinishedJob]:
         if request.user is None:
             return []
@@ -229,7 +263,9 @@ class ForecastDesk:
         if planned_s is not None:
             new = replace(new, planned_s=planned_s)
         forecast = forecasting.what_if(board, new)
-        return forecast_answers.of_new(forecast, question, scheduled, self.now()), forecast
+        return forecast_answers.of_new(
+            forecast, question, scheduled, self.now(), forecasting.reliability
+        ), forecast
 
     def _new_job(self, question: JobQuestion, scheduled_time_s: int, board: Board) -> NewJob:
         """Give a job as the scheduler would plan it."""

@@ -9,13 +9,20 @@ from foretime_sim.waits.forecaster import BOUNDS, LEVELS
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.forecast_board import Board, JobForecast, NewJobForecast, Waits
+from foretime_sidecar.forecast_reliability import Reliability
 from foretime_sidecar.job_question import JobQuestion
 from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.wait_reasons import queue_text, wait_reason
 
 
 def of_pending(
-    board: Board, forecast: JobForecast, scheduled_time_s: int, now: int, *, brief: bool = False
+    board: Board,
+    forecast: JobForecast,
+    scheduled_time_s: int,
+    now: int,
+    done: Reliability | None,
+    *,
+    brief: bool = False,
 ) -> dict[str, Any]:
     """Answer for a pending job.
 
@@ -27,6 +34,8 @@ def of_pending(
         t_sched of the job.
     now
         Epoch seconds.
+    done
+        How forecasts have done.
     brief
         Whether to leave out the whole grid of quantiles and what all jobs have in common.
     """
@@ -36,7 +45,7 @@ def of_pending(
         **_times(board.made_at, now - board.made_at, forecast.waits),
         "started_at": None,
         "reason": wait_reason(forecast),
-        "calibration": None,
+        "calibration": _calibration(done),
     }
     if brief:
         del answer["quantiles"]
@@ -62,7 +71,11 @@ def of_running(board: Board, job: QueuedJob, scheduled_time_s: int, now: int) ->
 
 
 def of_new(
-    forecast: NewJobForecast, question: JobQuestion, scheduled_time_s: int, now: int
+    forecast: NewJobForecast,
+    question: JobQuestion,
+    scheduled_time_s: int,
+    now: int,
+    done: Reliability | None,
 ) -> dict[str, Any]:
     """Answer for a job that nobody has submitted yet; waits count from ``now``."""
     board, waits = forecast.board, forecast.waits
@@ -78,7 +91,7 @@ def of_new(
         **_times(now, age_s, None if waits is None else waits.later(age_s)),
         "started_at": None,
         "reason": reason,
-        "calibration": None,
+        "calibration": _calibration(done),
         **_queue(board),
         "assumptions": [*board.assumptions, *question.not_modelled],
     }
@@ -127,4 +140,15 @@ def _queue(board: Board) -> dict[str, Any]:
         "running_jobs": len(taken.snapshot.running),
         "pending_jobs": len(taken.snapshot.pending),
         "left_out": taken.left_out_by_reason(),
+    }
+
+
+def _calibration(done: Reliability | None) -> dict[str, Any] | None:
+    if done is None or not done.scored:
+        return None
+    within_95 = done.share_within[LEVELS.index(0.95)]
+    return {
+        "forecasts_scored": done.scored,
+        "within_95": None if within_95 is None else round(within_95, 4),
+        "days": done.days,
     }

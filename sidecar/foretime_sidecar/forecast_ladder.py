@@ -82,10 +82,6 @@ class ForecastLadder:
             np.where(known, lately.starts_now, worked_off.starts_now),
         )
 
-    def consider(self, moment: Moment) -> WaitForecasts:
-        """Say how long a job would wait that is not in the queue."""
-        return self.forecast(moment)
-
     def submitted(self, job: JobRequest) -> None:
         """Learn from a submission."""
         self._past_waits.submitted(job)

@@ -31,17 +31,9 @@ class ForecastThread:
     settings
         How much of a processor it may use.
 
-    Attributes
-    ----------
-    failures
-        Refreshes that failed.
-    last_failure
-        Why the last refresh failed; "" if it went through.
     """
 
     def __init__(self, forecasting: WaitForecasting, settings: ForecastSettings) -> None:
-        self.failures = 0
-        self.last_failure = ""
         self._forecasting = forecasting
         self._share = settings.cpu_percent / 100
         self._looked = threading.Event()
@@ -70,6 +62,7 @@ class ForecastThread:
             self._looked.wait()
             self._looked.clear()
             if self._ending.is_set():
+                self._forecasting.save()
                 return
             began, used = time.monotonic(), time.thread_time()
             self.refresh()
@@ -80,10 +73,10 @@ class ForecastThread:
         """Refresh once; what fails is logged."""
         try:
             self._forecasting.refresh(hurried=busy())
-            self.last_failure = ""
+            self._forecasting.last_failure = ""
         except Exception as error:
-            self.failures += 1
-            self.last_failure = f"{type(error).__name__}: {error}"
+            self._forecasting.failures += 1
+            self._forecasting.last_failure = f"{type(error).__name__}: {error}"
             logger.exception("forecasts of waits were not refreshed; tried again at the next look")
 
 

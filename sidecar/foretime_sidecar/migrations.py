@@ -167,3 +167,43 @@ def site_factors(database: Database) -> None:
         ) WITHOUT ROWID
         """
     )
+
+
+@migrations(name="0010-served-forecasts")
+def served_forecasts(database: Database) -> None:
+    """Keep each forecast with what came of it; those of before were never scored."""
+    database.execute("DROP TABLE forecasts")
+    database.execute(
+        """
+        CREATE TABLE served_forecasts (
+            seq INTEGER PRIMARY KEY,
+            kind TEXT NOT NULL,
+            made_at INTEGER NOT NULL,
+            counts_from INTEGER NOT NULL,
+            job_id TEXT,
+            submit_time INTEGER,
+            user TEXT,
+            project TEXT,
+            queue TEXT,
+            processors INTEGER NOT NULL,
+            requested_time_s INTEGER NOT NULL,
+            starts_now REAL NOT NULL,
+            likely_wait_s INTEGER NOT NULL,
+            wait_s TEXT,
+            outcome TEXT,
+            waited_s INTEGER,
+            held_from INTEGER,
+            pinball_s REAL
+        )
+        """
+    )
+    database.execute(
+        "CREATE INDEX served_forecasts_by_job ON served_forecasts (job_id, submit_time) "
+        "WHERE outcome IS NULL"
+    )
+    database.execute("CREATE INDEX served_forecasts_by_time ON served_forecasts (made_at)")
+    database.execute("CREATE INDEX served_forecasts_by_user ON served_forecasts (user, made_at)")
+    database.execute(
+        "CREATE TABLE model_states (name TEXT PRIMARY KEY, saved_at INTEGER NOT NULL, "
+        "state TEXT NOT NULL) WITHOUT ROWID"
+    )

@@ -21,13 +21,15 @@ from starlette.types import Scope
 
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
 from foretime_sidecar.api_forecasts import ForecastDesk
-from foretime_sidecar.durations import whole_minutes
 from foretime_sidecar.job_question import JobParameters
+from foretime_sidecar.page_record import record_days, record_numbers, reliability
 from foretime_sidecar.page_views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
+from foretime_sidecar.rate_limits import RateLimits
 from foretime_sidecar.sbatch_values import checked
 from foretime_sidecar.self_metrics import Health
+from foretime_sidecar.wait_forecasting import RELIABILITY_DAYS
 from foretime_sidecar.wait_report import OLD_S
-from foretime_sidecar.wait_words import headline, percent, spoken_clock, spoken_wait
+from foretime_sidecar.wait_words import bounds, headline, spoken_clock, spoken_wait
 
 HERE = Path(__file__).parent
 HEADERS = {
@@ -53,7 +55,13 @@ _JOBS_A_PAGE = 25
 _LONGEST = 255
 
 
-def add_page(app: FastAPI, desk: ForecastDesk, health: Health, clock: Callable[[], float]) -> None:
+def add_page(
+    app: FastAPI,
+    desk: ForecastDesk,
+    health: Health,
+    limits: RateLimits,
+    clock: Callable[[], float],
+) -> None:
     """Add the page and its files to the application.
 
     Parameters
@@ -64,6 +72,8 @@ def add_page(app: FastAPI, desk: ForecastDesk, health: Health, clock: Callable[[
         What answers questions about waits.
     health
         How the polls went.
+    limits
+        Of how often a caller may ask: the form costs what advice costs.
     clock
         Epoch seconds.
     """
@@ -73,7 +83,8 @@ def add_page(app: FastAPI, desk: ForecastDesk, health: Health, clock: Callable[[
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    page = _Page(desk, health, clock)
+    templates.filters["units"] = _keep_units
+    page = _Page(desk, health, limits, clock)
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def root(request: Request, caller: Annotated[Caller, Depends(caller_of)]) -> HTMLResponse:
@@ -83,6 +94,11 @@ def add_page(app: FastAPI, desk: ForecastDesk, health: Health, clock: Callable[[
         return HTMLResponse(text, status, HEADERS)
 
     app.mount("/static", _Static(directory=HERE / "static"), name="static")
+
+
+def _keep_units(text: str) -> str:
+    """Let no line end between a number and its unit."""
+    return re.sub(r"(\d) (?=(?:d|h|min)\b)", "\\1\N{NO-BREAK SPACE}", text)
 
 
 class _Static(StaticFiles):
@@ -96,9 +112,16 @@ class _Static(StaticFiles):
 
 
 class _Page:
-    def __init__(self, desk: ForecastDesk, health: Health, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        desk: ForecastDesk,
+        health: Health,
+        limits: RateLimits,
+        clock: Callable[[], float],
+    ) -> None:
         self._desk = desk
         self._health = health
+        self._limits = limits
         self._clock = clock
 
     def shown(self, parameters: Mapping[str, str], caller: Caller) -> tuple[int, dict[str, Any]]:
@@ -136,7 +159,9 @@ class _Page:
             pending["jobs"], pending["others"]["pending"], parameters.get("page", "1"), now
         )
         shown["maps"] = self._maps()
-        queues = {name for row in board.rows for name in (row.request.queue or "").split(",")}
+        shown["record"] = self._record(now)
+        # Of jobs that the caller sees: others may be in slurm_partitions that are hidden.
+        queues = {name for job in pending["jobs"] for name in (job["partition"] or "").split(",")}
         shown["slurm_partitions"] = sorted(queues - {""})
         if not asked:
             return 200, shown
@@ -166,6 +191,17 @@ class _Page:
         except ApiError:  # not drawn yet
             return []
 
+    def _record(self, now: int) -> dict[str, Any]:
+        """Say how forecasts have done."""
+        answer = self._desk.reliability(RELIABILITY_DAYS)
+        return {
+            "reliability": reliability(answer),
+            "scored": f"{answer['scored']:,}",
+            "days": answer["days"],
+            "numbers": record_numbers(answer),
+            "by_day": record_days(answer, now),
+        }
+
     def _answer(self, asked: Mapping[str, str], caller: Caller, now: int) -> dict[str, Any]:
         """Answer the form, with advice.
 
@@ -174,13 +210,14 @@ class _Page:
         InputError
             If a field's value is none.
         """
+        self._limits.charge("/v1/advice", caller)
         advised = self._desk.advice(self._desk.question(_job_parameters(asked), caller), caller)
         forecast = advised["asked"]
         answered = forecast["likely_wait_s"] is not None
         scale = scale_of([forecast])
         return {
             "headline": headline(forecast, now),
-            "bounds": _bounds(forecast, now) if answered else [],
+            "bounds": bounds(forecast, now) if answered else [],
             "bar": bar(forecast, scale),
             "ticks": scale.ticks(),
             "why": _sentence(forecast["reason"]["text"]),
@@ -228,17 +265,6 @@ def _sentence(text: str) -> str:
     return f"{stripped[:1].upper()}{stripped[1:]}." if stripped else ""
 
 
-def _bounds(forecast: Mapping[str, Any], now: int) -> list[dict[str, str]]:
-    return [
-        {
-            "sure": percent(float(level)),
-            "within": spoken_wait(wait_s, up=True),
-            "by": spoken_clock(whole_minutes(forecast["start_time"][level]) * 60, now),
-        }
-        for level, wait_s in forecast["wait_s"].items()
-    ]
-
-
 def _alternatives(advised: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Give the same work in other shapes, soonest first."""
     rows = []
@@ -252,7 +278,7 @@ def _alternatives(advised: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "text": _sentence(one["text"]),
                 "likely": spoken_wait(forecast["likely_wait_s"]),
                 "bound": spoken_wait(forecast["wait_s"]["0.95"], up=True),
-                "cost": f"{one['cost']} processor-time",
+                "cost": one["cost"],
                 "sbatch": one["sbatch"],
                 "cheapest": index == advised["cheapest"],
             }

@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretime_sidecar.durations import format_duration, whole_minutes
-from foretime_sidecar.wait_words import percent, spoken_clock, spoken_wait
+from foretime_sidecar.wait_words import compact_wait, percent, spoken_clock, spoken_wait
 
 SHADE_BOUNDS_S = (60, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400)
 """Waits up to each of these have a shade of their own in the map; one more is for longer ones."""
-_SHADES = ("now", "10 min", "30 min", "1 h", "3 h", "6 h", "12 h", "1 d", "longer")
+_SHADES = ("now", "10 min", "30 min", "1 h", "3 h", "6 h", "12 h", "24 h", "longer")
 _TICKS_S = (600, 3600, 3 * 3600, 6 * 3600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400)
 _LEAST_SCALE_S = 3600
+_WIDTH = 97.0  # percent of a bar; the rest is room for what stands at its end
+
+
+_TICK_WIDTH, _LAST_TICK = 18, 95  # percent, that names of ticks can be read on a narrow bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,8 @@ class MapCell:
     text
         How long such a job likely waits.
     bound
-        Within how long it starts with 95% probability; ``None`` without a forecast.
+        Within how long it starts with 95% probability; ``None`` without a forecast. Not rounded up:
+        the map is for a look around.
     shade
         Index into the scale of shades; ``None`` without a forecast.
     """
@@ -86,9 +91,12 @@ def wait_maps(answer: Mapping[str, Any]) -> list[WaitMap]:
 def _map_cell(median_s: float | None, bound_s: float | None) -> MapCell:
     if median_s is None:
         return MapCell("–", None, None)
-    text = "now" if median_s < SHADE_BOUNDS_S[0] else spoken_wait(median_s)
-    bound = None if bound_s is None else spoken_wait(bound_s, up=True)
-    return MapCell(text, bound, shade_of(median_s))
+    bound = None if bound_s is None else _map_wait(bound_s)
+    return MapCell(_map_wait(median_s), bound, shade_of(median_s))
+
+
+def _map_wait(seconds: float) -> str:
+    return "now" if seconds < SHADE_BOUNDS_S[0] else compact_wait(seconds)
 
 
 def _short_limit(seconds: int) -> str:
@@ -101,12 +109,12 @@ def _short_limit(seconds: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WaitScale:
-    """Places waits on a bar from now on: even steps near now, ever shorter ones further off.
+    """Places waits on a bar from now on, by their square roots: what is near has more room.
 
     Attributes
     ----------
     longest_s
-        At the bar's end.
+        The longest wait on it.
     """
 
     longest_s: int
@@ -118,20 +126,17 @@ class WaitScale:
 
     def at(self, seconds: float) -> float:
         """Give where a wait stands, in percent of the bar."""
-        place = math.log1p(seconds / 600) / math.log1p(self.longest_s / 600)
-        return round(100 * min(place, 1), 2)
+        return round(_WIDTH * math.sqrt(min(seconds / self.longest_s, 1)), 2)
 
     def ticks(self) -> list[tuple[float, str]]:
         """Give places and names of some waits, far enough apart to be read."""
         found: list[tuple[float, str]] = []
+        last = 0.0
         for tick_s in _TICKS_S:
             place = self.at(tick_s)
-            if (
-                tick_s <= self.longest_s
-                and place - (found[-1][0] if found else 0) >= 14
-                and place <= 96
-            ):
+            if tick_s <= self.longest_s and last + _TICK_WIDTH <= place <= _LAST_TICK:
                 found.append((place, _short_limit(tick_s)))
+                last = place
         return found
 
 
@@ -226,34 +231,4 @@ def _job_row(job: Mapping[str, Any], scale: WaitScale, now: int) -> JobRow:
         *said,
         job["reason"]["text"],
         bar(job, scale),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Reliability:
-    """How often forecasts held, beside how often they should have.
-
-    Attributes
-    ----------
-    points
-        Said and held, as percentages.
-    scored
-        How many forecasts.
-    """
-
-    points: tuple[tuple[float, float], ...]
-    scored: int
-
-
-def reliability(answer: Mapping[str, Any]) -> Reliability | None:
-    """Lay out an answer of ``/v1/reliability``; ``None`` while too few have been scored."""
-    if not answer.get("scored") or not answer.get("levels"):
-        return None
-    return Reliability(
-        tuple(
-            (round(100 * level, 1), round(100 * share, 1))
-            for level, share in zip(answer["levels"], answer["share_within"], strict=True)
-            if share is not None
-        ),
-        answer["scored"],
     )

@@ -10,7 +10,8 @@ from foretime_estimators.jobs import JobRequest
 from foretime_sim.policy import Backfill, Correction, Order, Policy
 from foretime_sim.waits.moment import Moment
 
-from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
+from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
+from foretime_sidecar.clients.cluster import AskedNodes, Cluster
 from foretime_sidecar.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sidecar.settings import ForecastSettings
 
@@ -29,12 +30,18 @@ class Look:
         Whether the scheduler took time_min as a soft limit.
     correction
         What it plans a job with that outlives its soft limit.
+    cluster
+        Nodes and slurm_partitions; ``None`` where they are not told: a flat pool then.
+    reservations
+        Of nodes, current and to come.
     """
 
     taken_at: int
     queue: Queue
     soft_limit: bool = False
     correction: Correction = Correction.SLURM
+    cluster: Cluster | None = None
+    reservations: tuple[Reservation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,14 @@ class NewJob:
         What the scheduler would plan it with, seconds; ``None``: its time limit.
     eligible_time
         When it could first start, epoch seconds; ``None``: at once.
+    asked
+        What it would ask of nodes; ``None``: its processors as tasks.
     """
 
     request: JobRequest
     planned_s: int | None = None
     eligible_time: int | None = None
+    asked: AskedNodes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,13 @@ class QueueMoment:
     @classmethod
     def of(cls, look: Look, settings: ForecastSettings) -> QueueMoment:
         """Take a look at the queue under the settings' order and backfilling."""
-        taken = snapshot_of(look.queue, taken_at=look.taken_at, soft_limit=look.soft_limit)
+        taken = snapshot_of(
+            look.queue,
+            look.cluster,
+            taken_at=look.taken_at,
+            soft_limit=look.soft_limit,
+            reservations=look.reservations,
+        )
         correction = look.correction if look.soft_limit else Correction.REQUESTED
         policy = Policy(Order(settings.order), Backfill(settings.backfill), correction)
         return cls(look, taken, policy, _by_task(taken))
@@ -100,12 +116,15 @@ class QueueMoment:
         """Give the moment if what is held back were let go now.
 
         Jobs that are held, dependent, at a limit or in a reservation join the queue as if they had
-        just been submitted, of an array the first task; the machine may be too small for some.
+        just been submitted, of an array the first task; what the machine is too small for, as if it
+        asked for all of it.
         """
         now = self.look.taken_at
         back = {id(left.job) for left in self.taken.left_out}
         jobs = tuple(
-            _let_go(job, now) if id(job) in back and job.state is QueueState.PENDING else job
+            _let_go(job, now, self.look.queue.processors)
+            if id(job) in back and job.state is QueueState.PENDING
+            else job
             for job in self.look.queue.jobs
         )
         return QueueMoment.of(
@@ -118,13 +137,14 @@ class QueueMoment:
         In a queue by the scheduler's priorities it has that of the job that was submitted last: its
         user's, or else anybody's.
         """
-        snapshot = self.taken.snapshot
+        snapshot, live = self.taken.snapshot, self.taken.live
         added = snapshot.with_job(
             job.request.processors,
             job.request.requested_time,
             job.planned_s,
             submit_time=max(job.eligible_time or snapshot.now, snapshot.now),
             priority=self._new_priority(job.request),
+            resources=None if live is None else live.resources_of(job.request.queue, job.asked),
         )
         requests = (*self.requests, job.request)
         return Moment(added, self.policy, requests, np.array([len(added) - 1], dtype=np.int64))
@@ -157,11 +177,15 @@ def _by_task(taken: QueueSnapshot) -> tuple[JobRequest, ...]:
     return tuple(requests)
 
 
-def _let_go(job: QueuedJob, now: int) -> QueuedJob:
+def _let_go(job: QueuedJob, now: int, processors: int) -> QueuedJob:
     """Give a job as it would be if nothing but the machine kept it from starting."""
     return replace(
         job,
-        request=replace(job.request, submit_time=now),
+        request=replace(
+            job.request,
+            submit_time=now,
+            processors=max(min(job.request.processors, processors), 1),
+        ),
         tasks=1,
         pending_tasks="",
         held=False,

@@ -47,7 +47,16 @@ class RateLimits:
         ApiError
             429, with the seconds until there are tokens enough.
         """
-        path = request.url.path
+        self.charge(request.url.path, caller)
+
+    def charge(self, path: str, caller: Caller) -> None:
+        """Take what an answer of a path costs out of a caller's bucket.
+
+        Raises
+        ------
+        ApiError
+            429, with the seconds until there are tokens enough.
+        """
         if path in _FREE or caller.sees_everybody:
             return
         wait_s = self.take(caller.whom, _TOKENS.get(path, 1))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import psutil
+from foretime_sim.waits.forecaster import BOUNDS
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -109,7 +110,59 @@ class SelfMetrics(Collector):
         for part, count in self._health.errors.items():
             errors.add_metric([part], count)
         yield errors
+        yield from self._of_forecasts(now)
         yield from self._of_the_process()
+
+    def _of_forecasts(self, now: float) -> Iterator[Metric]:
+        forecasting = self._sidecar.forecasting
+        if forecasting is None or forecasting.board is None:
+            return
+        yield GaugeMetricFamily(
+            "foretime_forecasts_age_seconds",
+            "Since the look at the queue that the forecasts are of.",
+            value=max(now - forecasting.board.made_at, 0.0),
+        )
+        yield GaugeMetricFamily(
+            "foretime_forecasts_pending",
+            "Pending jobs that have a forecast.",
+            value=sum(row.job.tasks for row in forecasting.board.rows if row.waits is not None),
+        )
+        yield CounterMetricFamily(
+            "foretime_forecast_failures",
+            "Times that forecasts could not be refreshed.",
+            value=forecasting.failures,
+        )
+        done = forecasting.reliability
+        if done is None or not done.scored:
+            return
+        yield GaugeMetricFamily(
+            "foretime_forecasts_scored",
+            f"Forecasts of the last {done.days} days whose job has started.",
+            value=done.scored,
+        )
+        within = GaugeMetricFamily(
+            "foretime_forecast_within_share",
+            "Share of waits that did not exceed the bound of a level.",
+            labels=["level"],
+        )
+        for level, share in zip(done.levels, done.share_within, strict=True):
+            if level in BOUNDS and share is not None:
+                within.add_metric([str(level)], share)
+        yield within
+        figures = {
+            "foretime_forecast_pinball_seconds": ("Mean pinball loss.", done.pinball_s),
+            "foretime_forecast_median_error_seconds": (
+                "Half of the likely waits were off by no more.",
+                done.median_error_s,
+            ),
+            "foretime_forecast_now_brier": (
+                "Mean squared error of the probability of a start within a minute.",
+                done.brier_now,
+            ),
+        }
+        for name, (meaning, value) in figures.items():
+            if value is not None:
+                yield GaugeMetricFamily(name, meaning, value=value)
 
     def _of_the_process(self) -> Iterator[Metric]:
         with self._process.oneshot():

@@ -70,8 +70,9 @@ class Daemon:
         self._rate = PollRate(settings.scheduler)
         self._ending = threading.Event()
         self._mistake: Exception | None = None
+        self.app = create_app(self.sidecar, self.health, clock)
         config = uvicorn.Config(
-            create_app(self.sidecar, self.health, clock),
+            self.app,
             http=PeerProtocol,
             loop="asyncio",
             lifespan="off",

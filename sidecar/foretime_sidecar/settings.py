@@ -475,6 +475,11 @@ class ForecastSettings(_Section):
         le=100,
         description="Of one processor: what keeping forecasts up to date may use.",
     )
+    keep_days: int = Field(
+        default=90,
+        ge=1,
+        description="Served forecasts, and what came of them, are deleted after so many days.",
+    )
 
 
 class ApiSettings(_Section):

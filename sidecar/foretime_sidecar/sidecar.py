@@ -18,18 +18,22 @@ from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
     QueuedJob,
+    Reservation,
     SchedulerClient,
     SchedulerConfiguration,
     SiteLimits,
 )
+from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.exclusions import Exclusions, exclusions_of
-from foretime_sidecar.forecast_ladder import ForecastLadder
 from foretime_sidecar.learner import Learner, effective_mode
+from foretime_sidecar.model_states import ModelStates
 from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
 from foretime_sidecar.queue_events import PastEvents
 from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_snapshot import as_submitted
+from foretime_sidecar.served_forecaster import CalibratedLadder
+from foretime_sidecar.served_forecasts import ServedForecasts
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
@@ -141,8 +145,10 @@ class Sidecar:
         if forecasts:
             self.forecasting = WaitForecasting(
                 settings.forecast,
-                ForecastLadder(settings.forecast.most_jobs),
+                CalibratedLadder(settings.forecast.most_jobs),
                 PastEvents(store, self.lock),
+                ServedForecasts(store, self.lock, settings.api.smallest_group),
+                ModelStates(store, self.lock),
             )
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
@@ -211,6 +217,7 @@ class Sidecar:
         if now >= self._next_cleaning:
             with self.lock:
                 self.store.forget_before(now - self.settings.store.retention_days * DAY_S)
+                self.store.forget_forecasts_before(now - self.settings.forecast.keep_days * DAY_S)
             self._next_cleaning = now + DAY_S
         self.progress.polled_at = now
         return PollResult(learned, generation)
@@ -233,7 +240,7 @@ class Sidecar:
         soft_limit = configuration.soft_limit
         correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
         queue = self.client.queue()
-        self.snapshot = Look(now, queue, soft_limit, correction)
+        self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
         if self.forecasting is not None:
             self.forecasting.looked(self.snapshot)
         if self._guard is not None:
@@ -260,6 +267,16 @@ class Sidecar:
             jobs = self.snapshot.queue.jobs
             self._ordering.arrange(jobs, configuration, self._scheduled_time_of, now)
         return self.snapshot
+
+    def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...]]:
+        """Read the nodes and their reservations, for forecasts; without them a pool is assumed."""
+        if self.forecasting is None:
+            return None, ()
+        try:
+            return self.client.cluster(), tuple(self.client.reservations())
+        except SchedulerError as error:
+            logger.warning("forecasts do without the nodes of the machine: %s", error)
+            return None, ()
 
     def _mode(self, configuration: SchedulerConfiguration) -> tuple[Mode, str]:
         """Give the mode that the table may carry now, and why if it is not the one set."""

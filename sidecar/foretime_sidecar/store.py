@@ -1,4 +1,4 @@
-"""What the sidecar keeps: finished jobs, how far it has read, tables published, forecasts given.
+"""What the sidecar keeps: finished jobs, how far it has read, tables published, forecasts served.
 
 One SQLite file in WAL mode. A commit survives a SIGKILL at any moment. With ``durability = "full"``
 each commit is also synced, so that it survives a power loss; with ``"normal"`` a power loss may
@@ -64,34 +64,6 @@ class TableGeneration:
     mode: str
     table_rows: int
     published: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """A forecast that was given.
-
-    Attributes
-    ----------
-    made_at
-        Epoch seconds.
-    user, project, queue
-        Whom and where it was for, ``None`` if unknown.
-    processors
-        Processors asked for.
-    requested_time, scheduled_time
-        Seconds.
-    start_time
-        Expected start, epoch seconds; ``None`` if it never starts.
-    """
-
-    made_at: int
-    user: str | None
-    project: str | None
-    queue: str | None
-    processors: int
-    requested_time: int
-    scheduled_time: int
-    start_time: int | None
 
 
 class Store:
@@ -261,11 +233,15 @@ class Store:
                 "(SELECT job_id, submit_time FROM jobs WHERE end_time < ?)",
                 (end_time,),
             )
-            execute("DELETE FROM forecasts WHERE made_at < ?", (end_time,))
             execute("DELETE FROM job_decisions WHERE made_at < ?", (end_time,))
             execute("DELETE FROM head_jobs WHERE seen_at < ?", (end_time,))
             execute("DELETE FROM told_users WHERE told_at < ?", (end_time,))
             return int(execute("DELETE FROM jobs WHERE end_time < ?", (end_time,)).rowcount)
+
+    def forget_forecasts_before(self, made_at: int) -> None:
+        """Delete the forecasts that were served before a time."""
+        statement = "DELETE FROM served_forecasts WHERE made_at < ?"
+        self.write("delete old forecasts", statement, [(made_at,)])
 
     # -- tables published ------------------------------------------------------------------------
 
@@ -342,7 +318,7 @@ class Store:
                 "DELETE FROM site_factors WHERE job_id = ?", [(job_id,) for job_id in job_ids]
             )
 
-    # -- decisions and forecasts -----------------------------------------------------------------
+    # -- decisions -------------------------------------------------------------------------------
 
     def decision(self, job_id: str, submit_time: int) -> str | None:
         """Give what the hook recorded with a job, ``None`` if nothing."""
@@ -352,35 +328,24 @@ class Store:
         )
         return str(rows[0][0]) if rows else None
 
-    def add_forecast(self, forecast: Forecast) -> None:
-        """Record a forecast that was given."""
-        row = {
-            "made_at": forecast.made_at,
-            "user": forecast.user,
-            "project": forecast.project,
-            "queue": forecast.queue,
-            "processors": forecast.processors,
-            "requested_time_s": forecast.requested_time,
-            "scheduled_time_s": forecast.scheduled_time,
-            "start_time": forecast.start_time,
-        }
-        with self._clear_errors("record a forecast"):
-            self._database.table("forecasts").insert(row)
-
-    def forecasts(self) -> list[Forecast]:
-        """Give every forecast recorded, in order."""
-        rows = self.rows(
-            "SELECT made_at, user, project, queue, processors, requested_time_s, "
-            "scheduled_time_s, start_time FROM forecasts ORDER BY seq"
-        )
-        return [Forecast(*row) for row in rows]
-
     # -- what other modules keep in it -----------------------------------------------------------
 
     def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """Give the rows that a query finds."""
         with self._clear_errors("read"):
             return self._database.conn.execute(query, parameters).fetchall()
+
+    def rows_apart(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """Give the rows that a query finds, for which no lock is needed: long readings.
+
+        They are read on a connection of their own; in memory there is only the one.
+        """
+        if self.path == ":memory:":
+            return self.rows(query, parameters)
+        with self._clear_errors("read"):
+            address = f"{Path(self.path).absolute().as_uri()}?mode=ro"
+            with contextlib.closing(sqlite3.connect(address, timeout=10, uri=True)) as connection:
+                return connection.execute(query, parameters).fetchall()
 
     def write(self, doing: str, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Run a statement for each row, all or none; ``doing`` is what an error says failed."""

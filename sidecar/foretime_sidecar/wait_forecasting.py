@@ -6,26 +6,40 @@ the daemon's or between two submissions of a replay.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from foretime_estimators.errors import InputError
+from foretime_estimators.errors import InputError, StateError
+from foretime_estimators.jobs import JobRequest
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 
 from foretime_sidecar.clients.client import QueueState
 from foretime_sidecar.forecast_board import Board, JobForecast, NewJobForecast, Waits
-from foretime_sidecar.queue_events import PastEvents, QueueEvents
+from foretime_sidecar.forecast_reliability import Reliability
+from foretime_sidecar.model_states import ModelStates
+from foretime_sidecar.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue_places import places
 from foretime_sidecar.queue_snapshot import as_submitted
+from foretime_sidecar.served_forecasts import Served, ServedForecasts
 from foretime_sidecar.settings import ForecastSettings
 from foretime_sidecar.wait_map import WaitMap, map_cells, map_of
 
+logger = logging.getLogger("foretime")
+
+RELIABILITY_DAYS = 30
+_RELIABILITY_EVERY_S = 60
 _MAP_EVERY_S = 300
+_SAVED_EVERY_S = 3600
+_MODEL = "calibration"
+# Answers that are kept of one look at the queue.
+_MOST_ASKED = 100
 # Jobs that ended longer ago are not learned from at a start.
 _REMEMBERED_S = 180 * 86_400
 
@@ -49,6 +63,23 @@ class ServedForecaster(WaitForecaster, Protocol):
         """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
         ...
 
+    def state(self) -> dict[str, Any]:
+        """Give what is not learned again from the jobs of a store, as JSON can hold it."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave; `StateError` if it can't be used."""
+        ...
+
+
+@contextlib.contextmanager
+def _all_the_same() -> Iterator[None]:
+    """Let forecasts be given even if they can't be kept."""
+    try:
+        yield
+    except StateError as error:
+        logger.warning("forecasts are not kept: %s", error)
+
 
 class WaitForecasting:
     """Forecasts for a queue.
@@ -61,6 +92,10 @@ class WaitForecasting:
         What forecasts the waits, and learns.
     past
         What happened before, and what is stored of it since; ``None``: nothing is learned.
+    served
+        Where forecasts are kept and scored; ``None``: nowhere.
+    states
+        Where is saved what the forecaster has learned; ``None``: nowhere.
 
     Attributes
     ----------
@@ -68,6 +103,10 @@ class WaitForecasting:
         What is forecast of the last look that was worked on; ``None`` before the first.
     map
         Waits over job size and requested time, drawn every few minutes; ``None`` before the first.
+    reliability
+        How forecasts have done in the last 30 days, as of a few minutes ago; ``None`` before.
+    failures, last_failure
+        How often a refresh has failed, and why the last did; "" if it went through.
     """
 
     def __init__(
@@ -75,12 +114,23 @@ class WaitForecasting:
         settings: ForecastSettings,
         forecaster: ServedForecaster,
         past: PastEvents | None = None,
+        served: ServedForecasts | None = None,
+        states: ModelStates | None = None,
     ) -> None:
+        self.failures = 0
+        self.last_failure = ""
         self.board: Board | None = None
         self.map: WaitMap | None = None
+        self.reliability: Reliability | None = None
+        self._reliabilities: dict[int, tuple[int, Reliability]] = {}
         self._settings = settings
         self._forecaster = forecaster
         self._past = past
+        self._served = served
+        self._states = states
+        self._saved_at = 0
+        # What was asked for since the last refresh, and of the board that there was.
+        self._asked: dict[tuple[str, JobRequest], Served] = {}
         self._events = QueueEvents()
         self._learned_past = False
         self._lock = threading.Lock()  # of what the looking thread leaves
@@ -106,11 +156,17 @@ class WaitForecasting:
         if look is None:
             return False
         self._forecaster.hurried = hurried
+        self._keep_asked()
         self._learn(look)
         self.board = self._forecast(look)
         self._has_board.set()
+        self._keep(self.board)
         if self.map is None or not 0 <= look.taken_at - self.map.made_at < _MAP_EVERY_S:
             self.map = self._map(self.board)
+            with _all_the_same():
+                self.reliability = self.reliability_of(look.taken_at, RELIABILITY_DAYS)
+        if look.taken_at - self._saved_at >= _SAVED_EVERY_S:
+            self.save()
         return True
 
     def latest_board(self, patience_s: float) -> Board | None:
@@ -119,18 +175,98 @@ class WaitForecasting:
             self._has_board.wait(patience_s)
         return self.board
 
+    def reliability_of(self, now: int, days: int) -> Reliability | None:
+        """Say how forecasts have done, as of a minute ago at most.
+
+        Raises
+        ------
+        StateError
+            If the store can't be read.
+        """
+        if self._served is None:
+            return None
+        known = self._reliabilities.get(days)
+        if known is None or not 0 <= now - known[0] < _RELIABILITY_EVERY_S:
+            known = self._reliabilities[days] = now, self._served.reliability(now, days)
+        return known[1]
+
+    def asked(self, kind: str, made_at: int, request: JobRequest, waits: Waits | None) -> None:
+        """Note that somebody was told a forecast; takes no time.
+
+        The same question counts once between two looks, and only so many questions do, so that
+        nobody can fill the store by asking.
+        """
+        question = kind, replace(request, submit_time=0) if kind == "what-if" else request
+        with self._lock:
+            if waits is not None and len(self._asked) < _MOST_ASKED:
+                self._asked.setdefault(question, Served(kind, made_at, request, waits))
+
+    def _keep_asked(self) -> None:
+        with self._lock:
+            asked, self._asked = list(self._asked.values()), {}
+        if self._served is not None:
+            with _all_the_same():
+                self._served.add(asked)
+
+    def _keep(self, board: Board) -> None:
+        # What is as if a job were let go says nothing of when it will be.
+        pending = [
+            (row.request, row.waits)
+            for row in board.rows
+            if row.waits is not None and row.kept_back is None
+        ]
+        if self._served is not None:
+            with _all_the_same():
+                self._served.keep(board.made_at, pending)
+
+    def _score(self, events: Sequence[Event]) -> None:
+        if self._served is not None:
+            with _all_the_same():
+                self._served.learn(events)
+
     def _learn(self, look: Look) -> None:
         """Learn what happened since the last look; at first all that is stored."""
         if self._past is None:
             return
         if not self._learned_past:
-            for event in self._past.all(look.taken_at - _REMEMBERED_S):
-                event.tell(self._forecaster)
+            self._learn_past(self._past, look.taken_at)
             self._learned_past = True
         events = self._events.since_last(look, self._past.new())
         with self._one_at_a_time:  # nobody may be asking what if
             for event in events:
                 event.tell(self._forecaster)
+        self._score(events)
+
+    def _learn_past(self, past: PastEvents, now: int) -> None:
+        """Take over what was saved, and learn the rest from what is stored."""
+        self._saved_at = now
+        self._restore()
+        waited_for = []
+        for event in past.all(now - _REMEMBERED_S):
+            event.tell(self._forecaster)
+            if self._served is not None and self._served.waits_for(event):
+                waited_for.append(event)
+        self._score(waited_for)
+
+    def _restore(self) -> None:
+        if self._states is None:
+            return
+        try:
+            saved = self._states.saved(_MODEL)
+            if saved is not None:
+                self._forecaster.restore(saved)
+        except (StateError, LookupError, TypeError, ValueError) as error:
+            logger.warning("calibration of forecasts begins anew: %s", error)
+
+    def save(self) -> None:
+        """Save what the forecaster has learned, as of its last look; what fails is logged."""
+        if self._states is None or self.board is None:
+            return
+        with self._one_at_a_time:
+            state = self._forecaster.state()
+        with _all_the_same():
+            self._states.save(_MODEL, self.board.made_at, state)
+        self._saved_at = self.board.made_at
 
     def _forecast(self, look: Look) -> Board:
         moment = QueueMoment.of(look, self._settings)
@@ -156,11 +292,15 @@ class WaitForecasting:
         )
 
     def _map(self, board: Board) -> WaitMap:
-        # It has many cells, and needs less care in each.
-        self._forecaster.hurried = True
         processors = board.moment.taken.snapshot.machine_processors
         cells = map_cells(processors, None, board.made_at)
-        return map_of(board, None, [self.what_if(board, cell) for cell in cells])
+        hurried = self._forecaster.hurried
+        # It has many cells, and needs less care in each.
+        self._forecaster.hurried = True
+        try:
+            return map_of(board, None, [self.what_if(board, cell) for cell in cells])
+        finally:
+            self._forecaster.hurried = hurried
 
     def _kept_back(self, moment: QueueMoment) -> Mapping[str, JobForecast]:
         """Forecast the jobs that can't start now whatever is free, as if they were let go."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foretime_sidecar.durations import format_duration
-from foretime_sidecar.wait_words import headline, percent, spoken_clock, spoken_wait
+from foretime_sidecar.wait_words import bounds, headline, spoken_wait
 
 # An old look at the queue is worth a word.
 OLD_S = 600
@@ -66,12 +66,7 @@ def wait_report(
 
 def _bounds(forecast: Mapping[str, Any], now: int) -> list[str]:
     """Give a table: how sure, within how long, by when."""
-    rows = [("sure", "starts within", "by")]
-    for level, seconds in forecast["wait_s"].items():
-        latest = -(-forecast["start_time"][level] // 60) * 60
-        rows.append(
-            (percent(float(level)), spoken_wait(seconds, up=True), spoken_clock(latest, now))
-        )
+    rows = [("sure", "starts within", "by"), *bounds(forecast, now)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))

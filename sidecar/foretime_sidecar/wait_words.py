@@ -44,8 +44,14 @@ def spoken_clock(moment: int, now: int) -> str:
         return clock
     if then.date() == (today + timedelta(days=1)).date():
         return f"tomorrow {clock}"
+    return f"{spoken_day(moment, now)} {clock}"
+
+
+def spoken_day(moment: int, now: int) -> str:
+    """Say the day of a moment (epoch seconds), with the year if it is not this one."""
+    then, today = _local(moment), _local(now)
     day = f"{then:%a} {then.day} {then:%b}"
-    return f"{day} {clock}" if then.year == today.year else f"{day} {then.year} {clock}"
+    return day if then.year == today.year else f"{day} {then.year}"
 
 
 def _local(moment: int) -> datetime:
@@ -59,6 +65,29 @@ def percent(probability: float) -> str:
     if probability > 0.99:
         return "over 99%"
     return f"{100 * probability:.0f}%"
+
+
+def compact_wait(seconds: float) -> str:
+    """Say a likely wait in as little room as can be: ``40 min``, ``1.5 h``, ``19 h``, ``3.2 d``."""
+    if seconds < _HOUR - _MINUTE / 2:
+        return f"{seconds / _MINUTE:.0f} min"
+    unit, length = ("h", _HOUR) if seconds < 48 * _HOUR else ("d", 24 * _HOUR)
+    count = seconds / length
+    return f"{count:.1f} {unit}".replace(".0 ", " ") if count < 9.95 else f"{count:.0f} {unit}"
+
+
+def bounds(forecast: Mapping[str, Any], now: int) -> list[tuple[str, str, str]]:
+    """Give how sure it is, within how long a job starts, and by when, for each bound of a forecast.
+
+    Those above the likely wait are rounded up, so that they still hold.
+    """
+    rows = []
+    for level, wait_s in forecast["wait_s"].items():
+        sure, up = percent(float(level)), float(level) > 0.5
+        latest = forecast["start_time"][level]
+        latest = whole_minutes(latest) * _MINUTE if up else latest
+        rows.append((sure, spoken_wait(wait_s, up=up), spoken_clock(latest, now)))
+    return rows
 
 
 def headline(forecast: Mapping[str, Any], now: int) -> str:
@@ -80,15 +109,12 @@ def headline(forecast: Mapping[str, Any], now: int) -> str:
         )
     if forecast["likely_wait_s"] is None:
         return f"No forecast: {forecast['reason']['text']}."
-    starts = forecast["start_time"]
-    bound_s = forecast["wait_s"]["0.95"]
+    said = {sure: (within, by) for sure, within, by in bounds(forecast, now)}
+    (likely, at), (bound, by) = said["50%"], said["95%"]
     at_once = forecast["starts_now"]
     if at_once >= _SURE:
         return f"Starts now, {percent(at_once)} sure."
-    latest = spoken_clock(whole_minutes(starts["0.95"]) * _MINUTE, now)
-    within = f"95% sure within {spoken_wait(bound_s, up=True)} (by {latest})"
+    within = f"95% sure within {bound} (by {by})"
     if at_once >= 0.5:
         return f"Likely starts now ({percent(at_once)}), {within}."
-    likely = f"{spoken_wait(forecast['likely_wait_s'])} ({spoken_clock(starts['0.5'], now)})"
-    sentence = f"Likely {likely}, {within}."
-    return f"{sentence} Starts now: {percent(at_once)}."
+    return f"Likely {likely} ({at}), {within}. Starts now: {percent(at_once)}."

@@ -27,12 +27,29 @@ JobIndex Engine::submit(const Job& submitted) {
   jobs_.push_back(submitted);
   if (submitted.awaited) ++awaited_;
   if (bgp_) bgp_->add(index, submitted.processors);
-  const auto later = [this](Seconds time, JobIndex other) { return time < job(other).submit; };
+  if (!admission_ || admission_->is_released(index)) add_submission(index);
+  return index;
+}
+
+// To those by time, then index.
+void Engine::add_submission(JobIndex index) {
+  if (admission_) job(index).submit = std::max(job(index).submit, admission_->released_at(index));
+  const Seconds submit = job(index).submit;
+  const auto later = [this, submit](JobIndex added, JobIndex other) {
+    return submit != job(other).submit ? submit < job(other).submit : added < other;
+  };
   const auto place =
       std::upper_bound(submissions_.begin() + static_cast<std::ptrdiff_t>(next_submission_),
-                       submissions_.end(), submitted.submit, later);
+                       submissions_.end(), index, later);
   submissions_.insert(place, index);
-  return index;
+}
+
+// Jobs for which all has happened that they waited for. Those that are not known yet see to it when
+// they are submitted.
+void Engine::release(const std::vector<JobIndex>& jobs) {
+  for (const JobIndex index : jobs) {
+    if (static_cast<std::size_t>(index) < jobs_.size()) add_submission(index);
+  }
 }
 
 JobIndex Engine::add_running(const Job& started, std::optional<std::size_t> bgp_partition) {
@@ -48,6 +65,10 @@ JobIndex Engine::add_running(const Job& started, std::optional<std::size_t> bgp_
   if (planner_) planner_->changed_running(index, now_);
   set_end(index);
   if (outside_) news_.started.push_back(index);
+  if (admission_) {
+    admission_->runs(index, started.processors);
+    release(admission_->started(index, started.start));
+  }
   changed();
   return index;
 }
@@ -118,6 +139,7 @@ bool Engine::finish_awaited() {
 
 void Engine::resume_queue(const PlanNotes& notes, bool pass_due) {
   while (arrives(now_)) arrive_one();
+  let_in();
   full_pass_ = true;
   pass_pending_ = pass_due && passes_at(now_);
   const Seconds reached = pass_due ? now_ - 1 : now_;
@@ -209,10 +231,11 @@ void Engine::run_timesteps(Seconds until, bool hold) {
     if (next == kNever || next > until) return;
     now_ = next;
     if (planner_) planner_->reached(now_);
-    if (nodes_) nodes_->reached = now_;
+    if (nodes_) reached_on_nodes();
     while (completes(now_)) complete_one();
     correct_expired();
     while (arrives(now_)) arrive_one();
+    let_in();
     pass_pending_ = passes_at(now_);
   }
 }
@@ -233,18 +256,21 @@ void Engine::run_events(Seconds until, bool hold) {
     const bool is_planned = next_moment() == next;
     now_ = next;
     if (planner_) planner_->reached(now_);
-    if (nodes_) nodes_->reached = now_;
+    if (nodes_) reached_on_nodes();
     if (complete_expected()) pass_pending_ = true;
     correct_expired();
     if (arrives(now_)) {
       arrive_one();
       while (arrives(now_ - 1)) arrive_one();  // waiting since before the clock began
+      let_in();
       pass();
     } else if (completes(now_)) {
       complete_one();
+      let_in();
       pass();
-    } else if (is_planned) {
-      pass_pending_ = true;
+    } else {
+      let_in();
+      if (is_planned) pass_pending_ = true;
     }
   }
 }
@@ -358,6 +384,10 @@ void Engine::complete_one() {
   if (outside_) news_.finished.push_back(index);
   full_pass_ = true;
   ++counters_.completions;
+  if (admission_) {
+    if (admission_->is_limited(index)) admission_->leaves(index, job(index).processors);
+    release(admission_->ended(index, now_));
+  }
 }
 
 void Engine::arrive_one() {
@@ -365,6 +395,20 @@ void Engine::arrive_one() {
   Job& arriving = job(index);
   if (arriving.state == State::kCancelled) return;
   arriving.rank = next_rank_++;
+  if (admission_ && admission_->is_limited(index)) {
+    admission_->arrives(index, arriving.priority, arriving.rank, arriving.processors);
+  } else {
+    enter_queue(index);
+  }
+}
+
+void Engine::let_in() {
+  if (!admission_) return;
+  for (const JobIndex index : admission_->let_in()) enter_queue(index);
+}
+
+void Engine::enter_queue(JobIndex index) {
+  Job& arriving = job(index);
   arriving.state = State::kPending;
   if (arriving.guarded) ++active_guards_;
   queue_.insert(index, arriving);
@@ -389,6 +433,7 @@ void Engine::start(JobIndex index, StartedBy how) {
   starting.state = State::kRunning;
   starting.started_by = how;
   if (starting.awaited) --awaited_;
+  if (admission_) release(admission_->started(index, now_));
   availability_.start(index);
   if (planner_) planner_->started(index, now_);
   set_end(index);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "admission.hpp"
 #include "availability.hpp"
 #include "bgp_pool.hpp"
 #include "node_scheduling.hpp"
@@ -58,6 +59,10 @@ class Engine {
   void use_bgp(BgpMachine machine);
   bool has_room_on_bgp(Processors nodes) const;
   const BgpPool& bgp_pool() const { return *bgp_; }
+  // What keeps jobs from the queue; before any job is added.
+  void admit_by(std::shared_ptr<const AdmissionRules> rules) {
+    admission_ = std::make_unique<Admission>(std::move(rules));
+  }
   // Who is asked where the order or the backfilling is kOutside.
   void ask(std::unique_ptr<OutsidePolicy> outside) { outside_ = std::move(outside); }
   OutsidePolicy* asked() const { return outside_.get(); }
@@ -157,6 +162,10 @@ class Engine {
   bool complete_expected();
   void correct_expired();
   void arrive_one();
+  void enter_queue(JobIndex index);
+  void add_submission(JobIndex index);
+  void release(const std::vector<JobIndex>& jobs);
+  void let_in();
   void start(JobIndex index, StartedBy how);
   void set_end(JobIndex index);
   void changed();
@@ -209,6 +218,10 @@ class Engine {
   Seconds next_moment_on_nodes() const;
   Seconds planned_start_on_nodes(JobIndex index) const;
   void release_nodes(const NodeReservation& held);
+  void reached_on_nodes();
+  std::optional<Shares> place_on_nodes(const ResourceRequest& request,
+                                       const PartitionChoice& choice, Seconds duration,
+                                       Seconds time_limit);
   bool head_only() const;
   QueuePlace queue_place(JobIndex index) const;
   std::int64_t reservation_depth() const;
@@ -269,6 +282,7 @@ class Engine {
   // At most one of the two; none: a flat pool.
   std::unique_ptr<NodeScheduling> nodes_;
   std::unique_ptr<BgpPool> bgp_;
+  std::unique_ptr<Admission> admission_;
   std::int64_t awaited_ = 0;  // jobs that are to start yet
   bool until_awaited_ = false;
 

@@ -33,6 +33,65 @@ PlanNotes notes_by_index(const Beginning& beginning, const std::vector<std::size
   return notes;
 }
 
+// The nodes with what running jobs have of them and waiting ones are planned for: worked out once, and
+// copied for each sample.
+std::optional<NodeScheduling> nodes_of(const Beginning& beginning,
+                                       const std::vector<std::size_t>& order) {
+  if (!beginning.nodes) return std::nullopt;
+  const NodeBeginning& from = *beginning.nodes;
+  Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
+  engine.use_nodes(from.machine);
+  if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
+  for (std::size_t i = 0; i < beginning.running.size(); ++i) {
+    const NodeBeginning::Held& has = from.running[i];
+    engine.add_running_on(beginning.running[i], has.slurm_partition,
+                          engine.nodes().pool.shares_on(has.nodes));
+  }
+  NodeScheduling nodes = engine.nodes();
+  nodes.requests = from.requests;
+  for (const ResourceRequest& request : *from.requests) nodes.note_closures(request);
+  nodes.request_of.assign(beginning.running.size(), 0);
+  for (const std::size_t i : order) nodes.request_of.push_back(from.request_of[i]);
+  for (std::size_t at = 0; beginning.plans && !from.planned.empty() && at < order.size(); ++at) {
+    const NodeBeginning::Held& held = from.planned[order[at]];
+    const Seconds start = beginning.plans->planned_start[order[at]];
+    if (held.slurm_partition < 0 || start == kNever) continue;
+    NodeReservation reservation{
+        static_cast<JobIndex>(beginning.running.size() + at), held.slurm_partition, start,
+        start + beginning.pending[order[at]].backfill_time, nodes.pool.shares_on(held.nodes)};
+    nodes.pool.reserve(reservation.shares, reservation.slurm_partition, beginning.now,
+                       reservation.start, reservation.end);
+    nodes.reservations.push_back(std::move(reservation));
+  }
+  return nodes;
+}
+
+// By the indices that jobs have in the engines.
+std::shared_ptr<const AdmissionRules> rules_of(const Beginning& beginning,
+                                               const std::vector<std::size_t>& order) {
+  if (!beginning.admission) return nullptr;
+  std::vector<std::size_t> index(beginning.running.size() + order.size());
+  std::iota(index.begin(), index.end(), std::size_t{0});
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    index[beginning.running.size() + order[at]] = beginning.running.size() + at;
+  }
+  const AdmissionRules& from = *beginning.admission;
+  auto rules = std::make_shared<AdmissionRules>(from);
+  for (std::size_t place = 0; place < index.size(); ++place) {
+    const std::size_t at = index[place];
+    rules->waits[at] = from.waits[place];
+    rules->groups_of[at] = from.groups_of[place];
+    rules->after_start[at] = from.after_start[place];
+    rules->after_end[at] = from.after_end[place];
+    for (auto* successors : {&rules->after_start[at], &rules->after_end[at]}) {
+      for (AdmissionRules::Successor& successor : *successors) {
+        successor.job = static_cast<JobIndex>(index[static_cast<std::size_t>(successor.job)]);
+      }
+    }
+  }
+  return rules;
+}
+
 // Which of the pending jobs are asked about: marked for each, and the columns of the result.
 struct Asked {
   std::vector<bool> marked;          // by pending job
@@ -51,46 +110,25 @@ Asked asked_of(const std::vector<std::size_t>& only, const std::vector<std::size
   return asked;
 }
 
-// The nodes with what running jobs have of them and waiting ones are planned for: worked out once, and
-// copied for each sample.
-std::optional<NodeScheduling> nodes_of(const Beginning& beginning,
-                                       const std::vector<std::size_t>& order) {
-  if (!beginning.nodes) return std::nullopt;
-  const NodeBeginning& from = *beginning.nodes;
-  Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
-  engine.use_nodes(from.machine);
-  if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
-  for (std::size_t i = 0; i < beginning.running.size(); ++i) {
-    const NodeBeginning::Held& has = from.running[i];
-    engine.add_running_on(beginning.running[i], has.slurm_partition,
-                          engine.nodes().pool.shares_on(has.nodes));
-  }
-  NodeScheduling nodes = engine.nodes();
-  nodes.requests = from.requests;
-  nodes.request_of.assign(beginning.running.size(), 0);
-  for (const std::size_t i : order) nodes.request_of.push_back(from.request_of[i]);
-  for (std::size_t at = 0; beginning.plans && !from.planned.empty() && at < order.size(); ++at) {
-    const NodeBeginning::Held& held = from.planned[order[at]];
-    const Seconds start = beginning.plans->planned_start[order[at]];
-    if (held.slurm_partition < 0 || start == kNever) continue;
-    NodeReservation reservation{
-        static_cast<JobIndex>(beginning.running.size() + at), held.slurm_partition, start,
-        start + beginning.pending[order[at]].backfill_time, nodes.pool.shares_on(held.nodes)};
-    nodes.pool.reserve(reservation.shares, reservation.slurm_partition, beginning.now,
-                       reservation.start, reservation.end);
-    nodes.reservations.push_back(std::move(reservation));
-  }
-  return nodes;
-}
+// What all samples have in common.
+struct Prepared {
+  std::vector<std::size_t> order;  // in which the pending jobs are submitted
+  std::optional<Asked> asked;      // none: every job
+  std::optional<NodeScheduling> nodes;
+  std::shared_ptr<const AdmissionRules> rules;
+};
 
-void run_sample(const Beginning& beginning, const Samples& samples,
-                const std::vector<std::size_t>& order, const std::optional<NodeScheduling>& nodes,
-                const std::optional<Asked>& only, std::size_t sample, Seconds* start_time) {
+void run_sample(const Beginning& beginning, const Samples& samples, const Prepared& prepared,
+                std::size_t sample, Seconds* start_time) {
+  const std::vector<std::size_t>& order = prepared.order;
+  const std::optional<Asked>& only = prepared.asked;
+  const std::optional<NodeScheduling>& nodes = prepared.nodes;
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
   const Seconds* actual_runtime = samples.actual_runtime + sample * jobs;
   Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
   if (nodes) engine.use_nodes(*nodes);
+  if (prepared.rules) engine.admit_by(prepared.rules);
   engine.reserve(jobs);
   if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
   for (std::size_t i = 0; i < running; ++i) {
@@ -132,10 +170,13 @@ void run_sample(const Beginning& beginning, const Samples& samples,
 bool forward_runs(const Beginning& beginning, const Samples& samples,
                   const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
                   Seconds* start_time, const std::function<bool()>& interrupted) {
-  const std::vector<std::size_t> order = in_submission_order(beginning.pending);
-  std::optional<Asked> asked;
-  if (only) asked = asked_of(*only, order, beginning.running.size());
-  const std::optional<NodeScheduling> nodes = nodes_of(beginning, order);
+  const Prepared prepared = [&] {
+    Prepared made{in_submission_order(beginning.pending), {}, {}, {}};
+    if (only) made.asked = asked_of(*only, made.order, beginning.running.size());
+    made.nodes = nodes_of(beginning, made.order);
+    made.rules = rules_of(beginning, made.order);
+    return made;
+  }();
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::exception_ptr failure;
@@ -145,7 +186,7 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
       while (!stop) {
         const std::size_t sample = next++;
         if (sample >= samples.count) return;
-        run_sample(beginning, samples, order, nodes, asked, sample, start_time);
+        run_sample(beginning, samples, prepared, sample, start_time);
         if (calling_thread && interrupted()) stop = true;
       }
     } catch (...) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "admission.hpp"
 #include "node_scheduling.hpp"
 #include "planner.hpp"
 #include "types.hpp"
@@ -38,6 +39,8 @@ struct Beginning {
   bool pass_due = true;
   std::optional<PlanNotes> plans;
   std::optional<NodeBeginning> nodes;
+  // By place: the running jobs, then the pending ones; null if nothing keeps jobs from the queue.
+  std::shared_ptr<AdmissionRules> admission;
 };
 
 // Jobs that are submitted in one sample only.

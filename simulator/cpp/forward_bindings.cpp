@@ -140,6 +140,41 @@ Table snapshot_rows(const Engine& engine, Column jobs) {
   return Table(values, {rows, kColumns}, owner);
 }
 
+// The rules of admission, made where there are none yet.
+AdmissionRules& admission_of(Beginning& beginning) {
+  if (!beginning.admission) {
+    const std::size_t jobs = beginning.running.size() + beginning.pending.size();
+    beginning.admission = std::make_shared<AdmissionRules>();
+    beginning.admission->after_start.resize(jobs);
+    beginning.admission->after_end.resize(jobs);
+    beginning.admission->waits.resize(jobs);
+    beginning.admission->groups_of.resize(jobs);
+  }
+  return *beginning.admission;
+}
+
+// One row for each event that a job waits for; places count the running jobs, then the pending ones.
+void add_dependencies(Beginning& beginning, Column job, Column on, Column on_end, Column delay,
+                      Column any_suffices) {
+  AdmissionRules& rules = admission_of(beginning);
+  for (std::size_t i = 0; i < job.shape(0); ++i) {
+    auto& after = on_end(i) != 0 ? rules.after_end : rules.after_start;
+    after.at(static_cast<std::size_t>(on(i))).push_back({job(i), delay(i)});
+    AdmissionRules::Waits& waits = rules.waits.at(static_cast<std::size_t>(job(i)));
+    ++waits.events;
+    waits.any_suffices = any_suffices(i) != 0;
+  }
+}
+
+void add_limit(Beginning& beginning, Column jobs, std::optional<std::int64_t> most_jobs,
+               std::optional<Processors> most_processors) {
+  AdmissionRules& rules = admission_of(beginning);
+  for (std::size_t i = 0; i < jobs.shape(0); ++i) {
+    rules.groups_of.at(static_cast<std::size_t>(jobs(i))).push_back(rules.limits.size());
+  }
+  rules.limits.push_back({most_jobs.value_or(kNever), most_processors.value_or(kNever)});
+}
+
 }  // namespace
 
 void register_forward(nb::module_& m) {
@@ -159,7 +194,8 @@ void register_forward(nb::module_& m) {
                                  .estimated_at = estimated_at,
                                  .pass_due = pass_due,
                                  .plans = {},
-                                 .nodes = {}};
+                                 .nodes = {},
+                                 .admission = {}};
           },
           nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"),
           nb::arg("estimated_at").none(), nb::arg("pass_due"))
@@ -203,6 +239,10 @@ void register_forward(nb::module_& m) {
           },
           nb::arg("planned_start"), nb::arg("changed"), nb::arg("broken"), nb::arg("gained_from"),
           nb::arg("gained_until"))
+      .def("add_dependencies", &add_dependencies, nb::arg("job"), nb::arg("on"),
+           nb::arg("on_end"), nb::arg("delay"), nb::arg("any_suffices"))
+      .def("add_limit", &add_limit, nb::arg("jobs"), nb::arg("most_jobs").none(),
+           nb::arg("most_processors").none())
       .def("run", &run, nb::arg("actual_runtime"), nb::arg("arrivals"), nb::arg("only").none(),
            nb::arg("threads"));
 

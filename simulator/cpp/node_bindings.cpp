@@ -20,17 +20,24 @@ void register_nodes(nb::module_& m) {
           },
           nb::arg("nodes"), nb::arg("cpus"), nb::arg("memory"), nb::arg("gpus"),
           nb::arg("memory_size"), nb::arg("weight"), nb::arg("whole"));
+  nb::class_<Closure>(m, "Closure")
+      .def(
+          "__init__",
+          [](Closure* self, Seconds start, Seconds end, std::vector<std::int32_t> groups) {
+            new (self) Closure{start, end, std::move(groups)};
+          },
+          nb::arg("start"), nb::arg("end"), nb::arg("groups"));
   nb::class_<PartitionChoice>(m, "PartitionChoice")
       .def(
           "__init__",
           [](PartitionChoice* self, std::int32_t slurm_partition,
              std::vector<std::int32_t> groups, std::int64_t most_nodes,
-             std::int64_t memory_per_task, bool exclusive) {
+             std::int64_t memory_per_task, bool exclusive, std::vector<Closure> closures) {
             new (self) PartitionChoice{slurm_partition, std::move(groups), most_nodes,
-                                       memory_per_task, exclusive};
+                                       memory_per_task, exclusive,         std::move(closures)};
           },
           nb::arg("slurm_partition"), nb::arg("groups"), nb::arg("most_nodes"),
-          nb::arg("memory_per_task"), nb::arg("exclusive"));
+          nb::arg("memory_per_task"), nb::arg("exclusive"), nb::arg("closures"));
   nb::class_<ResourceRequest>(m, "ResourceRequest")
       .def(
           "__init__",

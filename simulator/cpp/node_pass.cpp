@@ -16,6 +16,7 @@ void Engine::use_nodes(NodeScheduling nodes) {
 }
 
 void Engine::add_request(ResourceRequest request) {
+  nodes_->note_closures(request);
   nodes_->requests->push_back(std::move(request));
 }
 
@@ -113,13 +114,32 @@ void Engine::drop_reservation(JobIndex index) {
 }
 
 // As on the flat pool, what is planned is an event where more than a head job is planned.
+// So is the end of a closure.
 Seconds Engine::next_moment_on_nodes() const {
-  Seconds next = kNever;
+  const auto& ends = nodes_->closure_ends;
+  const auto opens = std::upper_bound(ends.begin(), ends.end(), nodes_->reached);
+  Seconds next = opens == ends.end() ? kNever : *opens;
   if (head_only()) return next;
   for (const NodeReservation& held : nodes_->reservations) {
     if (held.start > nodes_->reached) next = std::min(next, held.start);
   }
   return next;
+}
+
+void Engine::reached_on_nodes() {
+  const auto& ends = nodes_->closure_ends;
+  const auto opens = std::upper_bound(ends.begin(), ends.end(), nodes_->reached);
+  if (opens != ends.end() && *opens <= now_) full_pass_ = true;
+  nodes_->reached = now_;
+}
+
+// Where the job fits from now on for the duration, on nodes that are open until its time limit.
+std::optional<Shares> Engine::place_on_nodes(const ResourceRequest& request,
+                                             const PartitionChoice& choice, Seconds duration,
+                                             Seconds time_limit) {
+  if (choice.closures.empty()) return nodes_->pool.place_now(request, choice, now_, duration);
+  return nodes_->pool.place_now(request, choice.open_during(now_, now_ + time_limit), now_,
+                                duration);
 }
 
 Seconds Engine::planned_start_on_nodes(JobIndex index) const {
@@ -279,21 +299,24 @@ bool Engine::start_on_nodes(JobIndex index) {
   const Seconds time = node_time(index);
   const std::int32_t asked = nodes.request_of[static_cast<std::size_t>(index)];
   Seconds& failed = nodes.failed_time[static_cast<std::size_t>(asked)];
-  if (time >= failed) return false;
+  // Whom closures bar depends on the time limit, too.
+  const bool meets_closures = request.meets_closures();
+  if (time >= failed && !meets_closures) return false;
+  const Seconds limit = job(index).time_limit;
   for (const PartitionChoice& choice : request.choices) {
     const bool head = nodes.waiting[static_cast<std::size_t>(choice.slurm_partition)] == 0;
     if (!head && policy_.backfill == Backfill::kNone) continue;
     if (!nodes.deferred.empty()) {
-      if (!nodes.pool.place_now(request, choice, now_, 0)) continue;
+      if (!place_on_nodes(request, choice, 0, limit)) continue;
       reserve_deferred();
     }
     // First without the nodes that are reserved for later.
     StartedBy how = StartedBy::kHead;
     if (!head) how = head_only() ? StartedBy::kOutOfOrder : StartedBy::kBackfilled;
-    auto shares = nodes.pool.place_now(request, choice, now_, head ? time : kNever);
+    auto shares = place_on_nodes(request, choice, head ? time : kNever, limit);
     if (!shares && !head && !nodes.reservations.empty()) {
       how = StartedBy::kBackfilled;
-      shares = nodes.pool.place_now(request, choice, now_, time);
+      shares = place_on_nodes(request, choice, time, limit);
     }
     if (!shares) continue;
     start(index, how);
@@ -308,6 +331,7 @@ bool Engine::start_on_nodes(JobIndex index) {
     full_pass_ = true;
     return true;
   }
+  if (meets_closures) return false;
   if (failed == kNever) nodes.failed.push_back(asked);
   failed = time;
   return false;
@@ -343,12 +367,31 @@ NodeReservation Engine::planned_on_nodes(JobIndex index, Seconds from, Seconds b
   const ResourceRequest& request = nodes_->request(index);
   const Seconds time = node_time(index);
   NodeReservation best{index, 0, kNever, kNever, {}};
-  for (const PartitionChoice& choice : request.choices) {
+  const auto plan = [&](const PartitionChoice& choice, Seconds since, Seconds until) {
     PlannedPlace place =
-        nodes_->pool.earliest(request, choice, from, std::min(before, best.start), time);
-    if (place.start >= best.start) continue;
+        nodes_->pool.earliest(request, choice, since, std::min(until, best.start), time);
+    if (place.start >= best.start) return;
     best = {index, choice.slurm_partition, place.start, place.start + time,
             std::move(place.shares)};
+  };
+  const Seconds limit = job(index).time_limit;
+  for (const PartitionChoice& choice : request.choices) {
+    if (choice.closures.empty()) {
+      plan(choice, from, before);
+      continue;
+    }
+    // From one of these moments to the next the same groups are open to a start.
+    std::vector<Seconds> moments{from, before};
+    for (const Closure& closure : choice.closures) {
+      for (const Seconds moment : {closure.start - limit + 1, closure.end}) {
+        if (moment > from && moment < before) moments.push_back(moment);
+      }
+    }
+    std::sort(moments.begin(), moments.end());
+    for (std::size_t i = 0; i + 1 < moments.size() && moments[i] < best.start; ++i) {
+      const PartitionChoice open = choice.open_during(moments[i], moments[i] + limit);
+      if (!open.groups.empty()) plan(open, moments[i], moments[i + 1]);
+    }
   }
   return best;
 }

@@ -11,7 +11,9 @@ void Engine::promise_nodes(JobIndex index) {
   auto& [searched_time, searched_start] =
       nodes_->searched[static_cast<std::size_t>(nodes_->request_of[static_cast<std::size_t>(index)])];
   const Seconds time = node_time(index);
-  const Seconds from = time >= searched_time ? searched_start : now_;
+  // With closures another time limit may do earlier.
+  const bool known = time >= searched_time && !nodes_->request(index).meets_closures();
+  const Seconds from = known ? searched_start : now_;
   NodeReservation held = planned_on_nodes(index, from, kNever);
   searched_time = time;
   searched_start = held.start;

@@ -1,6 +1,7 @@
 // What the engine keeps besides when the machine has nodes: who asks for what, and the reservations.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -47,6 +48,18 @@ struct NodeScheduling {
     if (first_planned[index] == kNever) first_planned[index] = held.start;
   }
 
+  void note_closures(const ResourceRequest& request) {
+    for (const PartitionChoice& choice : request.choices) {
+      for (const Closure& closure : choice.closures) {
+        const auto place =
+            std::lower_bound(closure_ends.begin(), closure_ends.end(), closure.end);
+        if (place == closure_ends.end() || *place != closure.end) {
+          closure_ends.insert(place, closure.end);
+        }
+      }
+    }
+  }
+
   const ResourceRequest& request(JobIndex job) const {
     return (*requests)[static_cast<std::size_t>(request_of[static_cast<std::size_t>(job)])];
   }
@@ -56,6 +69,7 @@ struct NodeScheduling {
   std::shared_ptr<std::vector<ResourceRequest>> requests =
       std::make_shared<std::vector<ResourceRequest>>();
   std::vector<std::int32_t> request_of;  // by job
+  std::vector<Seconds> closure_ends;     // ascending: when jobs may have nodes that they might not
 
   std::vector<Seconds> first_planned;    // by job; kNever where nothing is
 

@@ -42,12 +42,34 @@ struct NodeMachine {
   std::vector<std::int64_t> most_nodes_in_use;  // of each slurm_partition; kNever: no limit
 };
 
+// Groups of nodes that are set aside for others, or not yet there, for a time.
+struct Closure {
+  Seconds start = 0;
+  Seconds end = 0;
+  std::vector<std::int32_t> groups;
+  bool overlaps(Seconds from, Seconds until) const { return start < until && from < end; }
+};
+
 struct PartitionChoice {
   std::int32_t slurm_partition = 0;
   std::vector<std::int32_t> groups;
   std::int64_t most_nodes = 0;
   std::int64_t memory_per_task = 0;
   bool exclusive = false;
+  std::vector<Closure> closures;
+
+  // Without the groups that are closed at some time within [from, until).
+  PartitionChoice open_during(Seconds from, Seconds until) const {
+    PartitionChoice open = *this;
+    for (const Closure& closure : closures) {
+      if (!closure.overlaps(from, until)) continue;
+      std::erase_if(open.groups, [&closure](std::int32_t group) {
+        return std::find(closure.groups.begin(), closure.groups.end(), group) !=
+               closure.groups.end();
+      });
+    }
+    return open;
+  }
 };
 
 struct ResourceRequest {
@@ -58,6 +80,11 @@ struct ResourceRequest {
   std::int64_t gpus_per_node = 0;
   std::int64_t tier = 0;
   std::vector<PartitionChoice> choices;
+
+  bool meets_closures() const {
+    return std::any_of(choices.begin(), choices.end(),
+                       [](const PartitionChoice& choice) { return !choice.closures.empty(); });
+  }
 };
 
 // What a job has of a unit: of one node, or a number of whole nodes.

@@ -45,8 +45,10 @@ _OF_ONE_USER = frozenset(
 """Kinds in which jobs that still run are evidence, too."""
 _OPEN_VALUES = 8
 """Values that stand for what is left open."""
-_LEAST_WEIGHT = 1e-5
-"""Values of a smaller weight are left out."""
+_LEAST_SAY = 1e-3
+"""A kind of a smaller share is left out."""
+_PER_KIND = 64.0
+"""Distance between kinds where they share one sorted axis; log R lies within half of it."""
 _AGEING = Ageing(8.0, 4.0)
 
 
@@ -105,6 +107,7 @@ class RuntimeHistories:
         )
         self._back_off = BackOff(self.settings.ageing, remembered)
         self._campaigns = CampaignCorrelation(self.settings.campaign_correlation)
+        self._running_weights = np.ones(remembered)
         # As `_values_of`, of kinds that have not changed since.
         self._values: dict[Kind, Float64Array] = {}
 
@@ -203,40 +206,44 @@ class RuntimeHistories:
         begun = np.array([age > 0 for _, age in rows])
 
         log_share, known_weight, known_bound, first = self._known(kinds, running)
-        # One entry for each value of each kind of each row.
-        whose, lengths = np.array(kind_of), np.diff(first)[kind_of]
-        entry = np.repeat(np.arange(len(whose)), lengths)
-        value = np.arange(len(entry)) + np.repeat(
-            first[whose] - lengths.cumsum() + lengths, lengths
-        )
-        of = np.array(row_of)[entry]
-        log_runtime = np.maximum(log_share[value] + log_request[of], 0.0)
-        left = ~begun[of] | (log_runtime > log_age[of])
-        entry, value, of, log_runtime = entry[left], value[left], of[left], log_runtime[left]
+        # In each kind of a row, the values beyond its age: from `begin` to the kind's end.
+        rows_of, whose = np.array(row_of), np.array(kind_of)
+        axis = np.repeat(np.arange(len(kinds)), np.diff(first)) * _PER_KIND + log_share
+        beyond = np.where(begun, log_age - log_request, -_PER_KIND / 2)
+        begin = np.searchsorted(axis, whose * _PER_KIND + beyond[rows_of], side="right")
         # A kind's evidence is what it knows of jobs that lived so long.
+        above = np.append(np.cumsum(known_weight[::-1])[::-1], 0.0)
+        each = np.maximum(above[begin] - above[first[whose + 1]], 0.0)
         most = max(place_of) + 1
-        at = np.array(row_of) * most + np.array(place_of)
-        evidence = np.bincount(at[entry], known_weight[value], len(rows) * most).astype(np.float64)
+        at = rows_of * most + np.array(place_of)
+        evidence = np.zeros(len(rows) * most)
+        evidence[at] = each
         shares, left_open = self._back_off.share_out(evidence.reshape(len(rows), most))
-        weight = known_weight[value] * shares.ravel()[at[entry]]
-        seen = weight > _LEAST_WEIGHT
-        bound = known_bound[value]
+        share = shares.ravel()[at]
+        # One entry for each such value, where the kind has a say.
+        length = np.where(share * each > _LEAST_SAY, first[whose + 1] - begin, 0)
+        entry = np.repeat(np.arange(len(whose)), length)
+        value = np.arange(len(entry)) + np.repeat(begin - length.cumsum() + length, length)
+        of, weight = rows_of[entry], known_weight[value] * share[entry]
+        seen = weight > 0
+        of, weight, value = of[seen], weight[seen], value[seen]
+        log_runtime = np.maximum(log_share[value] + log_request[of], 0.0)
 
         # What is left open lies between the age and the request.
         part = np.append((np.arange(_OPEN_VALUES - 1) + 0.5) / (_OPEN_VALUES - 1), 1.0)
         low = np.minimum(np.where(begun, log_age, 0.0), log_request)[:, np.newaxis]
         open_values = low + part * (log_request[:, np.newaxis] - low)
         return RuntimeQuantiles(
-            np.concatenate([of[seen], np.repeat(np.arange(len(rows)), _OPEN_VALUES)]),
-            np.concatenate([log_runtime[seen], open_values.ravel()]),
-            np.concatenate([weight[seen], np.repeat(left_open / _OPEN_VALUES, _OPEN_VALUES)]),
-            np.concatenate([bound[seen], np.zeros(open_values.size, dtype=np.bool_)]),
+            np.concatenate([of, np.repeat(np.arange(len(rows)), _OPEN_VALUES)]),
+            np.concatenate([log_runtime, open_values.ravel()]),
+            np.concatenate([weight, np.repeat(left_open / _OPEN_VALUES, _OPEN_VALUES)]),
+            np.concatenate([known_bound[value], np.zeros(open_values.size, dtype=np.bool_)]),
         )
 
     def _known(
         self, kinds: Mapping[Kind, int], running: Mapping[Kind, Sequence[tuple[int, int, bool]]]
     ) -> tuple[Float64Array, Float64Array, BoolArray, Int64Array]:
-        """Give what is known of kinds, one after the other.
+        """Give what is known of kinds, one after the other, each in the order of R.
 
         A job that still runs weighs as much as the share of what is remembered of its kind that
         lies below its age: what it has shown to be too short.
@@ -247,42 +254,35 @@ class RuntimeHistories:
             log R, weight and whether it is a bound, shape (values,); where each kind's begin, and
             the end, shape (kinds + 1,).
         """
-        parts = []
+        parts: list[Float64Array] = []
+        unsettled: list[bool] = []
         for kind in kinds:
             known = self._values.get(kind)
             if known is None:
-                remembered = self._jobs.get(kind) or ()
-                known = self._values_of(remembered, self._back_off.weights)
-                if remembered:
+                known = _values_of(self._jobs.get(kind) or (), self._back_off.weights)
+                if known.shape[1]:
                     self._values[kind] = known
             if kind in running:
                 # Of very many, one in so many stands for all.
                 each = -(-len(running[kind]) // self.settings.remembered_jobs)
-                more = self._values_of(
-                    running[kind][::each], np.ones(self.settings.remembered_jobs)
-                )
-                more[1] *= each
-                if known.shape[1]:
-                    below = np.searchsorted(np.sort(known[0]), more[0], side="right")
-                    more[1] *= below / known.shape[1]
-                known = np.concatenate([known, more[:, more[1] > 0]], axis=1)
+                more = _values_of(running[kind][::each], self._running_weights)
+                below = np.searchsorted(known[0], more[0], side="right")
+                more[1] *= each * below / known.shape[1] if known.shape[1] else each
+                if more[1, -1] > 0:  # the oldest weighs most
+                    known = _in_order(np.concatenate([known, more[:, more[1] > 0]], axis=1))
             parts.append(known)
-        log_share, weight, is_bound = np.concatenate(parts, axis=1)
+            unsettled.append(bool(known[2].any()))
         length = np.array([part.shape[1] for part in parts])
         first = np.concatenate(([0], np.cumsum(length)))
+        log_share, weight, is_bound = np.concatenate(parts, axis=1)
         bound = is_bound > 0
-        if bound.any():
-            of = np.repeat(np.arange(np.count_nonzero(length)), length[length > 0])
-            weight, bound = settled_within(of, log_share, weight, bound)
+        if any(unsettled):
+            some = np.repeat(unsettled, length)
+            of = np.repeat(np.arange(np.count_nonzero(unsettled)), length[unsettled])
+            weight[some], bound[some] = settled_within(
+                of, log_share[some], weight[some], bound[some]
+            )
         return log_share, weight, bound, first
-
-    @staticmethod
-    def _values_of(jobs: Sequence[tuple[int, int, bool]], weights: Float64Array) -> Float64Array:
-        """Give log R, weight, and 1 for a bound; shape (3, jobs)."""
-        if not jobs:
-            return np.empty((3, 0))
-        runtime, asked, bound = np.array(jobs, dtype=np.float64).T
-        return np.stack([np.log(runtime / asked), weights[-len(jobs) :], bound])
 
     def state(self) -> dict[str, Any]:
         """Everything learned, as JSON can hold it."""
@@ -322,3 +322,15 @@ class RuntimeHistories:
         )
         self._campaigns.restore(state["campaigns"])
         self._values.clear()
+
+
+def _values_of(jobs: Sequence[tuple[int, int, bool]], weights: Float64Array) -> Float64Array:
+    """Give log R, the weight, and 1 for a bound, in the order of R; shape (3, jobs)."""
+    if not jobs:
+        return np.empty((3, 0))
+    runtime, asked, bound = np.array(jobs, dtype=np.float64).T
+    return _in_order(np.stack([np.log(runtime / asked), weights[-len(jobs) :], bound]))
+
+
+def _in_order(values: Float64Array) -> Float64Array:
+    return values[:, np.lexsort((values[2], values[0]))]

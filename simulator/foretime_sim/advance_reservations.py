@@ -41,6 +41,83 @@ class AdvanceReservation:
         return self.start + self.duration
 
 
+@dataclass(frozen=True, slots=True)
+class NodeReservation:
+    """Groups of nodes that are set aside for a time, for jobs that name the reservation.
+
+    Others may have these nodes before it if their time limit ends by its start, and from its end
+    on. A job that names it has none but these nodes, from its start on. (A reservation of some of a
+    group's nodes: make them a group of their own.)
+
+    Attributes
+    ----------
+    name
+        What jobs call it.
+    start, duration
+        Seconds.
+    node_groups
+        Names of the groups.
+    """
+
+    name: str
+    start: int
+    duration: int
+    node_groups: tuple[str, ...]
+
+    @property
+    def end(self) -> int:
+        """First second after it."""
+        return self.start + self.duration
+
+
+def check_node_reservations(
+    reservations: Sequence[AdvanceReservation | NodeReservation], node_groups: Sequence[str]
+) -> tuple[NodeReservation, ...]:
+    """Check the reservations of a machine of nodes, and give them.
+
+    Raises
+    ------
+    InputError
+        Naming the first that is impossible.
+    """
+    checked = node_reservations(reservations)
+    for claim in checked:
+        if not 1 <= claim.duration <= LONGEST_S or abs(claim.start) > LONGEST_S:
+            raise InputError(
+                f"reservation {claim.name}: start {claim.start}, duration {claim.duration} s: give"
+                " a duration of at least 1"
+            )
+        for name in claim.node_groups:
+            if name not in node_groups:
+                raise InputError(f"reservation {claim.name}: there is no group of nodes {name!r}")
+    return checked
+
+
+def node_reservations(
+    reservations: Sequence[AdvanceReservation | NodeReservation],
+) -> tuple[NodeReservation, ...]:
+    """Give the reservations of a machine of nodes; InputError if one is of processors."""
+    for number, claim in enumerate(reservations):
+        if isinstance(claim, AdvanceReservation):
+            raise InputError(
+                f"advance reservation {number} is of a flat pool's processors, the machine has"
+                " nodes: give a NodeReservation of groups of nodes"
+            )
+    return tuple(claim for claim in reservations if isinstance(claim, NodeReservation))
+
+
+def of_processors(
+    reservations: Sequence[AdvanceReservation | NodeReservation],
+) -> tuple[AdvanceReservation, ...]:
+    """Give the reservations of a flat pool; InputError if one is of nodes."""
+    for claim in reservations:
+        if isinstance(claim, NodeReservation):
+            raise InputError(
+                f"reservation {claim.name} is of groups of nodes: give processors, or a machine"
+            )
+    return tuple(claim for claim in reservations if isinstance(claim, AdvanceReservation))
+
+
 def read_reservations(path: Path) -> tuple[AdvanceReservation, ...]:
     """Read a CSV file with the columns start, duration (seconds) and processors.
 

@@ -10,24 +10,31 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import psutil
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
-from foretime_sim.advance_reservations import check_interval
+from foretime_sim.admission import After, Dependencies, GroupLimit
+from foretime_sim.advance_reservations import check_interval, node_reservations, of_processors
 from foretime_sim.engine_core import core_policy
+from foretime_sim.machine import Machine
 from foretime_sim.node_snapshot import HeldNodes, NodeRequests, give_nodes
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import has_python
-from foretime_sim.role_times import LONGEST_S, ScheduledTimes, by_role
+from foretime_sim.resource_requests import JobResources, Request, fit_request
+from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, by_role
 from foretime_sim.snapshot import GuardNotes, PendingJobs, PlanNotes, RunningJobs, Snapshot
 from foretime_sim.snapshot_columns import NEVER, checked_column, checked_times, or_never
-from foretime_sim.workload import Int64Array
+from foretime_sim.workload import Int64Array, Labels
 
 __all__ = [
+    "After",
+    "Dependencies",
+    "GroupLimit",
     "GuardNotes",
     "HeldNodes",
     "NodeRequests",
@@ -55,6 +62,10 @@ class SampledArrivals:
         Times in seconds.
     scheduled_time, time_limit, priority, requests
         As those of `foretime_sim.snapshot.PendingJobs`.
+    slurm_partitions
+        On nodes, in place of ``requests``: where the jobs go, each with its processors as tasks.
+        With neither they go to the default slurm_partition. Jobs that could never run there are
+        left out, as in a real queue they are in nobody's way.
     """
 
     sample: Int64Array
@@ -66,6 +77,7 @@ class SampledArrivals:
     time_limit: Int64Array | None = None
     priority: Int64Array | None = None
     requests: NodeRequests | None = None
+    slurm_partitions: Labels | None = None
 
 
 def forward_runs(
@@ -178,6 +190,8 @@ def _run(
         raise InputError(f"threads is {threads}: give 1 or more, or None for one a core")
     beginning = _beginning(snapshot, policy)
     if snapshot.machine is not None:
+        if arrivals is not None and arrivals.requests is None:
+            arrivals = _placed(snapshot, snapshot.machine, arrivals)
         give_nodes(beginning, snapshot, None if arrivals is None else arrivals.requests)
     coming = _core.Arrivals()
     if arrivals is not None:
@@ -210,7 +224,8 @@ def _checked_runtimes(snapshot: Snapshot, actual_runtime: Int64Array) -> Int64Ar
 
 
 def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
-    check_interval(policy, snapshot.reservations)
+    claims = () if snapshot.machine is not None else of_processors(snapshot.reservations)
+    check_interval(policy, claims)
     beginning = _core.Beginning(
         snapshot.machine_processors,
         core_policy(policy),
@@ -218,7 +233,7 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
         snapshot.estimated_at,
         snapshot.pass_due,
     )
-    for claim in snapshot.reservations:
+    for claim in claims:
         beginning.add_reservation(claim.start, claim.duration, claim.processors)
     running, pending = snapshot.running, snapshot.pending
     _, _, drain = by_role(running.requested_time, running.scheduled_time, policy.roles)
@@ -241,7 +256,51 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
         changed, broken = pending.plans.changed, pending.plans.broken
         planned = or_never(pending.plans.planned_start)
         beginning.add_plan_notes(planned, changed, broken, start, until)
+    if (waits := pending.dependencies) is not None:
+        columns = (
+            waits.job + len(running),
+            waits.on,
+            waits.event,
+            waits.delay_s,
+            waits.any_suffices,
+        )
+        beginning.add_dependencies(*(column.astype(np.int64) for column in columns))
+    for group in snapshot.limits:
+        beginning.add_limit(group.jobs.astype(np.int64), group.most_jobs, group.most_processors)
     return beginning
+
+
+def _placed(snapshot: Snapshot, machine: Machine, arrivals: SampledArrivals) -> SampledArrivals:
+    """Give arrivals with what they ask of nodes, but for those that could never run."""
+    jobs = len(arrivals.sample)
+    labels = arrivals.slurm_partitions
+    codes = np.full(jobs, -1, dtype=np.int64) if labels is None else labels.codes
+    columns = [codes, arrivals.processors, arrivals.requested_time]
+    rows, which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    reserved = node_reservations(snapshot.reservations)
+    fitted: list[Request] = []
+    number = np.full(len(rows), -1, dtype=np.int64)
+    for row, (code, processors, requested) in enumerate(rows.tolist()):
+        name = None if labels is None or code < 0 else labels.names[code]
+        asked = JobResources(None if name is None else tuple(name.split(",")))
+        try:
+            request = fit_request(machine, asked, processors, requested, reserved)
+        except InputError:
+            continue
+        number[row] = len(fitted)
+        fitted.append(request)
+    kept = np.flatnonzero(number[which.reshape(-1)] >= 0)
+    taken: dict[str, Any] = {}
+    for column in fields(arrivals):
+        values = getattr(arrivals, column.name)
+        if isinstance(values, np.ndarray):
+            taken[column.name] = values[kept]
+    times = arrivals.scheduled_time
+    if isinstance(times, RoleTimes):
+        roles = (times.queue, times.backfill, times.drain)
+        taken["scheduled_time"] = RoleTimes(*(r if r is None else r[kept] for r in roles))
+    requests = NodeRequests(tuple(fitted), number[which.reshape(-1)[kept]])
+    return replace(arrivals, **taken, requests=requests, slurm_partitions=None)
 
 
 def _arrivals(
@@ -260,8 +319,8 @@ def _arrivals(
         np.zeros(jobs, np.int64) if arrivals.priority is None else column("priority", -LONGEST_S)
     )
     requests = arrivals.requests
-    if (requests is None) != (snapshot.pending.requests is None):
-        raise InputError("arrivals: give requests on a machine of nodes, and only there")
+    if requests is not None and snapshot.machine is None:
+        raise InputError("arrivals: requests are for a machine of nodes: this snapshot has none")
     request_of = np.zeros(jobs, np.int64)
     processors = column("processors", 1, snapshot.machine_processors)
     if requests is not None and snapshot.pending.requests is not None:

@@ -391,6 +391,8 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 return replies.configuration(self._setup)
             case ["scontrol", "show", "partition", *_]:
                 return replies.partitions(self._partitions)
+            case ["scontrol", "show", "node", *_]:
+                return replies.node(self._setup.processors, self._partitions)
             case ["scontrol", "show", "federation"]:
                 return ""
             case ["sdiag"]:

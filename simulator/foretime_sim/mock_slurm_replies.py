@@ -54,6 +54,15 @@ def partitions(records: Mapping[str, Mapping[str, Value]]) -> str:
     return "".join(lines)
 
 
+def node(processors: int, names: Iterable[str]) -> str:
+    """Give the pool as ``scontrol show node --oneliner`` does: one node with all processors."""
+    return (
+        f"NodeName=n1 Arch=x86_64 CPUAlloc=0 CPUEfctv={processors} CPUTot={processors}"
+        " AvailableFeatures=(null) ActiveFeatures=(null) Gres=(null) RealMemory=1 State=IDLE"
+        f" Weight=1 Partitions={','.join(names)}\n"
+    )
+
+
 def reservations(claims: Sequence[AdvanceReservation], now: int) -> str:
     """Give those reservations that have not ended, as ``--oneliner`` with epoch seconds does."""
     lines = [
@@ -83,6 +92,7 @@ def queued(job_id: int, job: SlurmJob) -> dict[str, Any]:
         "eligible_time": job.submit_time,
         "het_job_id": 0,
         "job_id": job_id,
+        "job_resources": _resources(job.submission.processors) if running else {},
         "job_state": job.state,
         "partition": job.submission.slurm_partition or DEFAULT_PARTITION,
         "pre_sus_time": 0,
@@ -97,6 +107,12 @@ def queued(job_id: int, job: SlurmJob) -> dict[str, Any]:
         "time_minimum": job.time_min_min,
         "user_name": job.submission.user or "",
     }
+
+
+def _resources(processors: int) -> dict[str, Any]:
+    """Give what a job has of the one node, as 23.11 and newer do: 22.05 tells core by core."""
+    allocation = {"name": "n1", "cpus": {"count": processors}, "memory": {"allocated": 0}}
+    return {"nodes": {"count": 1, "list": "n1", "allocation": [allocation]}}
 
 
 # A controller that has next to nothing to do, in the words of sdiag.

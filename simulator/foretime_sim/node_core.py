@@ -63,6 +63,10 @@ def core_request(request: Request) -> _core.ResourceRequest:
             most_nodes=choice.most_nodes,
             memory_per_task=choice.memory_per_task_mib,
             exclusive=choice.exclusive,
+            closures=[
+                _core.Closure(closure.start, closure.end, list(closure.node_groups))
+                for closure in choice.closures
+            ],
         )
         for choice in request.choices
     ]

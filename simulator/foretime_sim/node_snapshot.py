@@ -10,6 +10,7 @@ import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
+from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.machine import Machine
 from foretime_sim.node_core import core_group, core_request
 from foretime_sim.resource_requests import (
@@ -109,6 +110,7 @@ class NodeRequests:
         resources: Sequence[JobResources],
         processors: Int64Array,
         requested_time: Int64Array,
+        reservations: Sequence[NodeReservation] = (),
     ) -> NodeRequests:
         """Work out what jobs ask for, one of each for a job.
 
@@ -122,6 +124,8 @@ class NodeRequests:
             Shape (jobs,): counts where a job says nothing of tasks.
         requested_time
             Shape (jobs,), seconds.
+        reservations
+            Groups of nodes that are set aside; those of the snapshot.
 
         Raises
         ------
@@ -135,10 +139,17 @@ class NodeRequests:
         for row, asked in enumerate(columns):
             if asked not in known:
                 try:
-                    known[asked] = fit_request(machine, *asked)
+                    known[asked] = fit_request(machine, *asked, reservations)
                 except InputError as error:
                     raise InputError(f"pending jobs: row {row}: {error}") from error
             number.append(numbers.setdefault(known[asked], len(numbers)))
+        return cls(tuple(numbers), np.array(number, dtype=np.int64))
+
+    @classmethod
+    def of_each(cls, requests: Sequence[Request]) -> NodeRequests:
+        """Make them of what each job asks for."""
+        numbers: dict[Request, int] = {}
+        number = [numbers.setdefault(request, len(numbers)) for request in requests]
         return cls(tuple(numbers), np.array(number, dtype=np.int64))
 
     def take(self, jobs: Int64Array) -> NodeRequests:

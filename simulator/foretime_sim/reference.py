@@ -52,6 +52,7 @@ class ReferenceJob:
     started_by: StartedBy | None = None
     planned_start: int | None = None
     guarded: bool = False
+    rank: int = 0  # once it has arrived: its place in the order of arrival
 
     @property
     def hard_end(self) -> int:
@@ -99,6 +100,10 @@ class Simulation:
         """Go from event to event until every job has ended."""
         if self.to_submit:
             self.now = self.to_submit[0].submit
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Go on from now until every job has ended."""
         while self.to_submit or self.running or self.pending:
             planned = self.due() if self.pending else []
             self.now = min(
@@ -108,29 +113,42 @@ class Simulation:
                 + planned
             )
             if self.policy.event_order is EventOrder.PER_TIMESTEP:
-                while completing := self.first_completing():
-                    self.complete(completing)
-                for job in self.expiring():
-                    self.correct(job)
-                while self.to_submit and self.to_submit[0].submit == self.now:
-                    self.arrive(self.to_submit.pop(0))
-                if self.now % (self.policy.scheduling_interval_s or 1) > 0:
-                    self.reestimate()
-                    continue
+                self.timestep()
             else:
-                expected = [job for job in self.running if job.end == job.expected_end == self.now]
-                for job in expected:
-                    self.complete(job)
-                for job in self.expiring():
-                    self.correct(job)
-                if self.to_submit and self.to_submit[0].submit == self.now:
-                    self.arrive(self.to_submit.pop(0))
-                elif completing := self.first_completing():
-                    self.complete(completing)
-                elif not expected and self.now not in planned:
-                    self.reestimate()
-                    continue
+                self.event(planned)
+
+    def event(self, planned: list[int]) -> None:
+        """Do the next of what happens at one second, each with a scheduling pass of its own."""
+        expected = [job for job in self.running if job.end == job.expected_end == self.now]
+        for job in expected:
+            self.complete(job)
+        for job in self.expiring():
+            self.correct(job)
+        if self.to_submit and self.to_submit[0].submit == self.now:
+            self.arrive(self.to_submit.pop(0))
+        elif completing := self.first_completing():
+            self.complete(completing)
+        elif not expected and self.now not in planned:
+            self.reestimate()
+            return
+        self.schedule()
+
+    def timestep(self) -> None:
+        """Do all that happens at one second, and make a scheduling pass if one is due."""
+        while completing := self.first_completing():
+            self.complete(completing)
+        for job in self.expiring():
+            self.correct(job)
+        while self.to_submit and self.to_submit[0].submit <= self.now:
+            self.arrive(self.to_submit.pop(0))
+        self.let_in()
+        if self.now % (self.policy.scheduling_interval_s or 1) > 0:
+            self.reestimate()
+        else:
             self.schedule()
+
+    def let_in(self) -> None:
+        """Put jobs into the queue that have been kept from it: none here."""
 
     def due(self) -> list[int]:
         """Give the times to come at which a pass is due while somebody waits."""
@@ -166,9 +184,14 @@ class Simulation:
             self.planner.changed = True
 
     def arrive(self, job: ReferenceJob) -> None:
+        """Note that a job's time has come."""
+        job.rank = self.submissions
+        self.submissions += 1
+        self.enter_queue(job)
+
+    def enter_queue(self, job: ReferenceJob) -> None:
         """Put a job into the queue."""
         self.pending.append(job)
-        self.submissions += 1
         self.deepest_queue = max(self.deepest_queue, len(self.pending))
 
     def start(self, job: ReferenceJob, started_by: StartedBy) -> None:
@@ -253,18 +276,18 @@ class Simulation:
         wait, time = self.now - job.submit, job.queue_time
         match self.policy.order:
             case Order.FCFS:
-                return 0, job.index
+                return 0, job.rank
             case Order.SJF:
-                return time, job.index
+                return time, job.rank
             case Order.LJF:
-                return -time, job.index
+                return -time, job.rank
             case Order.XF:
-                return -((wait + time) / time), job.index
+                return -((wait + time) / time), job.rank
             case Order.WFP:
                 ratio = wait / time
-                return -(ratio * ratio * ratio * job.processors), job.index
+                return -(ratio * ratio * ratio * job.processors), job.rank
             case Order.PRIORITY:
-                return -job.priority, job.index
+                return -job.priority, job.rank
             case PythonOrder():
                 raise TypeError("an order in Python is asked for the whole queue at once")
 
@@ -282,7 +305,7 @@ class Simulation:
             return job.requested if on_requested else job.backfill_time
 
         if self.policy.backfill is Backfill.EASY_SJBF:
-            candidates = sorted(candidates, key=lambda job: (time(job), job.index))
+            candidates = sorted(candidates, key=lambda job: (time(job), job.rank))
         for job in candidates:
             if job.processors > self.free:
                 continue

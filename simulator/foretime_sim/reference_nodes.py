@@ -64,6 +64,9 @@ class NodePlanner:
 
     def moments(self) -> Iterator[int]:
         """Give the times to come at which a pass is due."""
+        for request in self.simulation.request:
+            for choice in request.choices:
+                yield from (c.end for c in choice.closures if c.end > self.now)
         if not self.head_only:
             yield from (claim.start for claim in self.reserved if claim.start > self.now)
 
@@ -106,7 +109,7 @@ class NodePlanner:
         request = self.simulation.request[job.index]
         plans = [
             (
-                *self.simulation.earliest(request, choice, self.time(job)),
+                *self.simulation.earliest(request, choice, self.time(job), job.time_limit),
                 choice.slurm_partition,
             )
             for choice in request.choices
@@ -133,7 +136,7 @@ class NodePlanner:
             elif not self.start_if_possible(job):
                 self.wait(job)
         if self.policy.backfill is Backfill.EASY_SJBF:
-            others.sort(key=lambda job: (self.time(job), job.index))
+            others.sort(key=lambda job: (self.time(job), job.rank))
         if self.policy.backfill is not Backfill.NONE:
             for job in others:
                 if not self.start_if_possible(job):
@@ -153,7 +156,9 @@ class NodePlanner:
                 unplanned = StartedBy.OUT_OF_ORDER if self.head_only else StartedBy.BACKFILLED
                 ways = [(unplanned, FOREVER), (StartedBy.BACKFILLED, self.time(job))]
             for how, duration in ways:
-                shares = self.simulation.place(request, choice, self.now, duration, now=True)
+                shares = self.simulation.place(
+                    request, choice, self.now, duration, True, job.time_limit
+                )
                 if shares is not None:
                     if not (head and self.head_only):
                         self.let_in_until[job.index] = self.now + self.time(job)
@@ -216,11 +221,11 @@ class NodePlanner:
         compression = self.policy.compression
         if self.changed or late:
             anew = late or self.overused() or compression is Compression.SUBMISSION_ORDER
-            claims = sorted(self.reserved, key=lambda claim: claim.job)
+            claims = sorted(self.reserved, key=lambda claim: by_index[claim.job].rank)
             if compression is Compression.RESERVATION_ORDER or (
                 anew and compression is Compression.ONE_BY_ONE
             ):
-                claims.sort(key=lambda claim: (claim.start, claim.job))
+                claims.sort(key=lambda claim: (claim.start, by_index[claim.job].rank))
             if anew:
                 self.reserved = []
                 for claim in claims:
@@ -233,7 +238,7 @@ class NodePlanner:
         for job in queue:
             if job.index not in planned:
                 self.reserve(job)
-        self.start_planned(sorted(queue, key=lambda job: job.index))
+        self.start_planned(sorted(queue, key=lambda job: job.rank))
 
     def move_if_earlier(self, job: ReferenceJob, claim: Claim) -> None:
         """Give a job an earlier start, if there is one, with all others in place."""

@@ -16,7 +16,7 @@ first, and there those that could hold the fewest tasks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from foretime_estimators.errors import InputError
@@ -247,9 +247,19 @@ class NodeSimulation(Simulation):
         return min(choice.most_nodes, limit - max(used))
 
     def place(
-        self, request: Request, choice: PartitionChoice, start: int, duration: int, now: bool
+        self,
+        request: Request,
+        choice: PartitionChoice,
+        start: int,
+        duration: int,
+        now: bool,
+        time_limit: int,
     ) -> list[Share] | None:
-        """Find nodes for a job for a time; ``None`` if there are not enough."""
+        """Find nodes for a job for a time, open to its time limit; ``None`` if too few are."""
+        for closure in choice.closures:
+            if closure.start < start + time_limit and start < closure.end:
+                groups = tuple(g for g in choice.node_groups if g not in closure.node_groups)
+                choice = replace(choice, node_groups=groups)
         nodes = self.nodes(request, choice, start, duration, now)
         most = self.most_nodes(choice, start, duration)
         if now:  # jobs past every estimate are still there
@@ -320,11 +330,12 @@ class NodeSimulation(Simulation):
         )  # fmt: skip
 
     def earliest(
-        self, request: Request, choice: PartitionChoice, duration: int
+        self, request: Request, choice: PartitionChoice, duration: int, time_limit: int
     ) -> tuple[int, list[Share]]:
-        """When and where a job can start: at once, or as a claim ends."""
-        for start in sorted({self.now} | {c.end for c in self.claims() if c.end > self.now}):
-            shares = self.place(request, choice, start, duration, now=False)
+        """When and where a job can start: at once, or as a claim or a closure ends."""
+        ends = {claim.end for claim in self.claims()} | {c.end for c in choice.closures}
+        for start in sorted({self.now} | {end for end in ends if end > self.now}):
+            shares = self.place(request, choice, start, duration, False, time_limit)
             if shares is not None:
                 return start, shares
         raise InputError("a job never fits, though every claim ends")

@@ -187,7 +187,7 @@ class Planner:
 
     def plan_conservatively(self, queue: list[ReferenceJob]) -> None:
         """Keep what was promised, compress if claims have changed, and promise new jobs a start."""
-        kept = sorted((j for j in queue if j.index in self.planned), key=lambda job: job.index)
+        kept = sorted((j for j in queue if j.index in self.planned), key=lambda job: job.rank)
         changed = self.changed or any(self.planned[job.index] < self.now for job in kept)
         self.changed = False
         profile = self.profile_of_running()
@@ -198,7 +198,7 @@ class Planner:
                 profile.reserve(self.planned[job.index], self.time(job), job.processors)
         if changed:
             if self.policy.compression is not Compression.SUBMISSION_ORDER and not one_by_one:
-                kept.sort(key=lambda job: (self.planned[job.index], job.index))
+                kept.sort(key=lambda job: (self.planned[job.index], job.rank))
             for job in kept:
                 if one_by_one:
                     profile.release(self.planned[job.index], self.time(job), job.processors)
@@ -207,9 +207,9 @@ class Planner:
             if job.index not in self.planned:
                 self.insert(profile, job)
         due = [job for job in queue if self.planned[job.index] <= self.now]
-        for job in sorted(due, key=lambda job: job.index):
+        for job in sorted(due, key=lambda job: job.rank):
             if self.fits_really(job):
-                longest_waiting = min(self.simulation.pending, key=lambda job: job.index)
+                longest_waiting = min(self.simulation.pending, key=lambda job: job.rank)
                 self.start(job, StartedBy.HEAD if job is longest_waiting else StartedBy.BACKFILLED)
 
     def still_fit(self, kept: list[ReferenceJob]) -> bool:
@@ -256,4 +256,4 @@ class Planner:
                 profile.reserve(start, self.time(job), job.processors)
                 self.planned[job.index] = start
                 if len(self.planned) == depth and self.policy.backfill is Backfill.EASY_SJBF:
-                    candidates.sort(key=lambda job: (self.time(job), job.index))
+                    candidates.sort(key=lambda job: (self.time(job), job.rank))

@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
+from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.machine import Machine, Selection, format_limit, nearest
+from foretime_sim.role_times import LONGEST_S
 from foretime_sim.workload import (
     Int32Array,
     Int64Array,
@@ -101,6 +103,10 @@ class JobResources:
         Features joined by ``&``.
     exclusive
         Whole nodes.
+    reservation
+        Name of the reservation of nodes that it is to run in (``--reservation``).
+    node_groups
+        Only on nodes of these groups (what ``--nodelist`` and ``--exclude`` leave); ``None``: any.
     """
 
     slurm_partitions: tuple[str, ...] | None = None
@@ -112,6 +118,25 @@ class JobResources:
     gpus_per_node: int | None = None
     constraint: str = ""
     exclusive: bool = False
+    reservation: str | None = None
+    node_groups: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """Groups of nodes that a job may not have for a time.
+
+    Attributes
+    ----------
+    start, end
+        Seconds. A job may not be there for any of this time, by its time limit.
+    node_groups
+        Indices.
+    """
+
+    start: int
+    end: int
+    node_groups: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +155,8 @@ class PartitionChoice:
         Of each task; 0 where memory is asked for by node.
     exclusive
         The job gets whole nodes.
+    closures
+        When it may not have some of the groups, as they are reserved for others, or not yet for it.
     """
 
     slurm_partition: int
@@ -137,6 +164,7 @@ class PartitionChoice:
     most_nodes: int
     memory_per_task_mib: int
     exclusive: bool
+    closures: tuple[Closure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +351,8 @@ def job_resources(workload: Workload, job: int) -> JobResources:
     return JobResources(
         slurm_partitions=None if names is None else tuple(names.split(",")),
         constraint=constraint or "",
+        reservation=None,
+        node_groups=None,
         exclusive=given.pop("exclusive", 0) > 0,
         **given,
     )
@@ -374,7 +404,11 @@ def _time_classes(workload: Workload, machine: Machine) -> Int64Array:
 
 
 def fit_request(
-    machine: Machine, asked: JobResources, processors: int, requested_time: int
+    machine: Machine,
+    asked: JobResources,
+    processors: int,
+    requested_time: int,
+    reservations: Sequence[NodeReservation] = (),
 ) -> Request:
     """Work out what a job asks for.
 
@@ -386,11 +420,14 @@ def fit_request(
         What the job says; ``processors`` counts where it says nothing of tasks.
     requested_time
         Seconds.
+    reservations
+        Groups of nodes that are set aside for a time.
 
     Raises
     ------
     InputError
-        If no slurm_partition could ever run it, with the reason in each.
+        If no slurm_partition could ever run it, with the reason in each; or if there is no
+        reservation of the name that it gives.
     """
     cpus_per_task = asked.cpus_per_task or 1
     nodes = asked.nodes or 0
@@ -401,6 +438,7 @@ def fit_request(
         tasks, cpus_per_task, nodes, node_memory or 0, asked.gpus_per_node or 0, (), 0
     )
     features = _features(machine, asked.constraint)
+    inside = _reservation(asked.reservation, reservations)
     choices: list[PartitionChoice] = []
     obstacles: list[tuple[str, str]] = []
     for index in _partitions(machine, asked.slurm_partitions):
@@ -422,10 +460,12 @@ def fit_request(
             group: tasks_on_idle_node(machine, request, choice, group)
             for group in machine.groups_of(index)
             if features <= {*machine.node_groups[group].features, machine.node_groups[group].name}
+            and (inside is None or machine.node_groups[group].name in inside.node_groups)
+            and (asked.node_groups is None or machine.node_groups[group].name in asked.node_groups)
         }
-        choice = replace(
-            choice, node_groups=tuple(group for group, fit in tasks_of_group.items() if fit > 0)
-        )
+        fitting = tuple(group for group, fit in tasks_of_group.items() if fit > 0)
+        closures = _closures(machine, fitting, inside, reservations)
+        choice = replace(choice, node_groups=fitting, closures=closures)
         obstacle = _obstacle(machine, request, choice, requested_time, tasks_of_group)
         if obstacle is not None:
             obstacles.append(obstacle)
@@ -436,6 +476,35 @@ def fit_request(
         raise NeverRunsError("; ".join(reasons), " and ".join(dict.fromkeys(over)))
     tier = max(machine.slurm_partitions[c.slurm_partition].priority_tier for c in choices)
     return replace(request, choices=tuple(choices), priority_tier=tier)
+
+
+def _reservation(
+    name: str | None, reservations: Sequence[NodeReservation]
+) -> NodeReservation | None:
+    if name is None:
+        return None
+    known = {reservation.name: reservation for reservation in reservations}
+    if name not in known:
+        raise InputError(f"there is no reservation {name!r}{nearest(name, known)}")
+    return known[name]
+
+
+def _closures(
+    machine: Machine,
+    groups: Sequence[int],
+    inside: NodeReservation | None,
+    reservations: Sequence[NodeReservation],
+) -> tuple[Closure, ...]:
+    """Say when a job in one of the reservations, or in none, may not have which of the groups."""
+    closures = []
+    for reservation in reservations:
+        closed = tuple(g for g in groups if machine.node_groups[g].name in reservation.node_groups)
+        if reservation is inside:
+            # What comes after its end is nobody's: the job could be late by then.
+            closures.append(Closure(-LONGEST_S, reservation.start, closed))
+        elif closed:
+            closures.append(Closure(reservation.start, reservation.end, closed))
+    return tuple(closures)
 
 
 def _partitions(machine: Machine, names: Sequence[str] | None) -> list[int]:

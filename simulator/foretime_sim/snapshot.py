@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -9,7 +10,15 @@ import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
-from foretime_sim.advance_reservations import AdvanceReservation, check_reservations
+from foretime_sim.admission import Dependencies, GroupLimit
+from foretime_sim.advance_reservations import (
+    AdvanceReservation,
+    NodeReservation,
+    check_node_reservations,
+    check_reservations,
+    node_reservations,
+    of_processors,
+)
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.machine import Machine
 from foretime_sim.node_snapshot import HeldNodes, NodeRequests, check_nodes_in_use, nodes_of_engine
@@ -141,6 +150,8 @@ class PendingJobs:
     requests
         What the jobs ask of a machine of nodes (`foretime_sim.node_snapshot.NodeRequests.of`);
         ``None`` on a flat pool. ``processors`` are then the CPUs of their tasks.
+    dependencies
+        What the jobs wait for before they join the queue, ``None`` if nothing.
     """
 
     submit_time: Int64Array
@@ -153,6 +164,7 @@ class PendingJobs:
     guard: GuardNotes | None = None
     plans: PlanNotes | None = None
     requests: NodeRequests | None = None
+    dependencies: Dependencies | None = None
 
     def __post_init__(self) -> None:
         kind, jobs = "pending jobs", len(self.submit_time)
@@ -204,7 +216,8 @@ class Snapshot:
     running, pending
         The jobs.
     reservations
-        Processors claimed from outside, as for `foretime_sim.engine.simulate`.
+        Processors claimed from outside, as for `foretime_sim.engine.simulate`; on a machine of
+        nodes, groups of nodes that are set aside, as in the requests of the jobs.
     pass_due
         Whether the scheduler is to look at the queue now. If it has looked at this very queue
         already, nothing is done until something happens.
@@ -216,6 +229,8 @@ class Snapshot:
     machine
         Nodes in place of a flat pool, for jobs with ``RunningJobs.held`` and
         ``PendingJobs.requests``.
+    limits
+        On what groups of jobs have at once.
 
     Raises
     ------
@@ -228,11 +243,12 @@ class Snapshot:
     machine_processors: int
     running: RunningJobs
     pending: PendingJobs
-    reservations: tuple[AdvanceReservation, ...] = ()
+    reservations: tuple[AdvanceReservation | NodeReservation, ...] = ()
     pass_due: bool = True
     estimated_at: int | None = None
     engine_index: Int64Array | None = None
     machine: Machine | None = None
+    limits: tuple[GroupLimit, ...] = ()
 
     def __post_init__(self) -> None:
         if self.machine_processors < 1:
@@ -241,15 +257,21 @@ class Snapshot:
             raise InputError(f"now is {self.now}: give seconds within {LONGEST_S}")
         if self.estimated_at is not None and self.estimated_at > self.now:
             raise InputError(f"estimated_at is {self.estimated_at}, after now, {self.now}")
-        check_reservations(self.reservations, self.machine_processors)
         for kind, jobs in (("running jobs", self.running), ("pending jobs", self.pending)):
             check_within(kind, "processors", jobs.processors, 1, self.machine_processors)
         check_within("running jobs", "start_time", self.running.start_time, -LONGEST_S, self.now)
+        running, pending = len(self.running), len(self.pending)
+        if self.pending.dependencies is not None:
+            self.pending.dependencies.checked(running, pending)
+        processors = np.concatenate([self.running.processors, self.pending.processors])
+        for number, limit in enumerate(self.limits):
+            limit.checked(number, running, processors)
         if self.machine is not None:
             self._check_nodes(self.machine)
             return
         if self.running.held is not None or self.pending.requests is not None:
             raise InputError("the jobs have or ask for nodes, and the snapshot has no machine")
+        check_reservations(of_processors(self.reservations), self.machine_processors)
         used = int(self.running.processors.sum())
         if used > self.machine_processors:
             raise InputError(
@@ -278,11 +300,7 @@ class Snapshot:
                 f"pending jobs: row {row}: processors is {self.pending.processors[row]}, the tasks"
                 f" of its request have {asked[row]}"
             )
-        if self.reservations:
-            raise InputError(
-                "advance reservations are of a flat pool's processors: leave them out, or the"
-                " machine"
-            )
+        check_node_reservations(self.reservations, [group.name for group in machine.node_groups])
 
     def __len__(self) -> int:
         return len(self.running) + len(self.pending)
@@ -369,6 +387,7 @@ class Snapshot:
         submit_time: int | None = None,
         priority: int | None = None,
         resources: JobResources | None = None,
+        limits: Sequence[int] = (),
     ) -> Snapshot:
         """Give the snapshot with one more pending job, whose column is the last.
 
@@ -384,6 +403,8 @@ class Snapshot:
         resources
             What it asks of a machine of nodes, as for sbatch; ``None``: its processors as tasks in
             the default slurm_partition.
+        limits
+            Which of the snapshot's limits count for it, by number.
 
         Raises
         ------
@@ -393,7 +414,8 @@ class Snapshot:
         pending, requests = self.pending, self.pending.requests
         if requests is not None and self.machine is not None:
             asked = resources or JobResources()
-            request = fit_request(self.machine, asked, processors, requested_time)
+            reserved = node_reservations(self.reservations)
+            request = fit_request(self.machine, asked, processors, requested_time, reserved)
             requests, processors = requests.with_one(request), request.cpus
         elif resources is not None:
             raise InputError("resources are for a machine of nodes: this snapshot has none")
@@ -427,8 +449,13 @@ class Snapshot:
                 planned_start=unseen(plans.planned_start),
                 slurm_partition=None if partition is None else add(partition, -1),
             )
+        column, bound = len(self), set(limits)
         return replace(
             self,
+            limits=tuple(
+                replace(limit, jobs=add(limit.jobs, column)) if number in bound else limit
+                for number, limit in enumerate(self.limits)
+            ),
             pending=PendingJobs(
                 add(pending.submit_time, submit),
                 add(pending.processors, processors),
@@ -442,6 +469,7 @@ class Snapshot:
                 guard,
                 plans,
                 requests,
+                pending.dependencies,
             ),
             pass_due=True,
             engine_index=None,

@@ -9,7 +9,12 @@ import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
-from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.advance_reservations import (
+    AdvanceReservation,
+    NodeReservation,
+    check_node_reservations,
+    of_processors,
+)
 from foretime_sim.bgp_core import by_size_and_name, use_bgp_machine
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.engine_core import core_counters, core_engine, core_schedule
@@ -56,7 +61,8 @@ class Engine:
     allocation
         Record what each job has of which nodes, for `schedule`.
     reservations
-        Processors claimed from outside, see `foretime_sim.engine.simulate`.
+        Processors claimed from outside, see `foretime_sim.engine.simulate`; on a machine of nodes,
+        groups of nodes that are set aside.
     epoch_of_zero
         Epoch seconds of the clock's zero, for policies in Python to know the hour and the day.
     """
@@ -66,7 +72,7 @@ class Engine:
         machine_processors: int,
         policy: Policy | None = None,
         now: int = 0,
-        reservations: Sequence[AdvanceReservation] = (),
+        reservations: Sequence[AdvanceReservation | NodeReservation] = (),
         *,
         epoch_of_zero: int = 0,
         machine: Machine | BgpMachine | None = None,
@@ -87,25 +93,30 @@ class Engine:
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
         self.reservations = tuple(reservations)
+        self._node_reservations: tuple[NodeReservation, ...] = ()
+        if isinstance(machine, Machine):
+            names = [group.name for group in machine.node_groups]
+            self._node_reservations = check_node_reservations(reservations, names)
+            claims: tuple[AdvanceReservation, ...] = ()
+        else:
+            claims = of_processors(reservations)
         self._calls = (
             PolicyCalls(
                 self.policy,
                 machine_processors,
                 epoch_of_zero=epoch_of_zero,
-                reservations=reservations,
+                reservations=claims,
             )
             if has_python(self.policy)
             else None
         )
-        self._core = core_engine(machine_processors, self.policy, now, reservations, self._calls)
+        self._core = core_engine(machine_processors, self.policy, now, claims, self._calls)
         self.machine = machine
         self._requests: dict[Request, int] = {}
         if isinstance(machine, BgpMachine):
-            use_bgp_machine(self._core, machine, self.policy, reserved=bool(reservations))
+            use_bgp_machine(self._core, machine, self.policy, reserved=bool(claims))
         elif machine is not None:
-            use_machine(
-                self._core, machine, self.policy, reserved=bool(reservations), record=allocation
-            )
+            use_machine(self._core, machine, self.policy, reserved=False, record=allocation)
 
     def submit(
         self,
@@ -503,7 +514,10 @@ class Engine:
             if resources is not None:
                 raise InputError("resources are for a machine of nodes: this engine has none")
             return processors, None
-        request = fit_request(self.machine, resources or JobResources(), processors, requested_time)
+        asked = resources or JobResources()
+        request = fit_request(
+            self.machine, asked, processors, requested_time, self._node_reservations
+        )
         if request not in self._requests:
             self._requests[request] = len(self._requests)
             self._core.add_request(core_request(request))

@@ -8,18 +8,18 @@ forecast by a plan in well under a minute.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.runtime_histories import RuntimeHistories
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.policy import Policy
-from foretime_sim.waits.forward_forecaster import ForwardForecaster
+from foretime_sim.waits.forward_forecaster import ForwardForecaster, our_forecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.moments import Asking, ask_forecasters, sampled_jobs
 from foretime_sim.waits.plan_forecaster import PlanForecaster
@@ -51,12 +51,17 @@ def crowded_moment(rng: np.random.Generator) -> Moment:
 
 def taught(moment: Moment, rng: np.random.Generator) -> ForwardForecaster:
     """Give a forecaster that knows what jobs like these took."""
-    forecaster = ForwardForecaster("forward", RuntimeHistories(), threads=None)
+    forecaster = our_forecaster(threads=None)
+    done = []
     for job in range(FINISHED):
         like = moment.requests[int(rng.integers(len(moment.requests)))]
         runtime = int(rng.integers(1, like.requested_time + 1))
-        end = NOW - 30 * 86_400 + 300 * job
-        forecaster.finished(FinishedJob(like, end - runtime, end, runtime, Ending.COMPLETED))
+        start = NOW - 60 * 86_400 + 600 * job
+        before = replace(like, job_id=f"before{job}", submit_time=start)
+        forecaster.submitted(before)
+        done.append(FinishedJob(before, start, start + runtime, runtime, Ending.COMPLETED))
+    for each in sorted(done, key=lambda job: job.end_time):
+        forecaster.finished(each)
     return forecaster
 
 
@@ -88,7 +93,7 @@ def test_a_plan_at_each_submission(benchmark: Any, kth: Workload) -> None:
 def test_forward_runs_at_submissions(benchmark: Any, kth: Workload) -> None:
     benchmark.group = GROUP
     jobs = kth.head(len(kth) // 3)
-    forward = ForwardForecaster("forward", RuntimeHistories())
+    forward = our_forecaster()
     asking = Asking(sampled_jobs(jobs, 1_000, seed=1))
     records = benchmark.pedantic(
         ask_forecasters, args=(SimulatedWaits(jobs, Policy()), [forward], asking), rounds=1

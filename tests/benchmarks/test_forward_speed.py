@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,11 @@ from foretime_sim.forward import (
     usable_cores,
 )
 from foretime_sim.log_files import read_log
+from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.node_snapshot import NodeRequests
 from foretime_sim.policy import Backfill, Correction, Order, Policy
+from foretime_sim.resource_requests import JobResources
+from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Int64Array, Workload
 
 RUNNING, QUEUED, SAMPLES = 500, 1_000, 1_000
@@ -75,6 +80,32 @@ def crowded(queued: int = QUEUED, running: int = RUNNING, scheduled: int = 1) ->
             wanted // scheduled,
         ),
     )
+
+
+@cache
+def crowded_nodes(queued: int = QUEUED, running: int = RUNNING) -> Snapshot:
+    """Give 600 nodes of 32 and 48 CPUs that running jobs share, two slurm_partitions over both."""
+    machine = Machine(
+        (NodeGroup("thin", 500, 32, 128_000), NodeGroup("fat", 100, 48, 512_000, weight=2)),
+        (
+            SlurmPartition("short", ("thin", "fat"), max_time_s=86_400, default=True),
+            SlurmPartition("long", ("thin",), default_memory_per_cpu_mib=3_900),
+        ),
+    )
+    rng = np.random.default_rng(1)
+    engine = Engine(machine.cpus, Policy(backfill=Backfill.FIRST_FIT), NOW, machine=machine)
+    for _ in range(running):
+        cpus, requested = int(2 ** rng.integers(0, 8)), int(rng.integers(1, 49)) * 1_800
+        engine.submit(NOW, cpus, requested, requested)
+    engine.settle()
+    moment = Snapshot.of(engine)
+    wanted = rng.integers(1, 49, queued) * 1_800
+    processors = 2 ** rng.integers(0, 9, queued)
+    resources = [JobResources(("short", "long") if n % 3 else ("long",)) for n in range(queued)]
+    requests = NodeRequests.of(machine, resources, processors, wanted)
+    submitted = NOW - rng.integers(0, 86_400, queued)
+    pending = PendingJobs(submitted, processors, wanted, requests=requests)
+    return replace(moment, pending=pending, engine_index=None)
 
 
 @cache
@@ -126,6 +157,23 @@ def test_a_single_what_if(benchmark: Any) -> None:
 
     benchmark(what_if)
     print(f"what-if: {benchmark.stats.stats.median * 1e3:.2f} ms (goal 5 ms)")
+
+
+@pytest.mark.parametrize("nodes", [False, True])
+def test_nodes_beside_a_flat_pool(benchmark: Any, nodes: bool) -> None:
+    """The same queue on 600 shared nodes: each run copies them, and places each job."""
+    benchmark.group = "forward runs: nodes and a flat pool, one thread"
+    snapshot = crowded_nodes()
+    runtimes = sampled(crowded_nodes)[:20]
+    if not nodes:
+        flat = replace(snapshot.running, held=None, slurm_partition=None)
+        pending = replace(snapshot.pending, requests=None)
+        snapshot = replace(snapshot, machine=None, running=flat, pending=pending)
+    benchmark.pedantic(
+        forward_runs, args=(snapshot, Policy(), runtimes), kwargs={"threads": 1}, rounds=3
+    )
+    milliseconds = benchmark.stats.stats.min / len(runtimes) * 1e3
+    print(f"{'nodes' if nodes else 'flat'}: {milliseconds:.2f} ms a run")
 
 
 @pytest.mark.parametrize("policy", POLICIES)

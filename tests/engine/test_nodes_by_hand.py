@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim import reference_nodes
-from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.advance_reservations import AdvanceReservation, NodeReservation
 from foretime_sim.engine import simulate
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.policy import Backfill, Policy
 from foretime_sim.python_policy import PythonOrder
 from foretime_sim.resource_requests import JobResources, ResourceRequests, with_machine
-from foretime_sim.snapshot import Snapshot
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Labels, MaskedInt64Array, Workload
 
@@ -216,8 +215,11 @@ def test_what_is_not_for_nodes_is_refused() -> None:
         Engine(5, machine=machine)
     with pytest.raises(InputError, match="this engine has none"):
         Engine(5).submit(0, 1, 1, 1, resources=JobResources())
-    with pytest.raises(InputError, match="a snapshot is of a flat pool"):
-        Snapshot.of(Engine(4, machine=machine))
+    with pytest.raises(InputError, match="of a flat pool's processors, the machine has nodes"):
+        Engine(4, machine=machine, reservations=claims)
+    night = NodeReservation("night", 0, 10, ("cpu",))
+    with pytest.raises(InputError, match="night is of groups of nodes"):
+        Engine(4, reservations=[night])
 
 
 def test_policies_in_python_see_no_nodes() -> None:

@@ -166,6 +166,8 @@ def test_stepwise_is_the_same(workload: Workload, policy: Policy) -> None:
                 slurm_partitions=tuple(names.split(",")) if names else None,
                 constraint=asked.constraints.get(job) or "",
                 exclusive=asked.exclusive[job] is not np.ma.masked,
+                reservation=None,
+                node_groups=None,
                 **numbers,
             ),
         )

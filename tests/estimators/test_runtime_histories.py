@@ -236,7 +236,7 @@ def test_quantiles_are_those_of_the_plain_mixture(
     # A job without a user: a running one is evidence of its own user's jobs.
     asked = replace(job, user=None) if age else job
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runtime_histories, "_LEAST_WEIGHT", 0.0)
+        patch.setattr(runtime_histories, "_LEAST_SAY", 0.0)
         table = model._log_quantiles([asked], np.array([age]))[0]
     known = plain_mixture(model, asked, age)
     for place in range(0, len(NORMAL_SCORES), 16):

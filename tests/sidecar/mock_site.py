@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from fastapi import FastAPI
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import Settings
@@ -15,6 +17,20 @@ from foretime_sidecar.settings_file import to_toml
 from foretime_sim.mock_slurm import MockSlurm
 
 _READY_S = 60
+
+
+@contextlib.contextmanager
+def running(daemon: Daemon) -> Iterator[None]:
+    """Run a daemon in a thread; it answers when this is entered, and has ended when it is left."""
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    until = time.monotonic() + _READY_S
+    while not daemon.answers and time.monotonic() < until:
+        time.sleep(0.02)
+    yield
+    daemon.end()
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 class MockSite:
@@ -27,6 +43,8 @@ class MockSite:
         socket.
     slurm
         The mock.
+    fault
+        What every command of Slurm's fails with; may be set later, too.
     sections
         Of the settings, besides where files are.
 
@@ -36,11 +54,19 @@ class MockSite:
         Where the daemon is, as in ``api.listen``.
     socket_path, settings_path
         For a command's --socket and --settings.
+    app
+        What answers requests.
     running, waiting
         Ids of jobs, for the test to set.
     """
 
-    def __init__(self, folder: Path, slurm: MockSlurm, **sections: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        slurm: MockSlurm,
+        fault: Exception | None = None,
+        **sections: dict[str, Any],
+    ) -> None:
         self.slurm = slurm
         self.running = self.waiting = ""
         self.socket_path = folder / "s"
@@ -61,7 +87,7 @@ class MockSite:
         )
         self.settings_path.write_text(to_toml(self.settings))
         self._slurm_lock = threading.Lock()
-        self.fault: Exception | None = None
+        self.fault = fault
         self.start()
 
     def start(self) -> None:
@@ -70,11 +96,9 @@ class MockSite:
             self.settings, SlurmCommands(self._command, 0), clock=lambda: self.slurm.now
         )
         self.look()
-        self._thread = threading.Thread(target=self.daemon.run)
-        self._thread.start()
-        until = time.monotonic() + _READY_S
-        while not self.daemon.answers and time.monotonic() < until:
-            time.sleep(0.02)
+        self.app: FastAPI = self.daemon.app
+        self._running = running(self.daemon)
+        self._running.__enter__()
         self.listen = self.daemon.address
 
     def _command(self, argv: Sequence[str], stdin: str | None = None) -> object:
@@ -96,9 +120,7 @@ class MockSite:
 
     def end(self) -> None:
         """End the daemon."""
-        self.daemon.end()
-        self._thread.join(30)
-        assert not self._thread.is_alive()
+        self._running.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
@@ -53,6 +54,13 @@ class ScheduledPlan:
         wait_s = starts - moment.now
         quantiles = np.repeat(wait_s.astype(np.float64)[:, None], len(LEVELS), axis=1)
         return WaitForecasts(quantiles, (wait_s == 0).astype(np.float64))
+
+    def state(self) -> dict[str, Any]:
+        """Learn nothing."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Learn nothing."""
 
     def _runtimes(self, moment: Moment) -> Int64Array:
         runtimes = []

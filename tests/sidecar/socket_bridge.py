@@ -37,8 +37,7 @@ class SocketBridge:
                 near.close()
                 far.close()
                 continue
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=_pump, args=(one, other), daemon=True).start()
+            threading.Thread(target=_join, args=(near, far), daemon=True).start()
 
     def __enter__(self) -> Self:
         return self
@@ -47,6 +46,14 @@ class SocketBridge:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+
+
+def _join(near: socket.socket, far: socket.socket) -> None:
+    with near, far:
+        back = threading.Thread(target=_pump, args=(far, near), daemon=True)
+        back.start()
+        _pump(near, far)
+        back.join()
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from foretime_estimators.errors import SchedulerError
+from foretime_estimators.errors import SchedulerError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.api import create_app
 from foretime_sidecar.api_callers import Caller, caller_of
@@ -16,6 +16,7 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.peer import Peer
 from foretime_sidecar.self_metrics import Health
+from foretime_sidecar.served_forecasts import ServedForecasts
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
@@ -264,6 +265,54 @@ def test_the_map_of_waits(world: World) -> None:
     assert world.ask("/v1/map")["made_at"] == NOW + 400
 
 
+def test_what_was_served_is_scored_and_told(world: World) -> None:
+    # Five users' jobs take 900 s each, one after the other.
+    numbers = [world.slurm.submit(Submission(f"u{user}", None, None, 64, 3600, 900))
+               for user in range(6)]  # fmt: skip
+    world.look(NOW + 60)
+    world.ask(f"/v1/jobs/{numbers[5]}/forecast", ROOT)
+    world.ask("/v1/forecast?ntasks=32&time=60", NOBODY)
+    for minute in range(2, 83):
+        world.look(NOW + 60 * minute)
+        world.sidecar.poll(NOW + 60 * minute)
+    rows = world.store.rows("SELECT kind, job_id, outcome, waited_s FROM served_forecasts")
+    assert ("submission", "6", "started", 5 * 900 - 60) in rows
+    assert ("asked", "6", "started", 5 * 900 - 60) in rows
+    assert ("what-if", None, None, None) in rows
+    assert {outcome for kind, _, outcome, _ in rows if kind != "what-if"} == {"started"}
+    answer = world.ask("/v1/reliability?days=7", NOBODY)
+    scored = sum(outcome == "started" for _, _, outcome, _ in rows)
+    assert (answer["scored"], answer["users"], answer["days"]) == (scored, 5, 7)
+    assert answer["levels"] == list(LEVELS)
+    assert answer["share_within"] == sorted(answer["share_within"])
+    (day,) = answer["by_day"]
+    assert day["scored"] == scored
+    told = world.ask("/v1/forecast?ntasks=1&time=60")["calibration"]
+    assert told["days"] == 30
+    assert told["forecasts_scored"] > 0
+    metrics = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(world.client.get("/metrics").text)
+        for sample in family.samples
+    }
+    assert metrics["foretime_forecasts_scored"] == told["forecasts_scored"]
+    assert metrics["foretime_forecast_median_error_seconds"] >= 0
+
+
+def test_a_full_disk_does_not_keep_forecasts_from_being_given(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise StateError("x: can't keep forecasts: database or disk is full; make room")
+
+    monkeypatch.setattr(ServedForecasts, "_write", full)
+    world.slurm.submit(Submission("nobody", None, None, 64, 3600, 900))
+    second = world.slurm.submit(Submission("nobody", None, None, 64, 3600, 900))
+    world.look(NOW + 60)
+    assert world.ask(f"/v1/jobs/{second}/forecast", NOBODY)["likely_wait_s"] > 0
+    assert "forecasts are not kept: x: can't keep" in caplog.text
+
+
 def test_a_forecast_uses_the_callers_own_history(world: World) -> None:
     question = "/v1/forecast?processors=8&time=60"
     mine = world.ask(question, NOBODY)["scheduled_time_s"]
@@ -376,6 +425,9 @@ def test_every_path_field_and_metric_is_documented(world: World, repository: Pat
         "/v1/forecast?processors=1&time=60",
         "/v1/jobs/1/forecast",
         "/v1/jobs/forecasts",
+        "/v1/advice?processors=1&time=60",
+        "/v1/map",
+        "/v1/reliability",
         "/healthz",
     ):
         answer = world.ask(path, ROOT)

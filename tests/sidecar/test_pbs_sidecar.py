@@ -120,9 +120,9 @@ def test_the_daemon_learns_publishes_and_forecasts(assets: Path, tmp_path: Path)
         assert sidecar.snapshot is not None
         assert sidecar.snapshot.correction is Correction.PBS
         daemon.forecasts.refresh()
-        assert daemon.forecasts.last_failure == ""
         forecasting = sidecar.forecasting
         assert forecasting is not None
+        assert forecasting.last_failure == ""
         board = forecasting.board
         assert board is not None
         new = JobRequest("new", "alice", "physics", 8, 3600, NOW)

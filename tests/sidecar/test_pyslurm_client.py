@@ -19,7 +19,7 @@ from foretime_sidecar.clients.checks import READING, Check
 from foretime_sidecar.clients.client import ControllerLoad
 from foretime_sidecar.clients.pyslurm_client import PySlurm, import_pyslurm
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.clients.slurm_json import number
+from foretime_sidecar.clients.slurm_numbers import number
 
 
 class PyslurmError(Exception):

@@ -12,7 +12,7 @@ from foretime_estimators.errors import StateError
 from foretime_estimators.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.migrations import migrations
-from foretime_sidecar.store import Forecast, Store
+from foretime_sidecar.store import Store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlite_utils import Database
@@ -108,20 +108,6 @@ def test_decisions_come_and_go_with_their_jobs(record: Record) -> None:
     assert store.decision("1", submitted) is None
     assert [job.request.job_id for job in store.finished_jobs()] == ["2", "3"]
     assert store.forget_before(new.job.end_time) == 0
-    store.close()
-
-
-def test_forecasts_are_kept_in_order_until_they_are_old() -> None:
-    store = Store(":memory:")
-    given = [
-        Forecast(100, "alice", None, "main", 4, 3600, 600, 160),
-        Forecast(200, None, "physics", None, 1, 60, 60, None),
-    ]
-    for forecast in given:
-        store.add_forecast(forecast)
-    assert store.forecasts() == given
-    store.forget_before(150)
-    assert store.forecasts() == given[1:]
     store.close()
 
 

@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 
 import pytest
-from foretime_sidecar.wait_words import percent, spoken_clock, spoken_wait
+from foretime_sidecar.wait_words import compact_wait, percent, spoken_clock, spoken_wait
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,3 +70,14 @@ def test_no_forecast_is_certain() -> None:
     assert [percent(each) for each in (0, 0.004, 0.2, 0.995, 1)] == [
         *("under 1%", "under 1%", "20%", "over 99%", "over 99%")
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        *((60, "1 min"), (3569, "59 min"), (3571, "1 h"), (5400, "1.5 h"), (35_999, "10 h")),
+        *((172_799, "48 h"), (172_800, "2 d"), (276_480, "3.2 d"), (10**7, "116 d")),
+    ],
+)
+def test_waits_in_little_room(seconds: int, words: str) -> None:
+    assert compact_wait(seconds) == words

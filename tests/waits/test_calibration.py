@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
+from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sim.policy import Policy
 from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.waits import calibration
 from foretime_sim.waits.calibration import DAY_S, CalibratedForecaster, CalibrationSettings
 from foretime_sim.waits.censored_quantiles import censored_quantiles
 from foretime_sim.waits.forecast_scale import SCORES, ForecastScale, log_wait, wait_of_log
@@ -125,6 +127,20 @@ def test_forgetting_keeps_who_waits_and_the_total() -> None:
     assert memory.resolve("7", 60, State.WITHDRAWN).tolist() == [6]
     assert memory.resolve("0", 60, State.STARTED).tolist() == [0]
     assert memory.rows["wait_s"].tolist() == [60, 10, 10, 10, 10, 10, 53, 7]
+
+
+def test_a_start_resolves_no_forecast_made_after_it() -> None:
+    memory = RememberedForecasts(8)
+    for made_at in (10, 20, 30):
+        fresh = np.zeros(1, dtype=ROW)
+        fresh["made_at"], fresh["below"], fresh["above"] = made_at, 1, 1
+        fresh["knots"] = np.arange(len(LEVELS))
+        memory.add(["1"], fresh)
+    # The job was requeued after its first start.
+    assert memory.resolve("1", 20, State.STARTED).tolist() == [0, 1]
+    assert memory.rows["state"].tolist() == [State.STARTED, State.STARTED, State.WAITS]
+    assert memory.resolve("1", 45, State.STARTED).tolist() == [2]
+    assert memory.rows["wait_s"].tolist() == [10, 0, 15]
 
 
 def test_more_jobs_wait_than_are_remembered() -> None:
@@ -334,3 +350,70 @@ def test_levels_rise_for_whatever_was_learned() -> None:
     told, now = replay(forecaster, jobs, rng.integers(0, 3_000, 400))
     assert (np.diff(told, axis=1) >= 0).all()
     assert all(0 <= p <= 1 for p in itertools.chain(now))
+
+
+def some_replayed() -> tuple[CalibratedForecaster, list[JobRequest]]:
+    """A calibration that has learned of starts and a withdrawal, and of jobs that wait."""
+    base = lognormal(np.array([1_000.0]), 0.5).wait_s[0]
+    forecaster = CalibratedForecaster(Says(lambda job, _: (base, 0.1)), "c", now_within_s=60)
+    jobs = [request(number, 500 * number, queue="ab"[number % 2]) for number in range(60)]
+    replay(forecaster, jobs, np.arange(60) * 90)
+    waiting = [request(number, 60_000, queue="c") for number in range(100, 105)]
+    forecaster.forecast(moment_of(waiting, 60_100))
+    withdrawn = FinishedJob(waiting[0], None, 60_200, 0, Ending.NEVER_STARTED)
+    forecaster.finished(withdrawn)
+    return forecaster, waiting
+
+
+def test_what_was_learned_can_be_saved_and_taken_over() -> None:
+    forecaster, waiting = some_replayed()
+    again = CalibratedForecaster(
+        Says(lambda job, _: (lognormal(np.array([1_000.0]), 0.5).wait_s[0], 0.1)),
+        "c",
+        now_within_s=60,
+    )
+    again.restore(json.loads(json.dumps(forecaster.state())))
+    for each in (forecaster, again):
+        each.started(waiting[1], 61_000)
+    moment = moment_of([*waiting[2:], request(200, 61_500, "a")], 61_500)
+    one, other = forecaster.forecast(moment), again.forecast(moment)
+    assert (one.wait_s == other.wait_s).all()
+    assert (one.starts_now == other.starts_now).all()
+    assert again.state() == forecaster.state()
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "said"),
+    [
+        ({"calibration": 2}, "another version"),
+        ({"now_within_s": 0}, "other settings"),
+        ({"settings": {}}, "other settings"),
+    ],
+)
+def test_what_another_calibration_learned_is_refused(spoilt: dict[str, object], said: str) -> None:
+    forecaster, _ = some_replayed()
+    with pytest.raises(StateError, match=said):
+        forecaster.restore(forecaster.state() | spoilt)
+    remembered = forecaster.state()["remembered"]
+    with pytest.raises(StateError, match="other fields"):
+        forecaster.restore(forecaster.state() | {"remembered": remembered | {"fields": ""}})
+
+
+def test_what_is_only_considered_is_not_learned_from() -> None:
+    forecaster, waiting = some_replayed()
+    moment = moment_of([*waiting[2:], request(200, 61_500, "never-seen")], 61_500)
+    before = forecaster.state()
+    considered = forecaster.consider(moment)
+    assert forecaster.state() == before
+    # A later look at those that wait teaches a little more, and then the answer is remembered.
+    told = forecaster.forecast(moment)
+    assert told.wait_s == pytest.approx(considered.wait_s, rel=0.2)
+    assert forecaster.state() != before
+
+
+def test_many_are_calibrated_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    forecaster, waiting = some_replayed()
+    moment = moment_of(waiting[2:], 61_500)
+    one = forecaster.consider(moment)
+    monkeypatch.setattr(calibration, "_AT_A_TIME", 1)
+    assert (forecaster.consider(moment).wait_s == one.wait_s).all()

@@ -8,12 +8,13 @@ from foretime_estimators.jobs import JobRequest
 from foretime_estimators.lifetimes import Lifetimes, RunningLives
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.waits.checks import CHECKS, Check
 from foretime_sim.waits.downey import combined_wait, mean_wait, median_wait
-from foretime_sim.waits.downey_forecaster import DowneyForecaster
+from foretime_sim.waits.downey_forecaster import SMALL_NEEDS, DowneyForecaster
 from foretime_sim.waits.downey_queue import QueuePrediction, queue_order
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workload import Int64Array
+from foretime_sim.workload import Int64Array, Workload
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -167,3 +168,12 @@ def test_the_forecaster_gives_the_distribution_at_the_head_and_one_number_elsewh
     assert told.starts_now.tolist() == [0, 0]
     by_b = DowneyForecaster("downey-b").forecast(moment)
     assert len(set(by_b.wait_s[1].tolist())) == 1
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("policy", [FCFS, Policy(Order.WFP)], ids=["fcfs", "wfp-easy"])
+@pytest.mark.parametrize("name", SMALL_NEEDS)
+def test_the_forecasters_pass_the_shared_checks(
+    check: Check, policy: Policy, name: str, busy: Workload
+) -> None:
+    check(lambda _: DowneyForecaster(name), busy.take(np.arange(60)), policy)

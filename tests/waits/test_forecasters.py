@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_estimators.runtime_histories import RuntimeHistories
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.waits.checks import CHECKS, Check, Make, check_sees_no_future
-from foretime_sim.waits.downey_forecaster import DowneyForecaster
 from foretime_sim.waits.forecaster import WaitForecasts
-from foretime_sim.waits.forward_forecaster import ForwardForecaster
+from foretime_sim.waits.forward_forecaster import our_forecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.plan_forecaster import PlanForecaster
@@ -21,11 +19,8 @@ FEW_TREES = ForestSettings(trees=5, least_jobs=5)
 FORECASTERS: dict[str, Make] = {
     "plan-req": lambda jobs: PlanForecaster("plan-req", estimator_of("requested", jobs)),
     "plan-sched": lambda jobs: PlanForecaster("plan-sched", estimator_of("similar", jobs)),
-    "forward": lambda _: ForwardForecaster("forward", RuntimeHistories(), samples=5),
+    "forward": lambda _: our_forecaster(samples=5),
     "perfect": lambda jobs: PlanForecaster("perfect", estimator_of("actual", jobs)),
-    "downey-a": lambda _: DowneyForecaster("downey-a"),
-    "downey-b": lambda _: DowneyForecaster("downey-b"),
-    "downey": lambda _: DowneyForecaster(),
     "learned": lambda _: LearnedForecaster(settings=FEW_TREES),
     "learned-from-plan": lambda jobs: LearnedForecaster(
         PlanForecaster("plan-req", estimator_of("requested", jobs)), FEW_TREES

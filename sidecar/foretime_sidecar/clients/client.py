@@ -15,6 +15,8 @@ from typing import Literal, Protocol, TypeAlias
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
+from foretime_sidecar.clients.cluster import AskedNodes, Cluster, HeldNode
+
 # A job without a limit plans for ever; a year is longer than any real plan.
 UNLIMITED_S = 365 * 24 * 3600
 
@@ -163,6 +165,15 @@ class QueuedJob:
         The user's own; "" if none.
     priority
         As the scheduler orders the queue, higher first; 0 if it is unknown.
+    name
+        The job's own, "" if unknown.
+    dependency
+        What it waits for, as Slurm writes it; "" if nothing, or if that is not told.
+    array_limit
+        Most tasks of its array that may run at once; ``None`` for no limit.
+    asked, has_nodes
+        What it asks of nodes, and what it has of each if it runs; ``None`` and nothing where the
+        client does not tell.
     """
 
     request: JobRequest
@@ -183,6 +194,11 @@ class QueuedJob:
     admin_comment: str = ""
     comment: str = ""
     priority: int = 0
+    name: str = ""
+    dependency: str = ""
+    array_limit: int | None = None
+    asked: AskedNodes | None = None
+    has_nodes: tuple[HeldNode, ...] = ()
 
     @property
     def is_short(self) -> bool:
@@ -369,6 +385,10 @@ class SchedulerClient(Protocol):
 
     def update(self, changes: Sequence[JobChange]) -> None:
         """Make changes; those that the scheduler refuses are named in one `SchedulerError`."""
+
+    def cluster(self) -> Cluster | None:
+        """Read the nodes and slurm_partitions; ``None`` if the client can't tell what jobs have."""
+        return None
 
     def load(self) -> ControllerLoad | None:
         """Read how busy the scheduler is; ``None`` if it does not tell."""

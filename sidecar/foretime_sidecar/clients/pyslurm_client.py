@@ -107,6 +107,10 @@ class PySlurm:
         queued.sort(key=lambda job: job.request.submit_time)
         return Queue(processors, tuple(queued))
 
+    def cluster(self) -> None:
+        """Give nothing: what running jobs have of each node is not read."""
+        return
+
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""
         return self._commands.reservations()

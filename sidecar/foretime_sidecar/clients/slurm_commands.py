@@ -20,6 +20,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
+from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.clients.slurm_json import (
     ENDINGS,
     parse_configuration,
@@ -31,6 +32,7 @@ from foretime_sidecar.clients.slurm_json import (
     parse_queue,
     parse_reservations,
 )
+from foretime_sidecar.clients.slurm_nodes import parse_cluster
 from foretime_sidecar.clients.slurm_site import (
     ASSOCIATION_FIELDS,
     QOS_FIELDS,
@@ -138,6 +140,14 @@ class SlurmCommands:
         """Read what runs and what waits, in hidden slurm_partitions, too."""
         jobs = parse_queue(self._ask(["squeue", "--all", "--json", *self._without_header]))
         return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
+
+    def cluster(self) -> Cluster:
+        """Read the nodes and slurm_partitions."""
+        return parse_cluster(
+            self._text(["scontrol", "show", "node", "--all", "--oneliner"]),
+            self._text(["scontrol", "show", "partition", "--all", "--oneliner"]),
+            self._text(["scontrol", "show", "config"]),
+        )
 
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""

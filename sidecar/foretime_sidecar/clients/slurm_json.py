@@ -24,6 +24,8 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerConfiguration,
 )
+from foretime_sidecar.clients.slurm_nodes import asked_nodes, held_nodes
+from foretime_sidecar.clients.slurm_numbers import number
 from foretime_sidecar.clients.slurm_site import expand_nodes
 
 logger = logging.getLogger("foretime")
@@ -61,19 +63,7 @@ QUEUE_STATES = {
     "RESV_DEL_HOLD": QueueState.PENDING,
 }
 
-_NO_VALUE = 4294967294  # NO_VAL; one more is INFINITE
 _MINUTE = 60
-
-
-def number(value: object) -> int | None:
-    """Give a number in either of Slurm's forms; ``None`` if unset or infinite."""
-    if isinstance(value, int):
-        return value if 0 <= value < _NO_VALUE else None
-    if isinstance(value, Mapping):
-        if not value.get("set") or value.get("infinite"):
-            return None
-        return number(value.get("number"))
-    return None
 
 
 def _whole(value: object, name: str) -> int:
@@ -297,6 +287,11 @@ def _queued(job: Json) -> QueuedJob | None:
         admin_comment=_text(job["admin_comment"]) or "",
         comment=_text(job["comment"]) or "",
         priority=number(job["priority"]) or 0,
+        name=_text(job.get("name")) or "",
+        dependency=_text(job["dependency"]) or "",
+        array_limit=number(job.get("array_max_tasks")) or None,
+        asked=asked_nodes(job),
+        has_nodes=held_nodes(job) if running else (),
     )
 
 

@@ -25,6 +25,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
+from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.clients.slurm_commands import EARLIEST, LATEST, SlurmCommands
 from foretime_sidecar.clients.slurm_json import parse_finished, parse_queue
 from foretime_sidecar.clients.slurm_rest_connection import RestCaller
@@ -114,6 +115,10 @@ class SlurmRest(SchedulerClient):
         """Read what runs and what waits."""
         jobs = parse_queue(self._get(f"slurm/{self.api()}/jobs"), "slurmrestd")
         return Queue(parse_rest_processors(self._get(f"slurm/{self.api()}/nodes")), jobs)
+
+    def cluster(self) -> Cluster | None:
+        """Read the nodes and slurm_partitions, by scontrol."""
+        return self._commands.cluster()
 
     def reservations(self) -> list[Reservation]:
         """Read the reservations, current and to come."""

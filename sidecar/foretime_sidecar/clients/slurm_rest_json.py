@@ -10,7 +10,8 @@ from typing import Any
 from foretime_estimators.errors import SchedulerError
 
 from foretime_sidecar.clients.client import ControllerLoad, Reservation, SchedulerConfiguration
-from foretime_sidecar.clients.slurm_json import number, parse_parameters
+from foretime_sidecar.clients.slurm_json import parse_parameters
+from foretime_sidecar.clients.slurm_numbers import number
 from foretime_sidecar.clients.slurm_site import expand_nodes
 
 _UP = {"idle", "mixed", "allocated", "completing", "reserved"}

@@ -47,6 +47,19 @@ def _numbers(ranges: str) -> Iterator[str]:
             yield text
 
 
+def fields_of(line: str) -> dict[str, str]:
+    """Give the fields of a line of ``scontrol show ... --oneliner``.
+
+    Of a name that comes twice the first counts: reasons and comments can hold anything.
+    """
+    values: dict[str, str] = {}
+    for part in line.split(" "):
+        name, given, value = part.partition("=")
+        if given:
+            values.setdefault(name, value)
+    return values
+
+
 def parse_partitions(text: str) -> tuple[SlurmPartition, ...]:
     """Read ``scontrol show partition --all --oneliner``.
 
@@ -59,13 +72,13 @@ def parse_partitions(text: str) -> tuple[SlurmPartition, ...]:
     for line in text.splitlines():
         if not line.startswith("PartitionName="):
             continue
-        values = dict(part.split("=", 1) for part in line.split(" ") if "=" in part)
+        values = fields_of(line)
         nodes = values.get("Nodes", "(null)")
         qos = values.get("QoS", "N/A")
         found.append(
             SlurmPartition(
                 values["PartitionName"],
-                _time(values.get("MaxTime", "UNLIMITED"), line),
+                parse_max_time(values.get("MaxTime", "UNLIMITED"), line),
                 None if qos in ("N/A", "") else qos,
                 None if nodes == "(null)" else expand_nodes(nodes),
             )
@@ -77,7 +90,8 @@ def parse_partitions(text: str) -> tuple[SlurmPartition, ...]:
     return tuple(found)
 
 
-def _time(text: str, where: str) -> int | None:
+def parse_max_time(text: str, where: str) -> int | None:
+    """Read a time limit of Slurm's, seconds; ``None`` if there is none."""
     if text in ("", "UNLIMITED", "NONE"):
         return None
     try:
@@ -105,7 +119,7 @@ def parse_limits(partitions: Sequence[SlurmPartition], associations: str, qos: s
     def take(holder: Holder, name: str, max_wall: str, limited: bool, where: str) -> None:
         if limited:
             accumulating.add((holder, name))
-        seconds = _time(max_wall, where)
+        seconds = parse_max_time(max_wall, where)
         if seconds is not None:
             longest[holder, name] = min(seconds, longest.get((holder, name), seconds))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.jobs import JobRequest
 
 from foretime_sim.policy import Policy
 from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
@@ -21,7 +21,6 @@ from foretime_sim.studies.graham2021_features import features_of
 from foretime_sim.studies.graham2021_forests import Grower, Plan, known_at, published_split
 from foretime_sim.studies.graham2021_polls import NoonPolls
 from foretime_sim.studies.graham2021_told import Told, together
-from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.qbets import Qbets
@@ -115,10 +114,8 @@ def study(
     for told in Grower(polls, features, settings).grow_all(plans, workers, progress):
         grown.setdefault(told.method, []).append(told)
     ours, *others = (together(parts) for parts in grown.values())
-    calibrated = CalibratedForecaster(_Said(ours), "forest, calibrated")
     online = (
         ours,
-        asked_at_noons(calibrated, polls, scored),
         together(past_waits(polls, noon) for noon in scored),
         asked_at_noons(Qbets(), polls, scored),
         queue_ahead(polls, ours.rows),
@@ -185,29 +182,6 @@ def asked_at_noons(forecaster: WaitForecaster, polls: NoonPolls, noons: Iterable
         moment = Moment(snapshot, Policy(), jobs, np.arange(len(here)))
         told.append(Told(forecaster.name, here, forecaster.forecast(moment)))
     return together(told)
-
-
-class _Said:
-    """What a method said already, as a forecaster that can be calibrated."""
-
-    oracle = False
-
-    def __init__(self, told: Told) -> None:
-        self.name = told.method
-        self._told = told
-
-    def forecast(self, moment: Moment) -> WaitForecasts:
-        jobs = [moment.requests[column].job_id for column in moment.asked.tolist()]
-        return self._told.of(np.array(jobs, dtype=np.int64)).forecasts
-
-    def submitted(self, job: JobRequest) -> None:
-        pass
-
-    def started(self, job: JobRequest, start_time: int) -> None:
-        pass
-
-    def finished(self, job: FinishedJob) -> None:
-        pass
 
 
 def _request(polls: NoonPolls, row: int) -> JobRequest:

@@ -191,8 +191,8 @@ def _says_one_number(forecasts: WaitForecasts) -> bool:
 
 
 def slices_table(found: Graham2021) -> StudyTable:
-    """Give the coverage of our calibrated 95% bound in slices."""
-    told = found.online[1]
+    """Give the coverage of our 95% bound in slices."""
+    told = found.online[0]
     numbers, codes = np.unique(found.polls.slurm_partition[told.rows], return_inverse=True)
     partitions = Labels(codes.astype(np.int32), tuple(map(str, numbers.tolist())))
     blocks = week_blocks(found, told.rows)

@@ -18,10 +18,13 @@ tightness (docs/studies/waits.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
-from foretime_estimators.errors import InputError
+from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
 from foretime_sim.metrics import BoolArray, Float64Array
@@ -83,6 +86,12 @@ class CalibrationSettings:
             raise InputError(f"calibration: likeness is {self.likeness}: give more than 0")
 
 
+_UNKNOWN = -1
+"""Number of a queue that no job has been forecast in."""
+_AT_A_TIME = 256
+"""Jobs that are calibrated at a time, each with all that is remembered."""
+
+
 class CalibratedForecaster:
     """A forecaster, calibrated online.
 
@@ -121,17 +130,30 @@ class CalibratedForecaster:
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
-        made = self._forecaster.forecast(moment)
         self._remembered.look(moment.now)
+        forecasts, jobs, fresh = self._forecast(moment)
+        # From here on the job's queue is known.
+        for job in jobs:
+            self._queues.setdefault(job.queue, len(self._queues))
+        fresh["queue"] = [self._queues[job.queue] for job in jobs]
+        self._remember(jobs, fresh)
+        return forecasts
+
+    def consider(self, moment: Moment) -> WaitForecasts:
+        """Say the same of jobs that may never be submitted: nothing is learned of them."""
+        return self._forecast(moment)[0]
+
+    def _forecast(self, moment: Moment) -> tuple[WaitForecasts, list[JobRequest], Rows]:
+        """Forecast; and give the jobs with an answer, and what is to be remembered of them."""
+        made = self._forecaster.forecast(moment)
         rows = np.flatnonzero(made.answered)
-        if not len(rows):
-            return made
         jobs = [moment.requests[column] for column in moment.asked[rows].tolist()]
         fresh = self._fresh(WaitForecasts(made.wait_s[rows], made.starts_now[rows]), jobs, moment)
         wait_s, starts_now = made.wait_s.copy(), made.starts_now.copy()
-        wait_s[rows], starts_now[rows] = self._calibrated(fresh, moment.now)
-        self._remember(jobs, fresh)
-        return WaitForecasts(wait_s, starts_now)
+        for first in range(0, len(rows), _AT_A_TIME):
+            some = slice(first, first + _AT_A_TIME)
+            wait_s[rows[some]], starts_now[rows[some]] = self._calibrated(fresh[some], moment.now)
+        return WaitForecasts(wait_s, starts_now), jobs, fresh
 
     def submitted(self, job: JobRequest) -> None:
         """Tell the wrapped forecaster."""
@@ -165,7 +187,7 @@ class CalibratedForecaster:
         fresh["features"][:, 0] = scale.knots[:, MEDIAN]
         fresh["features"][:, 1] = np.log(scale.above + scale.below)
         fresh["features"][:, 2] = np.log2(np.maximum(age / _FIRST_LATER_S, 0.5))
-        fresh["queue"] = [self._queues.setdefault(job.queue, len(self._queues)) for job in jobs]
+        fresh["queue"] = [self._queues.get(job.queue, _UNKNOWN) for job in jobs]
         return fresh
 
     def _calibrated(self, fresh: Rows, now: int) -> tuple[Float64Array, Float64Array]:
@@ -230,3 +252,37 @@ class CalibratedForecaster:
                 known.add(age)
                 new.append(row)
         self._remembered.add([jobs[row].job_id for row in new], fresh[new])
+
+    def state(self) -> dict[str, Any]:
+        """Everything learned but what the wrapped forecaster has, as JSON can hold it."""
+        return {
+            "calibration": 1,
+            "settings": asdict(self._settings),
+            "now_within_s": self._now_within_s,
+            "queues": list(self._queues),
+            "asked": {job_id: sorted(ages) for job_id, ages in self._asked.items()},
+            "remembered": self._remembered.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave, replacing all that was learned.
+
+        Raises
+        ------
+        StateError
+            If another version saved it, or it was learned under other settings.
+        """
+        settings = json.loads(json.dumps(asdict(self._settings)))
+        if (
+            state.get("calibration") != 1
+            or json.loads(json.dumps(state["settings"])) != settings
+            or state["now_within_s"] != self._now_within_s
+        ):
+            raise StateError(
+                "calibration: the state given was learned by another version or under other"
+                " settings: begin anew"
+            )
+        queues = {queue: number for number, queue in enumerate(state["queues"])}
+        asked = {job_id: set(ages) for job_id, ages in state["asked"].items()}
+        self._remembered.restore(state["remembered"])
+        self._queues, self._asked = queues, asked

@@ -14,11 +14,13 @@ import numpy as np
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.runtime_distribution import RuntimeDistribution
+from foretime_estimators.runtime_histories import RuntimeHistories
 
 from foretime_sim.forward import SampledArrivals, start_times_of
 from foretime_sim.metrics import BoolArray, Float64Array
 from foretime_sim.policy import Order
 from foretime_sim.snapshot import PendingJobs
+from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.workload import Int64Array
@@ -152,6 +154,19 @@ class ForwardForecaster:
         self._runtimes.learn_one(job)
         if self._arrivals is not None:
             self._arrivals.finished(job)
+
+
+def our_forecaster(
+    name: str = "forward",
+    *,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    threads: int | None = 1,
+) -> ForwardForecaster:
+    """Give a fresh forecaster with the models that we use; parameters are those of its class."""
+    runtimes = RuntimeHistories()
+    arrivals = ResampledArrivals(runtimes)
+    return ForwardForecaster(name, runtimes, arrivals, samples=samples, seed=seed, threads=threads)
 
 
 def newcomers_priorities(pending: PendingJobs, count: int, rng: np.random.Generator) -> Int64Array:

@@ -7,11 +7,14 @@ learned from, long waits would be learned of too late, and a growing queue not a
 
 from __future__ import annotations
 
+import base64
 import enum
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.errors import StateError
 
 from foretime_sim.metrics import BoolArray
 from foretime_sim.waits.forecast_scale import ForecastScale
@@ -72,6 +75,31 @@ class RememberedForecasts:
         """All of them; a view, in which values may be changed."""
         return self._rows[: self._count]
 
+    def state(self) -> dict[str, Any]:
+        """All of them, as JSON can hold it."""
+        return {
+            "fields": repr(ROW.descr),
+            "rows": base64.b64encode(self.rows.tobytes()).decode("ascii"),
+            "of_job": self._of_job,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave, replacing all others.
+
+        Raises
+        ------
+        StateError
+            If its rows have other fields, or there is no room for them.
+        """
+        if state["fields"] != repr(ROW.descr):
+            raise StateError("remembered forecasts: other fields were saved: begin anew")
+        rows = np.frombuffer(base64.b64decode(state["rows"]), dtype=ROW)
+        if len(rows) > len(self._rows):
+            raise StateError(f"remembered forecasts: no room for the {len(rows)} saved: begin anew")
+        self._count = len(rows)
+        self._rows[: self._count] = rows
+        self._of_job = {job_id: list(found) for job_id, found in state["of_job"].items()}
+
     def add(self, job_ids: list[str], fresh: Rows) -> None:
         """Remember forecasts, a row each, of jobs that wait."""
         if self._count + len(fresh) > len(self._rows):
@@ -89,8 +117,15 @@ class RememberedForecasts:
         self._note(waiting.astype(np.int64), now)
 
     def resolve(self, job_id: str, time: int, state: State) -> Int64Array:
-        """Note that a job no longer waits; give the indices of its forecasts."""
-        found = np.array(self._of_job.pop(job_id, []), dtype=np.int64)
+        """Note that a job no longer waits; give the indices of its forecasts.
+
+        Those made later are of the job requeued, which waits.
+        """
+        of_job = np.array(self._of_job.pop(job_id, []), dtype=np.int64)
+        later = self.rows["made_at"][of_job] > time
+        if later.any():
+            self._of_job[job_id] = of_job[later].tolist()
+        found = of_job[~later]
         self._note(found, time)
         self.rows["state"][found] = state
         return found

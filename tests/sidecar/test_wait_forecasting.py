@@ -1,0 +1,296 @@
+"""An answer for every job, kept and learned over restarts; and a forecaster that breaks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.clients.client import (
+    Cursor,
+    FinishedRecord,
+    Queue,
+    QueuedJob,
+    QueueState,
+)
+from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sidecar.forecast_ladder import ForecastLadder
+from foretime_sidecar.queue_moment import Look, NewJob
+from foretime_sidecar.queue_places import backlog_waits
+from foretime_sidecar.served_forecaster import CalibratedLadder
+from foretime_sidecar.server import Daemon
+from foretime_sidecar.settings import ForecastSettings, Settings
+from foretime_sidecar.sidecar import Sidecar
+from foretime_sidecar.store import Store
+from foretime_sidecar.wait_forecasting import WaitForecasting
+from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policy import Policy
+from foretime_sim.waits.forecaster import LEVELS
+
+NOW = 1_700_000_000
+
+
+def request(job_id: str, processors: int = 8, submit_time: int = NOW - 500) -> JobRequest:
+    return JobRequest(job_id, "ann", "physics", processors, 3600, submit_time, "main")
+
+
+RUNNING = QueuedJob(request("1", 64), QueueState.RUNNING, start_time=NOW - 400)
+PENDING = QueuedJob(request("2"), QueueState.PENDING)
+
+
+def forecasting(**settings: object) -> WaitForecasting:
+    options = ForecastSettings.model_validate(settings)
+    return WaitForecasting(options, CalibratedLadder(options.most_jobs))
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        replace(PENDING, held=True, reason="JobHeldUser"),
+        replace(PENDING, dependent=True, reason="Dependency"),
+        replace(PENDING, reservation="maint"),
+        replace(PENDING, reason="AssocGrpCpuLimit"),
+        replace(PENDING, reason="ReqNodeNotAvail, May be reserved for other job"),
+        replace(PENDING, reason="PartitionDown"),
+        replace(PENDING, request=request("2", 65)),
+        replace(PENDING, eligible_time=NOW + 7200, reason="BeginTime"),
+        replace(PENDING, tasks=30, pending_tasks="1-30", held=True),
+    ],
+)
+def test_every_pending_job_has_an_answer(job: QueuedJob) -> None:
+    waits = forecasting()
+    waits.looked(Look(NOW, Queue(64, (RUNNING, job))))
+    waits.refresh()
+    assert waits.board is not None
+    (row,) = waits.board.rows
+    assert row.waits is not None
+    # Until 3,600 s after its start the running job may go on.
+    assert 0 < row.waits.at(0.5) <= max(3200, (job.eligible_time or 0) - NOW)
+    assert (row.kept_back is None) == (job.eligible_time is not None)
+    assert len(row.assumed) == (row.kept_back is not None)
+
+
+def test_tasks_of_an_array_are_found_by_their_names() -> None:
+    waits = forecasting()
+    array = replace(PENDING, tasks=20, pending_tasks="1-20")
+    waits.looked(Look(NOW, Queue(64, (RUNNING, array))))
+    waits.refresh()
+    board = waits.board
+    assert board is not None
+    assert [row.request.job_id for row in board.rows] == ["2_1"]
+    assert board.tasks["2"] is board.rows[0]
+    first, last = board.tasks["2_1"].waits, board.tasks["2_20"].waits
+    assert first is not None
+    assert last is not None
+    # Eight at a time: the last have to wait for others of the array.
+    assert last.at(0.5) > first.at(0.5)
+    assert "2_21" not in board.tasks
+
+
+def test_a_queue_too_long_to_be_run_forward_is_answered_all_the_same() -> None:
+    waits = forecasting(most_jobs=20)
+    jobs = [replace(PENDING, request=request(str(number))) for number in range(2, 42)]
+    waits.looked(Look(NOW, Queue(64, (RUNNING, *jobs))))
+    waits.refresh()
+    board = waits.board
+    assert board is not None
+    # Nothing is known of waits yet: what stands before a job must be worked off.
+    before = [(64 * 3200 + 8 * 3600 * place) / 64 for place in range(40)]
+    plain = backlog_waits(board.moment.everybody())
+    assert plain.wait_s == pytest.approx(np.outer(before, LEVELS))
+    assert plain.starts_now.tolist() == [0] * 40
+    assert len(board.rows) == 40
+    for row, work in zip(board.rows, before, strict=True):
+        assert row.waits is not None
+        assert row.waits.at(0.5) == pytest.approx(work / 2, rel=0.05)
+        assert list(row.waits.wait_s) == sorted(row.waits.wait_s)
+    assert "is not run forward beyond 20" in " ".join(board.assumptions)
+    new = waits.what_if(board, NewJob(request("")))
+    assert new.waits is not None
+    assert new.waits.at(0.5) > 0
+
+
+def test_with_waits_known_a_long_queue_goes_by_them() -> None:
+    ladder = ForecastLadder(most_jobs=1)
+    for number in range(100):
+        job = request(f"old{number}", submit_time=NOW - 100_000 + 60 * number)
+        ladder.submitted(job)
+        ladder.started(job, job.submit_time + 1000 + number)
+    waits = WaitForecasting(ForecastSettings(), CalibratedLadder(20_000))
+    waits.looked(Look(NOW, Queue(64, (RUNNING, replace(PENDING, request=request("2", 8, NOW))))))
+    waits.refresh()
+    assert waits.board is not None
+    moment = waits.board.moment.everybody()
+    (median,) = ladder.forecast(moment).wait_s[:, LEVELS.index(0.5)]
+    assert 1000 <= median < 1100
+
+
+def test_longer_queues_get_fewer_samples_and_a_busy_machine_a_quarter() -> None:
+    ladder = ForecastLadder(most_jobs=20_000)
+    assert [ladder.samples(jobs) for jobs in (0, 1000, 3000, 20_000, 20_001)] == [
+        200, 200, 50, 20, 0,
+    ]  # fmt: skip
+    ladder.hurried = True
+    assert [ladder.samples(jobs) for jobs in (10, 1000, 20_000)] == [50, 50, 20]
+
+
+# -- learning, over restarts -----------------------------------------------------------------------
+
+
+def finished(number: int, wait_s: int, runtime: int) -> FinishedRecord:
+    submitted = NOW - 200_000 + 900 * number
+    job = JobRequest(f"old{number}", "ann", "physics", 8, 3600, submitted, "main")
+    start = submitted + wait_s
+    ended = FinishedJob(job, start, start + runtime, runtime, Ending.COMPLETED)
+    return FinishedRecord(ended, submitted, "COMPLETED")
+
+
+def settings_in(folder: Path) -> Settings:
+    return Settings.model_validate(
+        {
+            "store": {"path": str(folder / "store")},
+            "table": {"path": str(folder / "table")},
+            "api": {"listen": f"unix:{folder}/socket"},
+            "hook": {"disable_file": str(folder / "off")},
+        }
+    )
+
+
+def test_what_was_learned_outlives_a_restart(tmp_path: Path) -> None:
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+    store = Store(tmp_path / "store")
+    store.add_finished([finished(number, 100, 900) for number in range(60)], Cursor(NOW - 1))
+
+    def sidecar() -> tuple[Sidecar, WaitForecasting]:
+        made = Sidecar(settings_in(tmp_path), SlurmCommands(slurm.run), store, forecasts=True)
+        assert made.forecasting is not None
+        return made, made.forecasting
+
+    def look(one: Sidecar, now: int) -> None:
+        slurm.advance(now)
+        one.look(now)
+        one.poll(now)
+        assert one.forecasting is not None
+        one.forecasting.refresh()
+
+    first, before = sidecar()
+    for _ in range(3):
+        slurm.submit(Submission("ann", "physics", None, 64, 3600, 600))
+    for minute in range(1, 15):
+        look(first, NOW + 60 * minute)
+    before.save()
+    state = before._forecaster.state()
+    second, after = sidecar()
+    look(second, NOW + 14 * 60 + 30)
+    assert after._forecaster.state()["asked"] == state["asked"]
+    remembered = after._forecaster.state()["remembered"]
+    assert remembered["of_job"] == state["remembered"]["of_job"]
+    # The running job is like those stored: 900 s and not 3,600.
+    look(first, NOW + 14 * 60 + 40)
+    boards = [before.board, after.board]
+    medians = [board.rows[0].waits.at(0.5) for board in boards if board and board.rows[0].waits]
+    assert medians[0] - medians[1] in range(-15, 16)
+    assert 0 < medians[0] < 900
+    store.close()
+
+
+def test_a_state_that_can_not_be_read_is_begun_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(tmp_path / "store")
+    store.write("spoil", "INSERT INTO model_states VALUES ('calibration', 1, ?)", [("{",)])
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+    one = Sidecar(settings_in(tmp_path), SlurmCommands(slurm.run), store, forecasts=True)
+    assert one.forecasting is not None
+    one.look(NOW)
+    assert one.forecasting.refresh()
+    assert "calibration of forecasts begins anew" in caplog.text
+    store.close()
+
+
+# -- what goes wrong stays here --------------------------------------------------------------------
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+    for _ in range(2):
+        slurm.submit(Submission("ann", "physics", None, 64, 3600, 600))
+    slurm.advance(NOW + 1)
+    daemon = Daemon(settings_in(tmp_path), SlurmCommands(slurm.run), clock=lambda: NOW + 1)
+    yield daemon
+    daemon.end()
+    daemon.forecasts.end(10)
+    daemon.sidecar.store.close()
+    daemon._listener.close()
+
+
+def test_a_forecaster_that_breaks_leaves_everything_else_working(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon.poll_once()
+    daemon.forecasts.refresh()
+    waits = daemon.sidecar.forecasting
+    assert waits is not None
+    board = waits.board
+    assert board is not None
+
+    def broken(*_: object) -> None:
+        raise FloatingPointError("it broke")
+
+    monkeypatch.setattr(ForecastLadder, "forecast", broken)
+    with caplog.at_level(logging.ERROR):
+        daemon.poll_once()
+        daemon.forecasts.refresh()
+    assert "forecasts of waits were not refreshed" in caplog.text
+    assert (waits.failures, waits.last_failure) == (1, "FloatingPointError: it broke")
+    # The polls went through, and the last forecasts are there.
+    assert daemon.health.last_error == ""
+    assert daemon.sidecar.progress.generation is not None
+    assert waits.board is board
+    monkeypatch.undo()
+    daemon.poll_once()
+    daemon.forecasts.refresh()
+    assert waits.last_failure == ""
+    assert waits.board is not board
+
+
+def test_a_forecaster_that_hangs_holds_nobody_up(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go, hangs = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> None:
+        hangs.set()
+        let_go.wait(60)
+        raise FloatingPointError("it hung")
+
+    monkeypatch.setattr(ForecastLadder, "forecast", hang)
+    daemon.forecasts.start()
+    daemon.poll_once()
+    assert hangs.wait(30)
+    for _ in range(3):
+        began = time.monotonic()
+        daemon.poll_once()
+        assert time.monotonic() - began < 20
+    assert daemon.health.last_error == ""
+    # Neither the sidecar's lock nor the look is held.
+    assert daemon.sidecar.lock.acquire(timeout=5)
+    daemon.sidecar.lock.release()
+    let_go.set()
+
+
+def test_the_thread_rests_after_its_work(daemon: Daemon) -> None:
+    daemon.forecasts.start()
+    daemon.poll_once()
+    waits = daemon.sidecar.forecasting
+    assert waits is not None
+    assert waits.latest_board(30) is not None
+    assert daemon.forecasts.end(30)
+    assert daemon.forecasts.end(0)

@@ -1,0 +1,103 @@
+"""The study of Downey 1997: heads of queues by hand, and a small run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from foretime_estimators.lifetimes import Lifetimes
+from foretime_sim.job_log import log_of_workload
+from foretime_sim.lublin2003 import generate
+from foretime_sim.malleable import MalleableJobs
+from foretime_sim.speedup import Speedup
+from foretime_sim.studies import downey1997 as downey
+from foretime_sim.studies.downey1997_figures import figures
+from foretime_sim.studies.downey1997_greedy import greedy_choices, useful_sizes
+from foretime_sim.studies.downey1997_heads import correlation, heads_of, predict
+from foretime_sim.studies.downey1997_report import report
+from foretime_sim.workload import Workload
+
+
+def log_of(jobs: list[tuple[int, int, int]], processors: int) -> Workload:
+    """Make a workload of submissions, sizes and runtimes."""
+    submit, size, runtime = (np.array(column, dtype=np.int64) for column in zip(*jobs, strict=True))
+    number = np.arange(1, len(jobs) + 1)
+    return Workload("made", processors, None, number, submit, size, runtime, runtime)
+
+
+def test_heads_by_hand() -> None:
+    """Ten processors: 6 until 1,000 and 3 until 400; 8 wait from 10 to 1,000, 2 start with them.
+
+    The next 4 are submitted at 20 but come to the head at 1,000, and wait there until 1,300.
+    """
+    log = log_of([(0, 6, 1_000), (0, 3, 400), (10, 8, 300), (15, 2, 5_000), (20, 4, 50)], 10)
+    heads = heads_of(log)
+    assert heads.start_time.tolist() == [0, 0, 1_000, 1_000, 1_300]
+    assert [moment.job for moment in heads.moments] == [2, 4]
+    assert [moment.time for moment in heads.moments] == [10, 1_000]
+    assert heads.needed.tolist() == [7, 4]
+    assert heads.wait_s.tolist() == [990, 300]
+    assert [moment.running.tolist() for moment in heads.moments] == [[0, 1], [2, 3]]
+    assert heads.benefactors().tolist() == [0, 1]
+    model = Lifetimes(np.log([10.0, 10_000.0]), np.array([0.0, 1.0]))
+    told = predict(heads, lambda job, time: model)
+    # A has no answer at first; the median life of the 8, which start then, is sqrt(10 * 10,000).
+    assert np.isnan(told.by_a).tolist() == [True, False]
+    assert told.by_a[1] == pytest.approx(10**2.5, rel=1e-3)
+    assert told.combined.tolist() == [told.by_b[0], told.by_a[1]]
+    assert told.overdue == 0
+
+
+def test_correlation_by_hand() -> None:
+    told, actual = np.array([1.0, np.nan, 2.0, 8.0]), np.array([10, 3, 100, 10_000])
+    assert correlation(told, actual, log=True) == pytest.approx(1)
+    raw = np.corrcoef([1, 2, 8], [10, 100, 10_000])[0, 1]
+    assert correlation(told, actual) == pytest.approx(raw)
+    assert np.isnan(correlation(told[:3], actual[:3]))
+    assert np.isnan(correlation(np.ones(4), actual))
+
+
+def test_the_past_only_is_learned() -> None:
+    """What ends at a moment is known then, what ends later is not."""
+    log = log_of([(0, 1, 100 + job) for job in range(120)], 1_000)
+    heads = heads_of(log)
+    learned = downey._learned(heads, [])
+    assert learned(0, 148) is None
+    first = learned(0, 149)
+    assert first is not None
+    last = learned(0, 500)
+    assert last is not None
+    assert last.t_max > first.t_max
+
+
+def test_sizes_that_help() -> None:
+    rows = greedy_choices(60, seed=3)
+    assert {row.load for row in rows} == {0.3, 0.5, 0.7}
+    assert all(row.median_s > 0 and 1 <= row.processors <= 128 and row.busy > 0 for row in rows)
+    jobs = MalleableJobs(np.array([0]), np.array([1_000.0]), (Speedup(6, 0),))
+    assert useful_sizes(jobs, 0).tolist() == [1, 2, 4, 8]
+
+
+@pytest.fixture(scope="module")
+def small() -> downey.Downey1997:
+    made = generate(600, processors=64, seed=4)
+    logs = [downey.studied_log(log_of_workload(part), part.name) for part in (made, made.head(300))]
+    steps: list[int] = []
+    found = downey.study(logs, steps.append, asked=10, malleable_jobs=30, seed=1)
+    assert steps == list(range(1, downey.STEPS_PER_LOG * 2 + 2))
+    return found
+
+
+def test_a_small_run(small: downey.Downey1997, tmp_path: Path) -> None:
+    written = report(small, "foretime study downey1997")
+    drawn = figures(small)
+    assert set(drawn) == {f"figure{number}" for number in range(1, 8)}
+    written.write(tmp_path, drawn)
+    keys = {table.key for table in written.tables}
+    assert {"table1-4", "table2", "table3", "table5", "correlations", "obsolete"} <= keys
+    assert {path.stem for path in tmp_path.iterdir()} == {"report", "results", *keys, *drawn}
+    for found in small.logs:
+        answered = ~np.isnan(found.predicted.by_b)
+        assert answered.all()
+        assert (found.predicted.by_b >= 0).all()
