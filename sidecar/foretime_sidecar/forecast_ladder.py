@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.runtime_histories import RuntimeHistories
+from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.moment import Moment
@@ -44,7 +45,9 @@ class ForecastLadder:
     def __init__(self, most_jobs: int) -> None:
         self.hurried = False
         self._most_jobs = most_jobs
-        self._runtimes = DrawnOnce(RuntimeHistories())
+        histories = RuntimeHistories()
+        self._runtimes = DrawnOnce(histories)
+        self._arrivals = ResampledArrivals(histories)
         self._past_waits = Qbets(now_within_s=NOW_S)
 
     def samples(self, jobs: int) -> int:
@@ -61,8 +64,8 @@ class ForecastLadder:
         samples = self.samples(jobs)
         if samples:
             return (
-                f"jobs run as long as those most like them have, drawn {samples} times, and nobody "
-                "submits another job that goes first"
+                f"jobs run as long as those most like them have, and others come as they came in "
+                f"weeks past, drawn {samples} times"
             )
         return (
             f"the queue has {jobs:,} jobs and is not run forward beyond {self._most_jobs:,} "
@@ -73,8 +76,9 @@ class ForecastLadder:
         """Say how much longer the jobs asked about will wait."""
         samples = self.samples(len(moment.snapshot))
         if samples:
-            forward = ForwardForecaster(self.name, self._runtimes, None, samples=samples)
-            return forward.forecast(moment)
+            return ForwardForecaster(
+                self.name, self._runtimes, self._arrivals, samples=samples
+            ).forecast(moment)
         lately, worked_off = self._past_waits.forecast(moment), backlog_waits(moment)
         known = lately.answered
         return WaitForecasts(
@@ -84,6 +88,7 @@ class ForecastLadder:
 
     def submitted(self, job: JobRequest) -> None:
         """Learn from a submission."""
+        self._arrivals.submitted(job)
         self._past_waits.submitted(job)
 
     def started(self, job: JobRequest, start_time: int) -> None:
@@ -93,4 +98,5 @@ class ForecastLadder:
     def finished(self, job: FinishedJob) -> None:
         """Learn from an end."""
         self._runtimes.learn_one(job)
+        self._arrivals.finished(job)
         self._past_waits.finished(job)

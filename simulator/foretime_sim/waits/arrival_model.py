@@ -101,6 +101,8 @@ class ResampledArrivals:
     ) -> SampledArrivals:
         """Draw the jobs submitted after ``now``, and not after ``until``, in each sample.
 
+        None before submissions of two hours are known.
+
         Parameters
         ----------
         now, until
@@ -115,9 +117,10 @@ class ResampledArrivals:
         drawn: list[tuple[Int64Array, Int64Array, Int64Array]] = []  # sample, submission, job
         begin = now
         # With less than two days known, shorter stretches: what lies before must be known, too.
+        # Less than a few hours tell nothing of the hours to come.
         known_s = now - int(past[0]) if len(past) else 0
-        length = min(self.settings.stretch_s, max(1, known_s // 2))
-        while known_s > 0 and begin < until:
+        length = min(self.settings.stretch_s, known_s // 2)
+        while length >= min(HOUR_S, self.settings.stretch_s) and begin < until:
             end = min(begin + length, until)
             offsets, chance = self._stretches(begin, end, now)
             offset = rng.choice(offsets, samples, p=chance)
