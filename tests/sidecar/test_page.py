@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from tests.sidecar.mock_site import MockSite
 
 NOW = 1_700_000_000
-HOSTILE = "<script>alert('x')</script>\"&"
+HOSTILE = "<script>alert('x')</script>\"><b>"
 ROOT, NOBODY = Caller(Peer(1, 0, 0)), Caller(Peer(2, 65534, 65534))
 UNKNOWN = Caller(None)
 Get = Callable[..., Any]

@@ -10,7 +10,7 @@ from foretime_sidecar.api_callers import ApiError, Caller, caller_of
 from foretime_sidecar.peer import Peer
 from foretime_sidecar.rate_limits import RateLimits
 from foretime_sidecar.settings import ApiSettings
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 
@@ -55,6 +55,7 @@ def test_buckets_that_are_full_again_are_forgotten() -> None:
     assert buckets.take("user10000", 5) == 1
 
 
+@example([(22.292158102818078, 5), (0.0, 5)])
 @given(st.lists(st.tuples(st.floats(0, 30), st.integers(1, 5)), max_size=60))
 def test_no_caller_gets_more_than_burst_and_rate(asked: list[tuple[float, int]]) -> None:
     clock = Clock()
