@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
-from foretime_sidecar.settings import ApiSettings
+from foretime_sidecar.api_settings import ApiSettings
 
 # What monitoring asks, which tells nothing of jobs and must be answered under any load.
 _FREE = frozenset({"/healthz", "/metrics"})

@@ -7,6 +7,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
 from fastapi.testclient import TestClient
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
+from foretime_sidecar.identity import Identity
 from foretime_sidecar.peer import Peer
 from foretime_sidecar.rate_limits import RateLimits
 from foretime_sidecar.settings import ApiSettings
@@ -88,7 +89,7 @@ def app() -> FastAPI:
 
 
 def test_too_many_requests_are_told_when_to_come_again(app: FastAPI) -> None:
-    app.dependency_overrides[caller_of] = lambda: Caller(Peer(1, 65534, 65534))
+    app.dependency_overrides[caller_of] = lambda: Caller(Identity.of_peer(Peer(1, 65534, 65534)))
     client = TestClient(app)
     for _ in range(5):
         assert client.get("/v1/forecast").status_code == 200
@@ -106,6 +107,6 @@ def test_too_many_requests_are_told_when_to_come_again(app: FastAPI) -> None:
 
 
 def test_root_may_ask_as_often_as_it_likes(app: FastAPI) -> None:
-    app.dependency_overrides[caller_of] = lambda: Caller(Peer(1, 0, 0))
+    app.dependency_overrides[caller_of] = lambda: Caller(Identity.of_peer(Peer(1, 0, 0)))
     client = TestClient(app)
     assert {client.get("/v1/advice").status_code for _ in range(20)} == {200}
