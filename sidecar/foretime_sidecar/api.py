@@ -15,7 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
 from foretime_sidecar.api_administration import add_administration
-from foretime_sidecar.api_callers import ApiError, Caller, caller_of
+from foretime_sidecar.api_callers import ApiError, Caller, Callers, caller_of
 from foretime_sidecar.api_forecasts import ForecastDesk, add_forecasts
 from foretime_sidecar.page import add_page
 from foretime_sidecar.rate_limits import RateLimits
@@ -45,6 +45,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         redoc_url=None,
         dependencies=[Depends(limits.check)],
     )
+    app.state.callers = Callers(sidecar.settings.api, clock)
     _answer_errors(app)
     metrics = SelfMetrics(sidecar, health, clock)
 

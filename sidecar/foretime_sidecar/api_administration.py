@@ -36,7 +36,8 @@ def add_administration(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float
         """Give the audit: of the caller's own jobs, or of everybody's to an administrator."""
         whose = user
         if not caller.sees_everybody:
-            whose = _known(caller.may_see(user))
+            caller.named()
+            whose = caller.may_see(user)
         with sidecar.lock:
             found = oversight.decisions.find(job_id=job, user=whose, since=since, limit=limit)
         return {"decisions": [dataclasses.asdict(decision) for decision in found]}
@@ -44,7 +45,7 @@ def add_administration(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float
     @app.get("/v1/explain")
     def explain(caller: Asker, job: JobId) -> dict[str, Any]:
         """Say what became of one job, and what is known of such jobs."""
-        whose = None if caller.sees_everybody else _known(caller.may_see(None))
+        whose = None if caller.sees_everybody else caller.named()
         with sidecar.lock:
             found = oversight.decisions.find(job_id=job, user=whose)
             if not found:
@@ -90,24 +91,13 @@ def add_administration(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float
         return {"was_open": trip is not None, "reason": None if trip is None else trip.reason}
 
 
-def _known(name: str | None) -> str:
-    if name is None:
-        raise ApiError(
-            403,
-            "this connection does not tell who you are, so no jobs are shown",
-            "user",
-            "ask through the daemon's unix socket",
-        )
-    return name
-
-
 def _administrator(caller: Caller) -> None:
     if not caller.sees_everybody:
         raise ApiError(
             403,
             "this is for administrators",
             "user",
-            "ask as root, or as the daemon's own user, through its unix socket",
+            "ask as root, as the daemon's own user or as one of api.operators",
         )
 
 

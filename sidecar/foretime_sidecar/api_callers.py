@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
+from foretime_estimators.errors import InputError, StateError
 
+from foretime_sidecar.api_settings import ApiSettings
+from foretime_sidecar.identities import Identities
+from foretime_sidecar.identity import Identity, IdentityError
 from foretime_sidecar.peer import Peer
 
 
@@ -37,31 +41,41 @@ class ApiError(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, as the kernel says; nobody over TCP."""
+    """Who asks, and what they may see.
 
-    peer: Peer | None
+    Attributes
+    ----------
+    identity
+        As `foretime_sidecar.identities` found; ``None``: nobody is known.
+    operator
+        Whether the settings name them an operator.
+    """
+
+    identity: Identity | None
+    operator: bool = False
+
+    @property
+    def user(self) -> str | None:
+        """Login name; ``None`` if none is known."""
+        return None if self.identity is None else self.identity.user
 
     @property
     def sees_everybody(self) -> bool:
         """Whether any history may be shown."""
-        return self.peer is not None and self.peer.privileged
+        return self.identity is not None and (self.operator or self.identity.privileged)
 
     @property
     def whom(self) -> str:
         """What the rate limit counts by: a person, or everybody whom nothing tells apart."""
-        if self.peer is None:
-            return "whoever is unknown"
-        return self.peer.user or f"uid {self.peer.uid}"
+        return "whoever is unknown" if self.identity is None else self.identity.who
 
     def sees_job(self, user: str | None) -> bool:
         """Whether a job of ``user``'s may be shown."""
-        return self.sees_everybody or (
-            user is not None and self.peer is not None and self.peer.user == user
-        )
+        return self.sees_everybody or (user is not None and self.user == user)
 
     def may_see(self, user: str | None) -> str | None:
         """Give whose history to show: the caller's own unless ``user`` names another by right."""
-        own = None if self.peer is None else self.peer.user
+        own = self.user
         if user is None or user == own:
             return own
         if self.sees_everybody:
@@ -80,7 +94,66 @@ class Caller:
             "leave user out",
         )
 
+    def named(self) -> str:
+        """Give the caller's name, which there must be.
+
+        Raises
+        ------
+        ApiError
+            403 if there is none.
+        """
+        if self.user is None:
+            raise ApiError(
+                403,
+                "this connection does not tell who you are, so nothing of yours is shown",
+                "user",
+                "ask through the daemon's unix socket, or show a token of Slurm's",
+            )
+        return self.user
+
+
+class Callers:
+    """Tells who asks.
+
+    Parameters
+    ----------
+    settings
+        What is believed, and who is an operator.
+    clock
+        Epoch seconds.
+
+    Raises
+    ------
+    InputError
+        If a key or a secret can't be used.
+    """
+
+    def __init__(self, settings: ApiSettings, clock: Callable[[], float]) -> None:
+        self._identities = Identities(settings, clock)
+        self._operators = frozenset(settings.operators)
+
+    def of(self, request: Request) -> Caller:
+        """Give who asks.
+
+        Raises
+        ------
+        ApiError
+            401 if what is shown as proof is none.
+        """
+        # Noted by `foretime_sidecar.peer.PeerProtocol`.
+        peer: Peer | None = getattr(request.state, "peer", None)
+        try:
+            identity = self._identities.of(peer, request.headers, request.method)
+        except IdentityError as error:
+            raise ApiError(
+                401, error.what, error.where, error.remedy, {"WWW-Authenticate": "Bearer"}
+            ) from error
+        except InputError as error:  # a key's file, which nobody who asks can mend
+            raise StateError(str(error)) from error
+        return Caller(identity, identity is not None and identity.user in self._operators)
+
 
 def caller_of(request: Request) -> Caller:
-    """Give who asks, from the state that `foretime_sidecar.peer.PeerProtocol` notes."""
-    return Caller(getattr(request.state, "peer", None))
+    """Give who asks; a FastAPI dependency, worked out once in a request."""
+    callers: Callers = request.app.state.callers
+    return callers.of(request)

@@ -13,8 +13,8 @@ import requests_unixsocket
 import tenacity
 from foretime_estimators.errors import ForetimeError, InputError
 
+from foretime_sidecar.api_settings import ApiSettings
 from foretime_sidecar.listener import parse_listen
-from foretime_sidecar.settings import ApiSettings
 from foretime_sidecar.settings_file import read_settings
 
 _CONNECT_S, _ANSWER_S = 2, 60

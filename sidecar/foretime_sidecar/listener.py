@@ -9,7 +9,7 @@ from pathlib import Path
 
 from foretime_estimators.errors import InputError, StateError
 
-from foretime_sidecar.settings import ApiSettings
+from foretime_sidecar.api_settings import ApiSettings
 
 _PROBE_S = 5
 _UNIX = "unix:"

@@ -132,7 +132,7 @@ class _Page:
         }
         shown: dict[str, Any] = {
             "sees_everybody": caller.sees_everybody,
-            "known": caller.peer is not None,
+            "known": caller.identity is not None,
             "zone": time.strftime("%Z", time.localtime(now)),
             "asked": asked,
             "more_asked": any(name in asked for name in _FIELDS[_FIRST_FIELDS:]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import pwd
 import socket
 import struct
@@ -39,11 +38,6 @@ class Peer:
             return pwd.getpwuid(self.uid).pw_name
         except KeyError:
             return None
-
-    @property
-    def privileged(self) -> bool:
-        """Whether it may see everybody's history: root, or the daemon's own user."""
-        return self.uid in (0, os.geteuid())
 
 
 def peer_of(connection: socket.socket) -> Peer | None:

@@ -11,13 +11,15 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
-from foretime_sidecar.settings import ApiSettings
+from foretime_sidecar.api_settings import ApiSettings
 
 # What monitoring asks, which tells nothing of jobs and must be answered under any load.
 _FREE = frozenset({"/healthz", "/metrics"})
 # Advice runs the queue forward once for each other shape of the work.
 _TOKENS = {"/v1/advice": 5}
 _MOST_BUCKETS = 10_000
+# Of a token: a caller who comes back exactly when told is not sent away again by the last bit.
+_ROUNDING = 1e-9
 
 
 class RateLimits:
@@ -79,9 +81,9 @@ class RateLimits:
         with self._lock:
             held, since = self._buckets.get(whom, (self._size, now))
             held = min(held + (now - since) * self._per_s, self._size)
-            if held < tokens:
+            if held < tokens - _ROUNDING:
                 return math.ceil((tokens - held) / self._per_s)
-            self._buckets[whom] = held - tokens, now
+            self._buckets[whom] = max(held - tokens, 0), now
             if len(self._buckets) > _MOST_BUCKETS:
                 self._forget_full(now)
         return 0

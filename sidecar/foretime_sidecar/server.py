@@ -13,6 +13,7 @@ import uvicorn
 from foretime_estimators.errors import ForetimeError, SchedulerError, StateError
 
 from foretime_sidecar.api import create_app
+from foretime_sidecar.api_callers import Callers
 from foretime_sidecar.clients.client import ControllerLoad, SchedulerClient
 from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
 from foretime_sidecar.clients.pyslurm_client import PySlurm, import_pyslurm
@@ -57,6 +58,7 @@ class Daemon:
     ) -> None:
         self.settings = settings
         self._clock = clock
+        Callers(settings.api, clock)  # keys that can't be used are told before anything is opened
         self._listener = Listener(settings.api)
         try:
             store = Store(settings.store.path, settings.store.durability)

@@ -6,22 +6,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import Literal
 
 from foretime_estimators.accuracy import AccuracySettings, Scheme
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from foretime_sidecar.api_settings import ApiSettings
+from foretime_sidecar.settings_section import Names, Section
 
 _PRODUCTION = AccuracySettings.production()
 DAY_S = 86_400
 
-Names = list[Annotated[str, Field(min_length=1)]]
 
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class SchedulerSettings(_Section):
+class SchedulerSettings(Section):
     """How the scheduler is asked."""
 
     kind: Literal["slurm", "pbs"] = Field(
@@ -123,7 +120,7 @@ class SchedulerSettings(_Section):
     )
 
 
-class StoreSettings(_Section):
+class StoreSettings(Section):
     """Where finished jobs are kept."""
 
     path: str = Field(
@@ -141,7 +138,7 @@ class StoreSettings(_Section):
     )
 
 
-class AccuracySection(_Section):
+class AccuracySection(Section):
     """How past accuracy becomes a scheduled time (docs/estimators.md)."""
 
     scheme: Literal["user", "project", "combined"] = Field(
@@ -259,7 +256,7 @@ class AccuracySection(_Section):
         return Scheme(self.scheme)
 
 
-class TableSettings(_Section):
+class TableSettings(Section):
     """The file that the hook reads."""
 
     path: str = Field(
@@ -290,7 +287,7 @@ class TableSettings(_Section):
     )
 
 
-class HookSettings(_Section):
+class HookSettings(Section):
     """What the hook does with the table: it reads these from it."""
 
     mode: Literal["observe", "advise", "enforce"] = Field(
@@ -397,7 +394,7 @@ class HookSettings(_Section):
     leave_queues: Names = Field(default=[], description="PBS queues whose jobs are left alone.")
 
 
-class QueueOrderSettings(_Section):
+class QueueOrderSettings(Section):
     """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
 
     order: Literal["none", "sjf", "ljf", "xf", "wfp"] = Field(
@@ -420,7 +417,7 @@ class QueueOrderSettings(_Section):
     )
 
 
-class BreakerSettings(_Section):
+class BreakerSettings(Section):
     """When enforce is given up for observe, until an administrator says foretime enable."""
 
     window_s: int = Field(
@@ -452,7 +449,7 @@ class BreakerSettings(_Section):
     )
 
 
-class ForecastSettings(_Section):
+class ForecastSettings(Section):
     """How the queue is run forward; let them be what the scheduler does."""
 
     order: Literal["priority", "fcfs", "sjf", "ljf", "xf", "wfp"] = Field(
@@ -482,39 +479,7 @@ class ForecastSettings(_Section):
     )
 
 
-class ApiSettings(_Section):
-    """Where and to whom the daemon answers."""
-
-    listen: str = Field(
-        default="unix:/run/foretime/foretime.sock",
-        description=(
-            "unix:PATH, where callers are known by the socket's peer, or a loopback "
-            "address such as 127.0.0.1:8642, where they are not and see only "
-            "aggregates."
-        ),
-    )
-    socket_mode: str = Field(
-        default="0666",
-        pattern=r"^0?[0-7]{3}$",
-        description="Permissions of the unix socket, octal.",
-    )
-    smallest_group: int = Field(
-        default=5, ge=5, description="Aggregates are of at least so many users."
-    )
-    requests_per_minute: int = Field(
-        default=120,
-        ge=1,
-        description=(
-            "How often one caller may ask in the long run; advice counts five times. Not for root "
-            "and the daemon's own user."
-        ),
-    )
-    request_burst: int = Field(
-        default=60, ge=1, description="How often one caller may ask at a time, after a rest."
-    )
-
-
-class Settings(_Section):
+class Settings(Section):
     """All of them."""
 
     scheduler: SchedulerSettings = SchedulerSettings()

@@ -19,7 +19,8 @@ import pydantic_core
 from foretime_estimators.errors import InputError
 from pydantic import BaseModel
 
-from foretime_sidecar.settings import DAY_S, Names, Settings
+from foretime_sidecar.settings import DAY_S, Settings
+from foretime_sidecar.settings_section import Names
 
 _WATCHDOG_PERIOD_S = 60  # of contrib/systemd/foretime-watchdog.timer
 

@@ -93,7 +93,8 @@ def _sooner(change: Mapping[str, Any]) -> str:
     if forecast["likely_wait_s"] is not None:
         bound = spoken_wait(forecast["wait_s"]["0.95"], up=True)
         text += f", 95% sure within {bound}"
-    return f"{text}; {change['cost']}."
+    cost = {"same": "for the same", "less": "for less", "more": "for more"}[change["cost"]]
+    return f"{text}, {cost} processor-time."
 
 
 def _queue(forecast: Mapping[str, Any]) -> str:

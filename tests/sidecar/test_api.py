@@ -14,6 +14,7 @@ from foretime_sidecar.api import create_app
 from foretime_sidecar.api_callers import Caller, caller_of
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sidecar.identity import Identity
 from foretime_sidecar.peer import Peer
 from foretime_sidecar.self_metrics import Health
 from foretime_sidecar.served_forecasts import ServedForecasts
@@ -82,7 +83,7 @@ class World:
         self.now = now
 
     def ask(self, path: str, peer: Peer | None = None, status: int = 200) -> Any:
-        self.app.dependency_overrides[caller_of] = lambda: Caller(peer)
+        self.app.dependency_overrides[caller_of] = lambda: Caller(Identity.of_peer(peer))
         reply = self.client.get(path)
         assert reply.status_code == status, reply.text
         return reply.json()

@@ -13,6 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 from foretime_estimators.errors import SchedulerError
 from foretime_sidecar.api_callers import Caller, caller_of
+from foretime_sidecar.identity import Identity
 from foretime_sidecar.page import HEADERS, HERE
 from foretime_sidecar.page_views import SHADE_BOUNDS_S, WaitScale, shade_names, shade_of
 from foretime_sidecar.peer import Peer
@@ -24,8 +25,11 @@ from hypothesis import strategies as st
 from tests.sidecar.mock_site import MockSite
 
 NOW = 1_700_000_000
-HOSTILE = "<script>alert('x')</script>\"&"
-ROOT, NOBODY = Caller(Peer(1, 0, 0)), Caller(Peer(2, 65534, 65534))
+HOSTILE = "<script>alert('x')</script>\"><b>"
+ROOT, NOBODY = (
+    Caller(Identity.of_peer(Peer(1, 0, 0))),
+    Caller(Identity.of_peer(Peer(2, 65534, 65534))),
+)
 UNKNOWN = Caller(None)
 Get = Callable[..., Any]
 

@@ -114,6 +114,28 @@ def test_what_the_daemon_refuses_is_a_wrong_question(site: MockSite) -> None:
     assert str(result.exception) == "processors = 65: only 64 processors are up now; ask for less"
 
 
+def test_the_cheapest_change_that_starts_it_sooner(tmp_path: Path) -> None:
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+    slurm.submit(Submission("ann", "p", None, 32, 1800, 1800))
+    wide = slurm.submit(Submission("bob", "p", None, 64, 600, 600))
+    slurm.advance(NOW + 60)
+    with MockSite(tmp_path, slurm) as site:
+        result = run("-n", "64", "-t", "10", "--socket", str(site.socket_path))
+        question = {"ntasks": 64, "time": "10"}
+        advised = ask(site.listen, "/v1/advice", question)
+        of_job = run(str(wide), "--socket", str(site.socket_path))
+    # Beside the one that runs half of the machine is free, for as long.
+    change = advised["alternatives"][advised["cheapest"]]
+    assert change["forecast"]["likely_wait_s"] == 0
+    for each in (result, of_job):
+        assert each.exit_code == 0, each.output
+        assert f"\n         sbatch {change['sbatch']}\n" in each.output
+        words = " ".join(each.output.split("\nSooner")[1].split())
+        assert words.startswith(f"{change['text']}: likely ")
+        assert " sooner, 95% sure within " in words
+        assert "for the same processor-time." in words
+
+
 def test_a_job_that_is_not_there(site: MockSite) -> None:
     result = run("4711", "--socket", str(site.socket_path))
     assert isinstance(result.exception, InputError)
