@@ -105,6 +105,8 @@ class WaitForecasting:
         What is forecast of the last look that was worked on; ``None`` before the first.
     map
         Waits over job size and requested time, drawn every few minutes; ``None`` before the first.
+    draws_maps
+        Whether maps are drawn at all.
     reliability
         How forecasts have done in the last 30 days, as of a few minutes ago; ``None`` before.
     failures, last_failure
@@ -123,6 +125,7 @@ class WaitForecasting:
         self.last_failure = ""
         self.board: Board | None = None
         self.map: WaitMap | None = None
+        self.draws_maps = True
         self._drawing: tuple[Board, list[NewJob], list[NewJobForecast]] | None = None
         self.reliability: Reliability | None = None
         self._reliabilities: dict[int, tuple[int, Reliability]] = {}
@@ -165,7 +168,8 @@ class WaitForecasting:
         self._has_board.set()
         self._keep(self.board)
         if self.map is None or not 0 <= look.taken_at - self.map.made_at < _MAP_EVERY_S:
-            self._draw_map(self.board)
+            if self.draws_maps:
+                self._draw_map(self.board)
             with _all_the_same():
                 self.reliability = self.reliability_of(look.taken_at, RELIABILITY_DAYS)
         if look.taken_at - self._saved_at >= _SAVED_EVERY_S:
