@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from foretime_sidecar.api_administration import add_administration
 from foretime_sidecar.api_callers import ApiError, Caller, Callers, caller_of
 from foretime_sidecar.api_forecasts import ForecastDesk, add_forecasts
+from foretime_sidecar.api_personal import add_personal
 from foretime_sidecar.page import add_page
 from foretime_sidecar.rate_limits import RateLimits
 from foretime_sidecar.self_metrics import Health, SelfMetrics
@@ -58,6 +59,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
 
     add_forecasts(app, sidecar, clock)
     add_administration(app, sidecar, clock)
+    add_personal(app, sidecar, clock)
     add_page(app, ForecastDesk(sidecar, clock), health, limits, clock)
 
     @app.get("/healthz")
