@@ -121,6 +121,8 @@ class Sidecar:
         Seconds until the next look; the daemon sets it, as it adapts to the scheduler's load.
     oversight
         The audit of the hook, and what takes enforce from it.
+    private_data
+        What users may not see of others, as the scheduler said at the last look.
     forecasting
         What keeps forecasts of waits; ``None`` if nobody wants them.
     """
@@ -140,6 +142,7 @@ class Sidecar:
         self.lock = threading.RLock()
         self.progress = Progress()
         self.snapshot: Look | None = None
+        self.private_data: frozenset[str] = frozenset()
         self.pause_s = settings.scheduler.poll_interval_s
         self.oversight = Oversight(settings, store, self.lock)
         self.forecasting: WaitForecasting | None = None
@@ -266,6 +269,7 @@ class Sidecar:
             If the store can't be read or written; no job is planned short then.
         """
         configuration = self.client.configuration()
+        self.private_data = configuration.private_data
         soft_limit = configuration.soft_limit
         correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
         queue = self.client.queue()
