@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from foretime_estimators.errors import InputError
 from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.machine import Machine, NodeGroup, Selection, SlurmPartition
+from foretime_sim.node_request import JobResources
 from foretime_sim.node_snapshot import HeldNodes
-from foretime_sim.resource_requests import JobResources
 
 from foretime_sidecar.clients.client import QueuedJob, Reservation
 from foretime_sidecar.clients.cluster import AskedNodes, Cluster, ClusterNode, ClusterPartition
@@ -32,6 +32,8 @@ class LiveMachine:
         Of the nodes that take jobs, in the slurm_partitions that are up.
     number_of
         Number of each such node, by name.
+    partitions
+        The cluster's slurm_partitions that are the machine's, in its order.
     groups_of
         By a set of names of nodes that a job or a reservation gave: the groups that make it up.
     reservations
@@ -40,6 +42,7 @@ class LiveMachine:
 
     machine: Machine
     number_of: dict[str, int]
+    partitions: tuple[ClusterPartition, ...]
     groups_of: dict[frozenset[str], tuple[str, ...]]
     reservations: tuple[NodeReservation, ...]
 
@@ -105,15 +108,15 @@ class LiveMachine:
         def groups_with(names: Iterable[str]) -> tuple[str, ...]:
             return tuple(dict.fromkeys(group_of[name] for name in names if name in group_of))
 
+        with_nodes = tuple(part for part in up if not part.nodes.isdisjoint(group_of))
         partitions = [
-            _partition(part, groups_with(sorted(part.nodes)), cluster)
-            for part in up
-            if not part.nodes.isdisjoint(group_of)
+            _partition(part, groups_with(sorted(part.nodes)), cluster) for part in with_nodes
         ]
         selection = Selection.CPU_MEMORY if cluster.counts_memory else Selection.CPU
         return cls(
             Machine(tuple(groups), tuple(partitions), selection),
             number_of,
+            with_nodes,
             {names: groups_with(sorted(names)) for names in named},
             tuple(
                 NodeReservation(each.name, each.start_time, each.end_time - each.start_time, whose)
@@ -161,16 +164,29 @@ class LiveMachine:
         nodes = asked.nodes
         if asked.required and nodes is None and asked.required <= self.number_of.keys():
             nodes = len(asked.required)
+        first = self.machine.default_partition
+        if names is not None:
+            first = self.machine.partition_index(names[0])
+        memory = asked.memory_per_node_mib
+        whole_memory = False
+        if memory is None and asked.memory_per_cpu_mib is None:
+            memory = self.partitions[first].default_memory_per_node_mib
+            # What says nothing of memory gets all of a node's, so nobody else is there.
+            whole_memory = (
+                self.machine.selection is Selection.CPU_MEMORY
+                and memory is None
+                and self.partitions[first].default_memory_per_cpu_mib is None
+            )
         return JobResources(
             slurm_partitions=names,
             nodes=nodes,
             tasks=asked.tasks,
             cpus_per_task=asked.cpus_per_task,
-            memory_per_node_mib=asked.memory_per_node_mib,
+            memory_per_node_mib=memory,
             memory_per_cpu_mib=asked.memory_per_cpu_mib,
             gpus_per_node=asked.gpus_per_node,
             constraint="&".join(asked.constraint),
-            exclusive=asked.exclusive,
+            exclusive=asked.exclusive or whole_memory,
             reservation=reservation,
             node_groups=None if open_to == every else tuple(sorted(open_to)),
         )

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import JobRequest
+from foretime_sim.node_request import JobResources, Request, fit_request
 from foretime_sim.node_snapshot import NodeRequests
-from foretime_sim.resource_requests import JobResources, Request, fit_request
 from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.workload import Int64Array
 

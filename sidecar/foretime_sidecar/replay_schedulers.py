@@ -18,9 +18,10 @@ from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_pbs import MockPbs, PbsSetup, PbsSubmission
 from foretime_sim.mock_scheduler import MockScheduler
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.node_request import JobResources
 from foretime_sim.pbs_hook import PbsHook
 from foretime_sim.policy import Policy
-from foretime_sim.resource_requests import JobResources, job_resources
+from foretime_sim.resource_requests import job_resources
 from foretime_sim.slurm_hook import LuaHook
 from foretime_sim.workload import Workload
 

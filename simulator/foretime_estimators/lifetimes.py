@@ -25,6 +25,8 @@ Float64Array = npt.NDArray[np.float64]
 
 _LEAST_S = 1e-9
 """What an age of 0 counts as, seconds: logarithms need something."""
+_STEEP = 1e-6
+"""Width of the stage at a limit, in ln t."""
 _OVER = 1e-12
 """A probability to be alive still that is nothing but rounding."""
 
@@ -123,6 +125,21 @@ class Lifetimes:
         parts = level * (end - begin)
         parts -= slope * (end * (np.log(end) - 1) - begin * (np.log(begin) - 1))
         return self.t_min + float(parts.sum())
+
+    def until(self, limit: float) -> Lifetimes:
+        """Give the lifetimes of jobs that are killed at a limit, seconds: who gets there ends.
+
+        At it there is a steep stage of a millionth of it.
+        """
+        end = float(np.log(limit))
+        if end <= self.log_time[0]:
+            return Lifetimes(np.array([end, end + _STEEP]), np.array([0.0, 1.0]))
+        if end >= self.log_time[-1]:
+            return self
+        inside = self.log_time < end
+        log_time = np.concatenate([self.log_time[inside], [end, end + _STEEP]])
+        at_limit = float(self.cdf(limit))
+        return Lifetimes(log_time, np.concatenate([self.reached[inside], [at_limit, 1.0]]))
 
     def stage_weights(self, age: float) -> Float64Array:
         """Probability that a job of this age belongs to each stage, by Bayes (section 5.4).

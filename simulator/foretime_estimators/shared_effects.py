@@ -137,9 +137,7 @@ class CampaignCorrelation:
             its submission, by what has been learned.
         """
         request = job.request
-        name = "\0".join(
-            map(str, (request.user, request.requested_time, request.processors, request.executable))
-        )
+        name = "\0".join(map(str, (request.user, request.requested_time, request.processors)))
         if zlib.crc32(name.encode()) % JUDGED_EVERY:
             return
         judged = self._rounds.get(name)
@@ -198,10 +196,7 @@ def campaigns(jobs: Sequence[JobRequest]) -> Int64Array:
     `CAMPAIGN_PAUSE_S`; the tasks of one array are always one.
     """
     group = _numbered(
-        [
-            (job.user, job.array_id or "", job.requested_time, job.processors, job.executable)
-            for job in jobs
-        ]
+        [(job.user, job.array_id, job.requested_time, job.processors) for job in jobs]
     )
     submitted = np.array([job.submit_time for job in jobs], dtype=np.int64)
     in_array = np.array([job.array_id is not None for job in jobs])

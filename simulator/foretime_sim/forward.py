@@ -22,10 +22,10 @@ from foretime_sim.admission import After, Dependencies, GroupLimit
 from foretime_sim.advance_reservations import check_interval, node_reservations, of_processors
 from foretime_sim.engine_core import core_policy
 from foretime_sim.machine import Machine
+from foretime_sim.node_request import JobResources, Request, fit_request
 from foretime_sim.node_snapshot import HeldNodes, NodeRequests, give_nodes
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import has_python
-from foretime_sim.resource_requests import JobResources, Request, fit_request
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, by_role
 from foretime_sim.snapshot import GuardNotes, PendingJobs, PlanNotes, RunningJobs, Snapshot
 from foretime_sim.snapshot_columns import NEVER, checked_column, checked_times, or_never

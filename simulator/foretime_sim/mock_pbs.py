@@ -23,6 +23,7 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.machine import Machine
 from foretime_sim.mock_pbs_replies import PbsReplies
 from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
+from foretime_sim.node_request import JobResources
 from foretime_sim.pbs_accounting_writer import (
     SERVER,
     ended_message,
@@ -35,7 +36,6 @@ from foretime_sim.pbs_day_log import DayLog, Stamps
 from foretime_sim.pbs_hook import PbsReply, refusal
 from foretime_sim.pbs_records import parse_pbs_duration
 from foretime_sim.policy import Policy
-from foretime_sim.resource_requests import JobResources
 from foretime_sim.role_times import JobTimesUpdate
 from foretime_sim.workload import Int64Array
 

@@ -14,8 +14,8 @@ from foretime_estimators.jobs import Ending
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.job_view import Moves
 from foretime_sim.machine import Machine
+from foretime_sim.node_request import JobResources
 from foretime_sim.policy import Policy
-from foretime_sim.resource_requests import JobResources
 from foretime_sim.schedule import Schedule
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Int64Array

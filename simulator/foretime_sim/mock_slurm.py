@@ -24,8 +24,8 @@ from foretime_sim.machine import Machine
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_scheduler import MockJob, MockScheduler, Phase
 from foretime_sim.mock_slurm_replies import DEFAULT_PARTITION
+from foretime_sim.node_request import JobResources
 from foretime_sim.policy import Policy
-from foretime_sim.resource_requests import JobResources
 from foretime_sim.slurm_hook import Fields, Value
 
 NO_VAL = 4294967294

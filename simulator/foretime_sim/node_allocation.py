@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from foretime_sim.machine import Machine
-from foretime_sim.resource_requests import FittedRequests, counts_memory
+from foretime_sim.node_request import counts_memory
+from foretime_sim.resource_requests import FittedRequests
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
 Rows = Sequence[tuple[int, int, int, int, int]] | Int64Array

@@ -8,9 +8,10 @@ from foretime_estimators.errors import InputError
 from foretime_sim import _core
 from foretime_sim.machine import Machine
 from foretime_sim.node_allocation import NodeAllocation
+from foretime_sim.node_request import Request, counts_memory
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import has_python
-from foretime_sim.resource_requests import Request, check_all_fit, counts_memory, fit_requests
+from foretime_sim.resource_requests import check_all_fit, fit_requests
 from foretime_sim.workload import Workload
 
 

@@ -13,12 +13,7 @@ from foretime_sim import _core
 from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.machine import Machine
 from foretime_sim.node_core import core_group, core_request
-from foretime_sim.resource_requests import (
-    JobResources,
-    Request,
-    counts_memory,
-    fit_request,
-)
+from foretime_sim.node_request import JobResources, Request, counts_memory, fit_request
 from foretime_sim.snapshot_columns import NEVER, checked_column
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Int64Array

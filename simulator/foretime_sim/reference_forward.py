@@ -20,13 +20,14 @@ import bisect
 import numpy as np
 
 from foretime_sim.admission import After
+from foretime_sim.node_request import Request
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.reference import ReferenceJob, Simulation
 from foretime_sim.reference_nodes import NodePlanner
 from foretime_sim.reference_placement import NodeSimulation, Share
 from foretime_sim.reference_plans import PlainProfile
-from foretime_sim.resource_requests import FittedRequests, Request
+from foretime_sim.resource_requests import FittedRequests
 from foretime_sim.role_times import by_role
 from foretime_sim.schedule import StartedBy
 from foretime_sim.snapshot import Snapshot

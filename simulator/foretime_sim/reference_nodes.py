@@ -29,10 +29,11 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.machine import Machine
 from foretime_sim.node_allocation import NodeAllocation
+from foretime_sim.node_request import PartitionChoice
 from foretime_sim.policy import Backfill, Compression, Policy
 from foretime_sim.reference import ReferenceJob, reference_jobs, reference_schedule
 from foretime_sim.reference_placement import FOREVER, Claim, NodeSimulation, Share
-from foretime_sim.resource_requests import PartitionChoice, check_all_fit, fit_requests
+from foretime_sim.resource_requests import check_all_fit, fit_requests
 from foretime_sim.role_times import ScheduledTimes, job_times
 from foretime_sim.schedule import Schedule, StartedBy
 from foretime_sim.workload import Int64Array, Workload

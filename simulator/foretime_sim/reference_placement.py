@@ -22,16 +22,12 @@ from typing import Protocol
 from foretime_estimators.errors import InputError
 
 from foretime_sim.machine import Machine
+from foretime_sim.node_request import PartitionChoice, Request, counts_memory
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.reference import ReferenceJob, Simulation
 from foretime_sim.reference_plans import PlainProfile
-from foretime_sim.resource_requests import (
-    FittedRequests,
-    PartitionChoice,
-    Request,
-    counts_memory,
-)
+from foretime_sim.resource_requests import FittedRequests
 from foretime_sim.schedule import StartedBy
 
 FOREVER = 2**62

@@ -21,8 +21,8 @@ from foretime_sim.advance_reservations import (
 )
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.machine import Machine
+from foretime_sim.node_request import JobResources, fit_request
 from foretime_sim.node_snapshot import HeldNodes, NodeRequests, check_nodes_in_use, nodes_of_engine
-from foretime_sim.resource_requests import JobResources, fit_request
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes
 from foretime_sim.snapshot_columns import check_within, checked_column, checked_times, unmask
 from foretime_sim.stepwise import Engine

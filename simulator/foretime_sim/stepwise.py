@@ -21,9 +21,9 @@ from foretime_sim.engine_core import core_counters, core_engine, core_schedule
 from foretime_sim.job_view import JobView, Moves
 from foretime_sim.machine import Machine
 from foretime_sim.node_core import core_request, use_machine
+from foretime_sim.node_request import JobResources, Request, fit_request
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import PolicyCalls, has_python
-from foretime_sim.resource_requests import JobResources, Request, fit_request
 from foretime_sim.role_times import LONGEST_S, JobTimesUpdate
 from foretime_sim.schedule import Counters, Schedule, StartedBy
 from foretime_sim.workload import Int64Array

@@ -29,9 +29,9 @@ from foretime_sim.forward import (
 )
 from foretime_sim.log_files import read_log
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.node_request import JobResources
 from foretime_sim.node_snapshot import NodeRequests
 from foretime_sim.policy import Backfill, Correction, Order, Policy
-from foretime_sim.resource_requests import JobResources
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Int64Array, Workload
 

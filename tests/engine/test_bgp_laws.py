@@ -15,8 +15,8 @@ from foretime_sim.bgp_jobs import with_bgp_machine
 from foretime_sim.bgp_machine import BgpMachine, BgpPartition
 from foretime_sim.engine import simulate
 from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.node_request import JobResources
 from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.resource_requests import JobResources
 from foretime_sim.schedule import Schedule, ScheduleError, StartedBy, check
 from foretime_sim.snapshot import Snapshot
 from foretime_sim.stepwise import Engine

@@ -1,4 +1,4 @@
-"""The code on the page about forward runs runs, and prints what the page says."""
+"""Code on the pages about forward runs and what goes into them runs, and prints what they say."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 
-def test_the_examples_print_what_the_page_says(repository: Path) -> None:
-    page = (repository / "docs" / "forward.md").read_text()
+
+@pytest.mark.parametrize(("name", "examples"), [("forward.md", 5), ("runtime_distributions.md", 1)])
+def test_the_examples_print_what_the_page_says(repository: Path, name: str, examples: int) -> None:
+    page = (repository / "docs" / name).read_text()
     blocks = re.findall(r"^```(python|text)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {}
     printed = ""
@@ -26,4 +29,4 @@ def test_the_examples_print_what_the_page_says(repository: Path) -> None:
             printed = ""
             compared += 1
     assert printed == ""
-    assert compared >= 5
+    assert compared >= examples

@@ -10,10 +10,11 @@ from foretime_sim.admission import Dependencies, GroupLimit
 from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.forward import forward_runs, start_times_of
 from foretime_sim.machine import Machine
+from foretime_sim.node_request import JobResources
 from foretime_sim.node_snapshot import NodeRequests
 from foretime_sim.policy import EventOrder, Policy
 from foretime_sim.reference_forward import forward_run
-from foretime_sim.resource_requests import JobResources, job_resources
+from foretime_sim.resource_requests import job_resources
 from foretime_sim.snapshot import PendingJobs, Snapshot
 from foretime_sim.workload import Int64Array, Workload
 from hypothesis import given, settings

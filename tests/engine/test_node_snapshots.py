@@ -10,10 +10,11 @@ from foretime_estimators.errors import InputError
 from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.forward import SampledArrivals, forward_runs, start_times_of
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.node_request import JobResources
 from foretime_sim.node_snapshot import HeldNodes, NodeRequests
 from foretime_sim.policy import EventOrder, Policy
 from foretime_sim.reference_forward import forward_run
-from foretime_sim.resource_requests import JobResources, job_resources
+from foretime_sim.resource_requests import job_resources
 from foretime_sim.role_times import JobTimesUpdate
 from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.stepwise import Engine

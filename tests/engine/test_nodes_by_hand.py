@@ -11,9 +11,10 @@ from foretime_sim import reference_nodes
 from foretime_sim.advance_reservations import AdvanceReservation, NodeReservation
 from foretime_sim.engine import simulate
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.node_request import JobResources
 from foretime_sim.policy import Backfill, Policy
 from foretime_sim.python_policy import PythonOrder
-from foretime_sim.resource_requests import JobResources, ResourceRequests, with_machine
+from foretime_sim.resource_requests import ResourceRequests, with_machine
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Labels, MaskedInt64Array, Workload
 

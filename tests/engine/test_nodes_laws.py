@@ -10,16 +10,12 @@ import pytest
 from foretime_sim import reference_nodes
 from foretime_sim.engine import simulate
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.node_request import JobResources
 from foretime_sim.policy import Backfill, Compression, Order, Policy
 from foretime_sim.reference import ReferenceJob
 from foretime_sim.reference_nodes import NodePlanner
 from foretime_sim.reference_placement import Share
-from foretime_sim.resource_requests import (
-    JobResources,
-    ResourceRequests,
-    fit_requests,
-    with_machine,
-)
+from foretime_sim.resource_requests import ResourceRequests, fit_requests, with_machine
 from foretime_sim.schedule import ScheduleError, check, check_promises
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Labels, Workload

@@ -94,6 +94,16 @@ def test_many_lives_at_once(jobs: list[tuple[Lifetimes, float]], later: list[flo
         assert survival[:, column] == pytest.approx(alone, abs=1e-9)
 
 
+@given(lifetimes(), st.floats(1, 1e6), st.floats(0, 2e6))
+def test_a_limit_ends_what_reaches_it(model: Lifetimes, limit: float, time: float) -> None:
+    limited = model.until(limit)
+    if time <= limit:
+        assert limited.cdf(time) == pytest.approx(float(model.cdf(time)), abs=1e-6)
+    elif time > limit * 1.00001:
+        assert limited.cdf(time) == 1
+    assert limited.quantile(0.9) <= limit * 1.00001 or model.t_max <= limit
+
+
 def test_past_repeats_and_overdue() -> None:
     """Of a job without a model the median remaining life is its age; so of one past its t_max."""
     ages = np.array([600, 20_000])

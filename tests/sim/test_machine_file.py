@@ -11,12 +11,8 @@ import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.machine_file import format_machine, parse_machine
-from foretime_sim.resource_requests import (
-    JobResources,
-    ResourceRequests,
-    fit_request,
-    with_machine,
-)
+from foretime_sim.node_request import JobResources, fit_request
+from foretime_sim.resource_requests import ResourceRequests, with_machine
 from foretime_sim.workload import Labels, Workload
 from hypothesis import given
 

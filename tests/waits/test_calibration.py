@@ -231,19 +231,19 @@ def test_a_forecast_that_is_off_is_set_right_everywhere() -> None:
 
 
 def test_drift_is_followed() -> None:
-    """Waits grow to six times of what is forecast within some weeks, and fall again."""
+    """Waits grow to three times of what is forecast within six weeks, and fall again."""
     rng = np.random.default_rng(4)
     count = 3_000
     times = np.arange(count) * 2_400  # 83 days
-    drift = np.exp(np.log(6) * np.sin(np.pi * times / times[-1]) ** 2)
+    drift = np.exp(np.log(3) * np.sin(np.pi * times / times[-1]) ** 2)
     waits = np.rint(3_000 * drift * np.exp(0.7 * rng.standard_normal(count))).astype(np.int64)
     base = lognormal(np.array([3_000.0]), 0.7).wait_s[0]
     jobs = [request(number, int(times[number])) for number in range(count)]
     told, _ = replay(CalibratedForecaster(Says(lambda job, _: (base, 0.0)), "c"), jobs, waits)
-    assert np.mean(waits <= base[AT[0.95]]) < 0.75
+    assert np.mean(waits <= base[AT[0.95]]) < 0.85
     assert np.mean(waits[500:] <= told[500:, AT[0.95]]) == pytest.approx(0.95, abs=0.02)
     for part in np.array_split(np.arange(500, count), 6):
-        # Where waits double within two weeks, what is learned is a week late.
+        # Where waits grow fastest, by half in two weeks, what is learned is late.
         assert np.mean(waits[part] <= told[part, AT[0.95]]) > 0.85
 
 

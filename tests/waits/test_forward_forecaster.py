@@ -15,7 +15,6 @@ from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.waits.forward_forecaster import (
     ForwardForecaster,
-    newcomers_priorities,
     sample_quantiles,
 )
 from foretime_sim.waits.moment import Moment
@@ -184,24 +183,6 @@ def test_sample_quantiles_by_hand() -> None:
     assert at[0.95] == 90
     assert at[0.45] == pytest.approx(45)
     assert sample_quantiles(np.array([[7]]))[0, MEDIAN] == 7
-
-
-def test_newcomers_come_where_the_newest_came() -> None:
-    rng = np.random.default_rng(0)
-    submitted = np.arange(20) * 10
-
-    def queue(priority: Int64Array) -> PendingJobs:
-        ones = np.ones(len(priority), dtype=np.int64)
-        return PendingJobs(submitted[: len(priority)], ones, ones, priority=priority)
-
-    in_order = newcomers_priorities(queue(-np.arange(20)), 50, rng)
-    assert set(in_order.tolist()) == {-20}
-    last_first = newcomers_priorities(queue(np.arange(20)), 50, rng)
-    assert (last_first > 17).all()
-    mixed = newcomers_priorities(queue(rng.permutation(20)), 500, rng)
-    assert mixed.min() < 5 < 14 < mixed.max()
-    assert newcomers_priorities(queue(np.array([3])), 2, rng).tolist() == [2, 2]
-    assert newcomers_priorities(queue(np.zeros(0, dtype=np.int64)), 1, rng).tolist() == [0]
 
 
 def test_a_queue_of_priorities_is_not_overtaken_by_all_that_come() -> None:

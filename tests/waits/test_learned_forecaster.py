@@ -92,6 +92,9 @@ def test_it_learns_what_queues_wait() -> None:
     found = live(LearnedForecaster(settings=SETTINGS), {"a": 100, "b": 5_000}, 900)
     np.testing.assert_allclose(found.wait_s[:, MEDIAN], [100, 5_000], rtol=0.15)
     assert (found.starts_now < 0.05).all()
+    soon = live(LearnedForecaster(settings=SETTINGS, now_within_s=300), {"a": 100, "b": 5_000}, 900)
+    np.testing.assert_allclose(soon.starts_now, [1, 0], atol=0.05)
+    np.testing.assert_array_equal(soon.wait_s, found.wait_s)
 
 
 def test_waits_that_go_on_are_known_to_be_long() -> None:

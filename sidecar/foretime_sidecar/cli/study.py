@@ -173,6 +173,6 @@ def _command(
 
 app.command("tang2010-beyond")(tang2010_beyond)
 app.command("mira2018")(mira2018)
-app.command("waits")(waits)
 app.command("graham2021")(graham2021)
 app.command("downey1997")(downey1997)
+app.command("waits")(waits)

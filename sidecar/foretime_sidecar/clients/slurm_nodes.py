@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from foretime_estimators.errors import InputError, SchedulerError
@@ -40,8 +40,11 @@ def parse_cluster(nodes: str, partitions: str, configuration: str) -> Cluster:
         found = [
             _node(fields_of(line)) for line in nodes.splitlines() if line.startswith("NodeName=")
         ]
+        defaults = {
+            name: _setting(configuration, name) for name in ("DefMemPerCPU", "DefMemPerNode")
+        }
         parts = [
-            _partition(fields_of(line))
+            _partition({**defaults, **fields_of(line)})
             for line in partitions.splitlines()
             if line.startswith("PartitionName=")
         ]
@@ -120,11 +123,12 @@ def _partition(values: Mapping[str, str]) -> ClusterPartition:
 def asked_nodes(job: Json) -> AskedNodes:
     """Give what a job asks of nodes, as ``squeue --json`` or slurmrestd tells."""
     least, most = number(job.get("node_count")) or 0, number(job.get("max_nodes")) or 0
-    # Slurm works a number of nodes out for jobs that name none.
-    nodes = most or (least if least > 1 else None)
-    per_task = number(job.get("cpus_per_task")) or 1
+    # Slurm works numbers out for jobs that name none: from 1 to as many as tasks, on 26.05.
+    nodes = least if least > 1 or (least and least == most) else None
     cpus = max(number(job.get("cpus")) or 1, 1)
-    tasks = max(number(job.get("tasks")) or 1, -(-cpus // per_task))
+    tasks = max(number(job.get("tasks")) or 1, 1)
+    per_task = number(job.get("cpus_per_task")) or max(cpus // tasks, 1)  # 22.05 does not tell it
+    tasks = max(tasks, -(-cpus // per_task))
     features, other = _features(str(job.get("features") or ""))
     gpus, gpu_types, odd = _gpus(job, nodes, tasks)
     for name, words in (
@@ -187,18 +191,10 @@ def _gpus(job: Json, nodes: int | None, tasks: int) -> tuple[int | None, list[st
 
 
 def _is_exclusive(job: Json) -> bool:
-    """Say whether a job asks for whole nodes: 22.05 writes shared as 0, later ones as words."""
-    shared, exclusive = job.get("shared"), job.get("exclusive")
-    if isinstance(shared, int) and not isinstance(shared, bool):
-        return shared == 0
-    words = [str(word).lower() for part in (shared, exclusive) for word in _listed(part)]
-    return "none" in words or "true" in words
-
-
-def _listed(value: object) -> Sequence[object]:
-    if value is None:
-        return ()
-    return value if isinstance(value, list) else [value]
+    """Say whether a job asks for whole nodes: 22.05 tells, 26.05 only by the line it came with."""
+    if "none" in (job.get("shared") or ()):
+        return True
+    return any(word.startswith("--exclusive") for word in str(job.get("submit_line")).split())
 
 
 def held_nodes(job: Json) -> tuple[HeldNode, ...]:

@@ -72,6 +72,8 @@ class StudiedLog:
         Shape (jobs,): sequential, short, medium, long and the like.
     memory
         Class of memory, empty where the log does not say; shape (jobs,).
+    asked_s
+        Requested times, seconds, shape (jobs,); the workload's are never below the runtimes.
     notes
         What was made of the log.
     """
@@ -79,12 +81,18 @@ class StudiedLog:
     workload: Workload
     classes: Names
     memory: Names
+    asked_s: Int64Array
     notes: tuple[str, ...]
 
     @property
     def name(self) -> str:
         """The log's."""
         return self.workload.name
+
+    def with_limits(self) -> Workload:
+        """Give the jobs with the requests that they had, killed there."""
+        runtime = np.minimum(self.workload.actual_runtime, self.asked_s)
+        return replace(self.workload, requested_time=self.asked_s, actual_runtime=runtime)
 
     @property
     def class_names(self) -> list[str]:
@@ -127,7 +135,7 @@ def studied_log(log: JobLog, name: str, processors: int | None = None) -> Studie
     if known == PARAGON and workload.queues is not None:
         queues = np.array([queue or "" for queue in workload.queues.by_job()])
         batch = queues != _INTERACTIVE
-        workload, queues = workload.take(batch), queues[batch]
+        workload, queues, asked = workload.take(batch), queues[batch], asked[batch]
         classes = np.array(
             [
                 _paragon_class(queue, size)
@@ -140,7 +148,7 @@ def studied_log(log: JobLog, name: str, processors: int | None = None) -> Studie
         classes = np.where(asked <= SHORT_S, "short", np.where(asked <= MEDIUM_S, "medium", "long"))
         made = "classes by requested time, at most 15 min, at most 3 h, and longer"
     size = f"simulated on {workload.machine_processors} processors; {made}."
-    return StudiedLog(workload, classes, memory, (report.text, f"{workload.name}: {size}"))
+    return StudiedLog(workload, classes, memory, asked, (report.text, f"{workload.name}: {size}"))
 
 
 def without_standby(log: StudiedLog) -> StudiedLog:
@@ -149,7 +157,7 @@ def without_standby(log: StudiedLog) -> StudiedLog:
     workload = log.workload.take(kept)
     named = replace(workload, name=f"{log.name}, no standby")
     note = f"{named.name}: the same without {int((~kept).sum()):,} jobs of the standby queues."
-    return StudiedLog(named, log.classes[kept], log.memory[kept], (note,))
+    return StudiedLog(named, log.classes[kept], log.memory[kept], log.asked_s[kept], (note,))
 
 
 def _paragon_class(queue: str, processors: int) -> str:
@@ -319,7 +327,7 @@ def study(
         if log.name.startswith(PARAGON):
             step()
             continue
-        queues += whole_queues(log.workload, asked, seed)
+        queues += whole_queues(log.with_limits(), asked, seed)
         step()
     greedy = greedy_choices(malleable_jobs, seed)
     step()

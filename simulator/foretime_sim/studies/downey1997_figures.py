@@ -16,7 +16,7 @@ from foretime_sim.studies.study_plots import panels
 from foretime_sim.workload import Int64Array
 
 _TIMES = np.geomspace(1, 4e5, 200)
-_DRAWN = 4_000
+_DRAWN = 1_500
 """Points of a scatter plot; of more, every so manieth is drawn."""
 _COLUMNS = np.geomspace(1, 1e6, 25)
 """Bounds of the columns of figure 4, seconds."""

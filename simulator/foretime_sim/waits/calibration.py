@@ -72,11 +72,11 @@ class CalibrationSettings:
     """
 
     remembered: int = 4_096
-    half_life_s: int = 7 * DAY_S
+    half_life_s: int = 10 * DAY_S
     likeness: tuple[float, float, float] = (0.7, 0.5, 1.0)
     other_queue: float = 0.3
-    prior: float = 30.0
-    prior_width: float = 1.5
+    prior: float = 10.0
+    prior_width: float = 1.1
 
     def __post_init__(self) -> None:
         for name in ("remembered", "half_life_s", "prior"):

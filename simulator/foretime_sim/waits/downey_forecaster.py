@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_estimators.lifetimes import RunningLives
+from foretime_estimators.lifetimes import Lifetimes, RunningLives
 from foretime_estimators.uniform_log_classes import (
     LifetimeClasses,
     parse_classifiers,
@@ -25,9 +25,10 @@ SMALL_NEEDS = {"downey-a": float("inf"), "downey-b": 0.0, "downey": float(SMALL_
 class DowneyForecaster:
     """Predictor A, predictor B or both, extended to the whole queue (`QueuePrediction`).
 
-    Lifetimes are fitted to what has finished so far. The method says one number, which stands at
-    every level, but where predictor A answers for the first job of the queue: there Pr{F < n'} is
-    its distribution.
+    Lifetimes are fitted to what has finished so far, and end at the requested time, where jobs are
+    killed (in the paper a queue's limit is part of its line). The method says one number, which
+    stands at every level, but where predictor A answers for the first job of the queue: there
+    Pr{F < n'} is its distribution.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class DowneyForecaster:
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
-        models = [self._classes.lifetimes(job) or up_to_request(job) for job in moment.requests]
+        models = [self._lifetimes(job) for job in moment.requests]
         lives = RunningLives(models, moment.ages())
         rows = moment.asked - len(moment.snapshot.running)
         queue = QueuePrediction(moment.snapshot, lives, moment.policy, self._small_need)
@@ -65,6 +66,10 @@ class DowneyForecaster:
             wait_s[rows == queue.head] = at_head
         starts_now = np.where(np.isnan(wait_s[:, 0]), np.nan, wait_s[:, 0] <= 0)
         return WaitForecasts(wait_s, starts_now)
+
+    def _lifetimes(self, job: JobRequest) -> Lifetimes:
+        model = self._classes.lifetimes(job)
+        return up_to_request(job) if model is None else model.until(job.requested_time)
 
     def submitted(self, job: JobRequest) -> None:
         """Take note of a submission: nothing is learned from it."""

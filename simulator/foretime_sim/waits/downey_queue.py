@@ -16,7 +16,6 @@ one rule for all of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import partial
 
 import numpy as np
 from foretime_estimators.lifetimes import Float64Array, RunningLives
@@ -155,36 +154,46 @@ class QueuePrediction:
             by_a = self._median_start(needed, begin)
             if not np.isnan(by_a) or self._small_need == np.inf:
                 return by_a
-        return begin + first_time(partial(self._free_after, begin), needs)
+        return self._first_free(begin, needs)
 
     def _start_in_gap(self, needs: float, joins: float, requested: float) -> float:
         """Find the first gap that a job fits into; NaN if there is none."""
-        for gap in np.flatnonzero((self._before >= needs) & (self._placed > joins)).tolist():
-            begin = max(joins, float(self._placed[gap - 1]) if gap else 0.0)
-            # Whenever it starts in the gap, it runs beyond the end of it, until this at least.
-            if not self._stays_free(gap, begin + requested, needs):
-                continue
+        if not len(self._placed):
+            return float("nan")
+        begins = np.maximum(np.concatenate([[0.0], self._placed[:-1]]), joins)
+        # After which placed start too little is left: the first such from each gap's end on.
+        short = np.append(np.flatnonzero(self._after < needs), len(self._placed))
+        first_short = short[np.searchsorted(short, np.arange(len(self._placed)))]
+        # Whenever it starts in a gap, it runs beyond the end of it, until this at least.
+        runs_past = np.searchsorted(self._placed, begins + requested)
+        open_gaps = (self._before >= needs) & (self._placed > joins) & (first_short >= runs_past)
+        for gap in np.flatnonzero(open_gaps).tolist():
             # What is free grows from the begin to the end of a gap.
-            start = begin + first_time(partial(self._free_after, begin), needs)
-            end = float(self._placed[gap])
-            if start < end and self._stays_free(gap, start + requested, needs):
+            start = self._first_free(float(begins[gap]), needs)
+            until = int(np.searchsorted(self._placed, start + requested))
+            if start < self._placed[gap] and first_short[gap] >= until:
                 return start
         return float("nan")
 
-    def _stays_free(self, first: int, until: float, needs: float) -> bool:
-        """Whether so much is left after each placed start from one on until a moment."""
-        last = int(np.searchsorted(self._placed, until))
-        return bool((self._after[first:last] >= needs).all())
+    def _first_free(self, begin: float, needs: float) -> float:
+        """Find when so much is free from a moment on, if nobody else starts from then on."""
+        age = begin - self._starts
+        holds = self._holders.survival(age[None])[0]
+        chosen = np.flatnonzero((age >= 0) & (holds > _OVER))
+        holders, age = self._holders.of(chosen), age[chosen]
+        held = self._held[self._columns[chosen]]
 
-    def _free_after(self, begin: float, later: Float64Array) -> Float64Array:
-        """Give what is free at seconds after ``begin``, given who is placed; shape (times,)."""
-        running = begin + later[:, None] - self._starts
-        holds = self._holders.survival(running)
-        holds[running < 0] = 0.0
-        return np.asarray(self._machine_processors - holds @ self._held[self._columns])
+        def free(later: Float64Array) -> Float64Array:
+            taken = holders.survival(age + later[:, None]) @ held
+            return np.asarray(self._machine_processors - taken)
+
+        return begin + first_time(free, needs)
 
     def _free_at(self, time: float) -> float:
-        return float(self._free_after(time, np.zeros(1))[0])
+        """Give what is free at a moment, given who is placed."""
+        age = time - self._starts
+        holds = np.where(age < 0, 0.0, self._holders.survival(age[None])[0])
+        return float(self._machine_processors - holds @ self._held[self._columns])
 
     def _median_start(self, needed: float, begin: float) -> float:
         """Predictor A from a moment on: the median time to the first end of a benefactor.

@@ -7,7 +7,6 @@ every policy that backfills or sorts.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -18,17 +17,14 @@ from foretime_estimators.runtime_histories import RuntimeHistories
 
 from foretime_sim.forward import SampledArrivals, start_times_of
 from foretime_sim.metrics import BoolArray, Float64Array
-from foretime_sim.policy import Order
-from foretime_sim.snapshot import PendingJobs
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.newcomers import Newcomers
 from foretime_sim.workload import Int64Array
 
 SAMPLES = 200
 _SEEDS = 2**63
-_NEWEST = 50
-"""Pending jobs that show where newcomers come in the queue."""
 
 
 class LaterArrivals(Protocol):
@@ -88,6 +84,7 @@ class ForwardForecaster:
         self.name = name
         self._runtimes = runtimes
         self._arrivals = arrivals
+        self._newcomers = Newcomers()
         self._samples = samples
         self._seed = seed
         self._threads = threads
@@ -119,9 +116,7 @@ class ForwardForecaster:
         if self._arrivals is not None:
             until = self._last_start(moment, asked, runtimes)
             arrivals = self._arrivals.sample(moment.now, until, self._samples, rng)
-            if moment.policy.order is Order.PRIORITY and arrivals.priority is None:
-                places = newcomers_priorities(moment.snapshot.pending, len(arrivals.sample), rng)
-                arrivals = replace(arrivals, priority=places)
+            arrivals = self._newcomers.placed(arrivals, moment, rng)
         starts = start_times_of(
             asked,
             moment.snapshot,
@@ -143,6 +138,7 @@ class ForwardForecaster:
 
     def submitted(self, job: JobRequest) -> None:
         """Let the model of arrivals learn."""
+        self._newcomers.submitted(job)
         if self._arrivals is not None:
             self._arrivals.submitted(job)
 
@@ -167,35 +163,6 @@ def our_forecaster(
     runtimes = RuntimeHistories()
     arrivals = ResampledArrivals(runtimes)
     return ForwardForecaster(name, runtimes, arrivals, samples=samples, seed=seed, threads=threads)
-
-
-def newcomers_priorities(pending: PendingJobs, count: int, rng: np.random.Generator) -> Int64Array:
-    """Draw priorities for jobs still to come, of which a scheduler of its own order says nothing.
-
-    A newcomer overtakes the share of the queue that one of the newest pending jobs overtakes of
-    those submitted before it: none where the order is that of submissions.
-
-    Parameters
-    ----------
-    pending
-        Those that wait, with their priorities.
-    count
-        How many to draw.
-    rng
-        What decides them.
-    """
-    order = np.argsort(pending.submit_time, kind="stable")
-    priority = pending.priorities()[order]
-    if len(priority) < 2:
-        last = int(priority[0]) - 1 if len(priority) else 0
-        return np.full(count, last, dtype=np.int64)
-    newest = range(max(1, len(priority) - _NEWEST), len(priority))
-    overtaken = np.array([np.mean(priority[:job] < priority[job]) for job in newest])
-    ascending = np.sort(priority)
-    behind = np.floor(rng.choice(overtaken, count) * len(priority)).astype(np.int64)
-    just_before = ascending[np.maximum(behind, 1) - 1] + 1
-    places: Int64Array = np.where(behind == 0, ascending[0] - 1, just_before)
-    return places
 
 
 def sample_quantiles(wait_s: Int64Array) -> Float64Array:

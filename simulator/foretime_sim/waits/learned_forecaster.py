@@ -12,7 +12,12 @@ from foretime_sim.metrics import Float64Array
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.moment_features import RecentEvents, moment_features
-from foretime_sim.waits.survival_forest import ForestSettings, SurvivalForest, quantiles_of
+from foretime_sim.waits.survival_forest import (
+    ForestSettings,
+    SurvivalForest,
+    quantiles_of,
+    share_within,
+)
 
 FEWEST = 200
 """Answers of which something is known, before the first forest is grown."""
@@ -65,6 +70,8 @@ class LearnedForecaster:
         How forests are grown.
     seed
         Of the forests.
+    now_within_s
+        A start within so many seconds is one at once.
     """
 
     oracle = False
@@ -74,11 +81,14 @@ class LearnedForecaster:
         base: WaitForecaster | None = None,
         settings: ForestSettings | None = None,
         seed: int = 0,
+        *,
+        now_within_s: int = 0,
     ) -> None:
         self._base = base
         self.name = "learned" if base is None else f"learned from {base.name}"
         self._settings = settings or ForestSettings()
         self._seed = seed
+        self._now_within_s = now_within_s
         self._events = RecentEvents()
         self._lessons: deque[_Lesson] = deque(maxlen=LONGEST_MEMORY)
         self._open: dict[str, list[_Lesson]] = {}
@@ -98,7 +108,8 @@ class LearnedForecaster:
         self._take_note(moment, features)
         if self._forest is not None and asked:
             survival = self._forest.survival(features)
-            return WaitForecasts(quantiles_of(survival, LEVELS), 1 - survival[:, 0])
+            at_once = share_within(survival, self._now_within_s)
+            return WaitForecasts(quantiles_of(survival, LEVELS), at_once)
         if based is not None:
             return based
         return WaitForecasts(np.full((asked, len(LEVELS)), np.nan), np.full(asked, np.nan))

@@ -179,6 +179,12 @@ def _life_table(
     return events, from_here - (all_in - events) / 2
 
 
+def share_within(survival: Float64Array, seconds: int) -> Float64Array:
+    """Give the probability of a wait of at most so many seconds, to a step of the grid."""
+    share: Float64Array = 1 - survival[:, np.searchsorted(_EDGES, seconds, side="right")]
+    return share
+
+
 def quantiles_of(survival: Float64Array, levels: Sequence[float]) -> Float64Array:
     """Give quantiles of curves on the grid, seconds.
 

@@ -1,0 +1,151 @@
+"""Where sampled arrivals belong: their place in the queue, and what they ask of nodes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from foretime_estimators.errors import InputError
+from foretime_estimators.jobs import JobRequest
+
+from foretime_sim.advance_reservations import NodeReservation
+from foretime_sim.forward import SampledArrivals
+from foretime_sim.machine import Machine
+from foretime_sim.metrics import BoolArray
+from foretime_sim.node_request import JobResources, fit_request
+from foretime_sim.node_snapshot import NodeRequests
+from foretime_sim.policy import Order
+from foretime_sim.snapshot import PendingJobs
+from foretime_sim.waits.moment import Moment
+from foretime_sim.workload import Int64Array
+
+_NEWEST = 50
+"""Pending jobs that show where newcomers come in the queue."""
+_REMEMBERED = 2_000
+"""Submissions that show where jobs of a size are sent."""
+
+
+class Newcomers:
+    """Completes sampled arrivals for a moment, by what submissions have been like.
+
+    - In a scheduler's own order (``priority``) they get priorities, see `newcomers_priorities`.
+    - On a machine of nodes each goes to the slurm_partitions that some past job of its size was
+      submitted to (or of the size next to it), as tasks of one CPU each; memory and GPUs are not
+      modelled. Who could never run there is left out.
+    """
+
+    def __init__(self) -> None:
+        self._sent: deque[tuple[int, str | None]] = deque(maxlen=_REMEMBERED)
+
+    def submitted(self, job: JobRequest) -> None:
+        """Learn where a job of its size is sent."""
+        self._sent.append((job.processors, job.queue))
+
+    def placed(
+        self, arrivals: SampledArrivals, moment: Moment, rng: np.random.Generator
+    ) -> SampledArrivals:
+        """Give the arrivals with all that forward runs of the moment need."""
+        snapshot = moment.snapshot
+        if snapshot.machine is not None and arrivals.requests is None:
+            reserved = [each for each in snapshot.reservations if isinstance(each, NodeReservation)]
+            arrivals = self._on_nodes(arrivals, snapshot.machine, reserved, rng)
+        if moment.policy.order is Order.PRIORITY and arrivals.priority is None:
+            places = newcomers_priorities(snapshot.pending, len(arrivals.sample), rng)
+            arrivals = replace(arrivals, priority=places)
+        return arrivals
+
+    def _on_nodes(
+        self,
+        arrivals: SampledArrivals,
+        machine: Machine,
+        reservations: Sequence[NodeReservation],
+        rng: np.random.Generator,
+    ) -> SampledArrivals:
+        names = {partition.name for partition in machine.slurm_partitions}
+        resources = np.empty(len(arrivals.sample), dtype=object)
+        fits = np.ones(len(resources), dtype=np.bool_)
+        queues = self._queues_of(arrivals.processors, rng)
+        known: dict[tuple[str | None, int, int], JobResources | None] = {}
+        rows = zip(
+            queues, arrivals.processors.tolist(), arrivals.requested_time.tolist(), strict=True
+        )
+        for row, (queue, processors, requested_time) in enumerate(rows):
+            key = (queue, processors, requested_time)
+            if key not in known:
+                named = tuple(name for name in (queue or "").split(",") if name in names)
+                asked = JobResources(slurm_partitions=named or None, tasks=processors)
+                try:
+                    fit_request(machine, asked, processors, requested_time, reservations)
+                    known[key] = asked
+                except InputError:
+                    known[key] = None
+            resources[row] = known[key]
+            fits[row] = known[key] is not None
+        kept = _taken(arrivals, fits)
+        requests = NodeRequests.of(
+            machine,
+            resources[fits].tolist(),
+            kept.processors,
+            kept.requested_time,
+            reservations,
+        )
+        return replace(kept, processors=requests.processors(), requests=requests)
+
+    def _queues_of(self, processors: Int64Array, rng: np.random.Generator) -> list[str | None]:
+        """Draw for each job where one of its size was sent."""
+        if not self._sent:
+            return [None] * len(processors)
+        sizes = np.array([size for size, _ in self._sent], dtype=np.int64)
+        different = np.unique(sizes)
+        place = np.clip(np.searchsorted(different, processors), 0, len(different) - 1)
+        below = different[np.maximum(place - 1, 0)]
+        nearer = np.abs(np.log(processors / below)) < np.abs(np.log(processors / different[place]))
+        nearest = np.where(nearer, below, different[place])
+        order = np.argsort(sizes, kind="stable")
+        first = np.searchsorted(sizes[order], nearest, side="left")
+        last = np.searchsorted(sizes[order], nearest, side="right")
+        drawn = order[first + (rng.random(len(processors)) * (last - first)).astype(np.int64)]
+        sent = [queue for _, queue in self._sent]
+        return [sent[job] for job in drawn.tolist()]
+
+
+def _taken(arrivals: SampledArrivals, rows: BoolArray) -> SampledArrivals:
+    """Give some of the arrivals, of which nothing is known but the columns of every model."""
+    return SampledArrivals(
+        arrivals.sample[rows],
+        arrivals.submit_time[rows],
+        arrivals.processors[rows],
+        arrivals.requested_time[rows],
+        arrivals.actual_runtime[rows],
+    )
+
+
+def newcomers_priorities(pending: PendingJobs, count: int, rng: np.random.Generator) -> Int64Array:
+    """Draw priorities for jobs still to come, of which a scheduler of its own order says nothing.
+
+    A newcomer overtakes the share of the queue that one of the newest pending jobs overtakes of
+    those submitted before it: none where the order is that of submissions.
+
+    Parameters
+    ----------
+    pending
+        Those that wait, with their priorities.
+    count
+        How many to draw.
+    rng
+        What decides them.
+    """
+    order = np.argsort(pending.submit_time, kind="stable")
+    priority = pending.priorities()[order]
+    if len(priority) < 2:
+        last = int(priority[0]) - 1 if len(priority) else 0
+        return np.full(count, last, dtype=np.int64)
+    newest = range(max(1, len(priority) - _NEWEST), len(priority))
+    overtaken = np.array([np.mean(priority[:job] < priority[job]) for job in newest])
+    ascending = np.sort(priority)
+    behind = np.floor(rng.choice(overtaken, count) * len(priority)).astype(np.int64)
+    just_before = ascending[np.maximum(behind, 1) - 1] + 1
+    places: Int64Array = np.where(behind == 0, ascending[0] - 1, just_before)
+    return places

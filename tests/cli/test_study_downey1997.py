@@ -1,0 +1,52 @@
+"""The page of the study of Downey 1997 is what its command wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from foretime_estimators.uniform_log import fit_uniform_log
+from foretime_sim.log_files import read_log
+from foretime_sim.studies import downey1997 as downey
+from foretime_sim.studies.downey1997_heads import heads_of
+from foretime_sim.studies.study_page import page_tables
+from foretime_sim.studies.study_report import StudyReport
+from foretime_sim.studies.study_tables import StudyTable, fill_page
+
+PAGE = Path("docs") / "studies" / "downey1997.md"
+RESULTS = Path("docs") / "studies" / "downey1997"
+
+
+def results(repository: Path) -> dict[str, StudyTable]:
+    document = json.loads((repository / RESULTS / "results.json").read_text())
+    return {table.key: table for table in StudyReport.from_json(document).tables}
+
+
+def test_the_page_is_what_the_command_wrote(repository: Path) -> None:
+    page = (repository / PAGE).read_text()
+    assert fill_page(page, page_tables(repository / RESULTS)) == page
+    document = json.loads((repository / RESULTS / "results.json").read_text())
+    assert document["command"] in page
+    for picture in re.findall(r"\]\((downey1997/[^)]*)\)", page):
+        assert (repository / "docs" / "studies" / picture).is_file()
+
+
+def test_the_paragon_again(trace: Callable[[str], Path], repository: Path) -> None:
+    """What is quick to run again is as written: the lines, and who waited at the head."""
+    path = trace("SDSC-Par-1996-3.1-cln.swf.gz")
+    log = downey.studied_log(read_log(path), path.name)
+    written = results(repository)
+    of_paragon = [row for row in written["table1-4"].rows if row[0] == log.name]
+    fitted = {name: fit_uniform_log(log.runtimes(name)) for name in log.class_names}
+    for row in of_paragon:
+        line = fitted[str(row[1])]
+        assert line is not None
+        assert row[6:9] == pytest.approx((line.intercept, line.slope, line.r_squared))
+    heads = heads_of(log.workload)
+    row = next(row for row in written["predictions"].rows if row[0] == log.name)
+    assert row[6:8] == (len(log.workload), len(heads.moments))
+    needed = next(row for row in written["table3"].rows if row[0] == log.name)
+    assert needed[2] == pytest.approx(float(heads.needed.mean()))

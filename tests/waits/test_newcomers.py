@@ -1,0 +1,125 @@
+"""Sampled arrivals get a place in the queue and what they ask of nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+from foretime_estimators.jobs import JobRequest
+from foretime_sim.estimated_run import estimator_of
+from foretime_sim.forward import PendingJobs, RunningJobs, SampledArrivals, Snapshot
+from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.policy import Order, Policy
+from foretime_sim.resource_requests import ResourceRequests, with_machine
+from foretime_sim.stepwise import Engine
+from foretime_sim.waits.forward_forecaster import our_forecaster
+from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.moments import Asking, ask_forecasters
+from foretime_sim.waits.newcomers import Newcomers, newcomers_priorities
+from foretime_sim.waits.plan_forecaster import PlanForecaster
+from foretime_sim.waits.wait_sources import SimulatedWaits
+from foretime_sim.workload import Int64Array, Labels, Workload
+
+NOW = 1_000
+MACHINE = Machine(
+    (NodeGroup("thin", nodes=4, cpus=4), NodeGroup("fat", nodes=1, cpus=16)),
+    (SlurmPartition("normal", ("thin",), default=True), SlurmPartition("large", ("fat",))),
+)
+
+
+def queue(priority: Int64Array) -> PendingJobs:
+    ones = np.ones(len(priority), dtype=np.int64)
+    return PendingJobs(np.arange(len(priority)) * 10, ones, ones, priority=priority)
+
+
+def arriving(processors: list[int], requested_time: int = 60) -> SampledArrivals:
+    jobs = len(processors)
+    times = np.full(jobs, requested_time)
+    return SampledArrivals(
+        np.zeros(jobs, dtype=np.int64), np.full(jobs, NOW + 1), np.array(processors), times, times
+    )
+
+
+def request(processors: int, where: str | None) -> JobRequest:
+    return JobRequest("job", None, None, processors, 60, NOW, queue=where)
+
+
+def on_nodes() -> Moment:
+    engine = Engine(MACHINE.cpus, now=NOW, machine=MACHINE)
+    return Moment(Snapshot.of(engine), Policy(), [], np.zeros(0, dtype=np.int64))
+
+
+def test_newcomers_come_where_the_newest_came() -> None:
+    rng = np.random.default_rng(0)
+    in_order = newcomers_priorities(queue(-np.arange(20)), 50, rng)
+    assert set(in_order.tolist()) == {-20}
+    last_first = newcomers_priorities(queue(np.arange(20)), 50, rng)
+    assert (last_first > 17).all()
+    mixed = newcomers_priorities(queue(rng.permutation(20)), 500, rng)
+    assert mixed.min() < 5 < 14 < mixed.max()
+    assert newcomers_priorities(queue(np.array([3])), 2, rng).tolist() == [2, 2]
+    assert newcomers_priorities(queue(np.zeros(0, dtype=np.int64)), 1, rng).tolist() == [0]
+
+
+def test_nothing_is_added_where_nothing_is_needed() -> None:
+    none = np.zeros(0, dtype=np.int64)
+    snapshot = Snapshot(NOW, 8, RunningJobs(none, none, none), PendingJobs(none, none, none))
+    arrivals = arriving([1, 2])
+    moment = Moment(snapshot, Policy(), [], none)
+    assert Newcomers().placed(arrivals, moment, np.random.default_rng(0)) is arrivals
+
+
+def test_newcomers_are_sent_where_jobs_of_their_size_were() -> None:
+    newcomers = Newcomers()
+    for processors, where in ((1, "normal"), (2, None), (8, "large"), (16, "large,gone")):
+        newcomers.submitted(request(processors, where))
+    placed = newcomers.placed(arriving([1, 2, 3, 7, 16]), on_nodes(), np.random.default_rng(0))
+    assert placed.requests is not None
+    sent = [
+        [choice.slurm_partition for choice in placed.requests.distinct[number].choices]
+        for number in placed.requests.number.tolist()
+    ]
+    assert sent == [[0], [0], [0], [1], [1]]
+    assert placed.processors.tolist() == [1, 2, 3, 7, 16]
+
+
+def test_who_fits_nowhere_is_left_out() -> None:
+    """Seventeen CPUs are on no node of one slurm_partition, and more than the other has."""
+    newcomers = Newcomers()
+    newcomers.submitted(request(17, "large"))
+    placed = newcomers.placed(arriving([17, 4]), on_nodes(), np.random.default_rng(0))
+    assert placed.processors.tolist() == [4]
+
+
+def test_all_of_it_on_a_machine_of_nodes() -> None:
+    """A log on nodes, from snapshots with requests to answers; perfect runtimes are near."""
+    rng = np.random.default_rng(5)
+    jobs = 100
+    requested = rng.integers(1, 20, jobs) * 60
+    large = rng.random(jobs) < 0.3
+    where = Labels(large.astype(np.int32), ("normal", "large"))
+    workload = with_machine(
+        Workload(
+            name="nodes",
+            machine_processors=MACHINE.cpus,
+            unix_start_time=None,
+            job_id=np.arange(jobs),
+            submit_time=np.sort(rng.integers(0, 12_000, jobs)),
+            processors=np.where(large, rng.integers(1, 17, jobs), rng.integers(1, 9, jobs)),
+            actual_runtime=1 + (requested * rng.random(jobs)).astype(np.int64),
+            requested_time=requested,
+            queues=where,
+            requests=ResourceRequests(slurm_partitions=where),
+        ),
+        MACHINE,
+    )
+    for policy in (Policy(), Policy(Order.SJF)):
+        ours = our_forecaster(samples=10)
+        perfect = PlanForecaster("perfect", estimator_of("actual", workload))
+        source = SimulatedWaits(workload, policy)
+        records = ask_forecasters(source, [ours, perfect], Asking(looks_s=(120,)))
+        waited = records.waited_s
+        assert (waited > 0).mean() > 0.3
+        assert np.isfinite(records.wait_s).all()
+        np.testing.assert_array_equal(records.of("forward").starts_now == 1, waited == 0)
+        if policy.order is Order.FCFS:
+            near = np.abs(records.of("perfect").wait_s[:, 0] - waited) <= 60
+            assert near.mean() > 0.8
