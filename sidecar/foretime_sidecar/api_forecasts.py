@@ -113,16 +113,31 @@ class ForecastDesk:
             )
         return forecasting, board
 
-    def blurs(self, caller: Caller) -> bool:
-        """Say whether answers must be coarse, as the site hides jobs from the caller."""
-        return "jobs" in self._sidecar.private_data and not caller.sees_everybody
+    def why_coarse(self, caller: Caller) -> str | None:
+        """Say why answers to a caller must be coarse; ``None``: they need not be."""
+        if caller.sees_everybody:
+            return None
+        if self._hidden:
+            return "this site hides other people's jobs"
+        if caller.identity is None:
+            _, board = self.board()
+            users = {row.request.user for row in board.rows}
+            users |= {job.request.user for job in board.running.values()}
+            if 0 < len(users) < self._sidecar.settings.api.smallest_group:
+                return "few users have jobs, and who asks is not known"
+        return None
 
-    def _blurred(self, answer: dict[str, Any], caller: Caller) -> dict[str, Any]:
-        return coarse_forecast(answer) if self.blurs(caller) else answer
+    @property
+    def _hidden(self) -> bool:
+        return "jobs" in self._sidecar.private_data
+
+    def _coarse(self, answer: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        why = self.why_coarse(caller)
+        return answer if why is None else coarse_forecast(answer, why)
 
     def _admit(self, caller: Caller) -> None:
         """Refuse what tells of all jobs to those who are not known, where the site hides jobs."""
-        if self.blurs(caller) and caller.identity is None:
+        if self._hidden and caller.identity is None:
             raise ApiError(
                 403,
                 "this site hides other people's jobs, and this connection does not tell who you "
@@ -145,11 +160,11 @@ class ForecastDesk:
             answer = forecast_answers.of_pending(
                 board, pending, scheduled, self.now(), forecasting.reliability
             )
-            return self._blurred(answer, caller)
+            return self._coarse(answer, caller)
         if running is not None and caller.sees_job(running.request.user):
             scheduled = self._scheduled_time(running.request)
             answer = forecast_answers.of_running(board, running, scheduled, self.now())
-            return self._blurred(answer, caller)
+            return self._coarse(answer, caller)
         raise ApiError(
             404,
             f"no job {job_id} of yours is in the queue as it was "
@@ -167,7 +182,7 @@ class ForecastDesk:
         return {
             "made_at": board.made_at,
             "jobs": [
-                self._blurred(
+                self._coarse(
                     forecast_answers.of_pending(
                         board,
                         row,
@@ -180,7 +195,7 @@ class ForecastDesk:
                 )
                 for row in seen
             ],
-            "others": {"pending": coarse_count(others) if self.blurs(caller) else others},
+            "others": {"pending": coarse_count(others) if self.why_coarse(caller) else others},
         }
 
     # -- jobs that nobody has submitted ----------------------------------------------------------
@@ -255,7 +270,7 @@ class ForecastDesk:
             "median_wait_s": drawn.median_wait_s,
             "bound_95_s": drawn.bound_95_s,
         }
-        if self.blurs(caller):
+        if self.why_coarse(caller):
             one["median_wait_s"] = coarse_grid(drawn.median_wait_s, drawn.made_at)
             one["bound_95_s"] = coarse_grid(drawn.bound_95_s, drawn.made_at)
         return {"made_at": drawn.made_at, "maps": [one] if shown else []}
@@ -302,7 +317,7 @@ class ForecastDesk:
         answer = forecast_answers.of_new(
             forecast, question, scheduled, self.now(), forecasting.reliability
         )
-        return self._blurred(answer, caller), forecast
+        return self._coarse(answer, caller), forecast
 
     def _new_job(self, question: JobQuestion, scheduled_time_s: int, board: Board) -> NewJob:
         """Give a job as the scheduler would plan it."""

@@ -149,7 +149,7 @@ class _Page:
             shown["trouble"] = _said(error.what, self._health.last_error or error.remedy)
             return error.status, shown
         shown["trouble"] = self._trouble(board.made_at, now)
-        count = coarse_count if self._desk.blurs(caller) else int
+        count = coarse_count if self._desk.why_coarse(caller) else int
         shown["queue"] = {
             "running": f"{count(len(board.running)):,}",
             "pending": f"{count(sum(row.job.tasks for row in board.rows)):,}",

@@ -1,4 +1,4 @@
-"""Answers about waits where the site hides jobs: too coarse to tell when whose job ends.
+"""Answers about waits for whom jobs are hidden: too coarse to tell when whose job ends.
 
 Starts are moved to the next mark of a clock, the coarser the longer the wait is; each clock's marks
 are marks of the finer ones, so that bounds stay in order. They hold no less often than before, and
@@ -34,8 +34,8 @@ def coarse_count(count: int) -> int:
     return -(-count // step) * step
 
 
-def coarse_forecast(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Coarsen an answer of `foretime_sidecar.forecast_answers`."""
+def coarse_forecast(answer: Mapping[str, Any], why: str) -> dict[str, Any]:
+    """Coarsen an answer of `foretime_sidecar.forecast_answers`; ``why`` is told with it."""
     coarse, made_at = dict(answer), answer["made_at"]
     if answer["likely_wait_s"] is not None:
         coarse["starts_now"] = round(answer["starts_now"] * 4) / 4
@@ -56,7 +56,7 @@ def coarse_forecast(answer: Mapping[str, Any]) -> dict[str, Any]:
         text = answer["reason"]["text"].partition(";")[0]
         coarse["reason"] = {"code": answer["reason"]["code"], "text": text}
     if "assumptions" in answer:
-        said = "this site hides other people's jobs, so starts and counts are rounded up"
+        said = f"{why}, so starts and numbers of jobs are rounded up"
         coarse["assumptions"] = [*answer["assumptions"], said]
     return coarse
 

@@ -44,8 +44,11 @@ class Site:
         self.sidecar = Sidecar(settings, commands, Store(":memory:"), forecasts=True)
         self.app = create_app(self.sidecar, Health(NOW), lambda: NOW + 60)
         self.client = TestClient(self.app, raise_server_exceptions=False)
-        self.slurm.advance(NOW + 60)
-        self.sidecar.look(NOW + 60)
+        self.look(NOW + 60)
+
+    def look(self, now: int) -> None:
+        self.slurm.advance(now)
+        self.sidecar.look(now)
         assert self.sidecar.forecasting is not None
         assert self.sidecar.forecasting.refresh()
 
@@ -90,6 +93,19 @@ def test_answers_are_coarse_but_not_for_operators(private: Site, public: Site) -
     assert coarse["reason"]["text"] == "waits for 64 processors"
     assert "hides" in coarse["assumptions"][-1]
     assert coarse["starts_now"] in (0, 0.25, 0.5, 0.75, 1)
+
+
+def test_of_few_users_those_who_are_not_known_are_told_as_little(tmp_path: Path) -> None:
+    public = Site(tmp_path, "")
+    exact, coarse = public.ask(QUESTION, NOBODY), public.ask(QUESTION, UNKNOWN)
+    assert exact["wait_s"]["0.95"] < coarse["wait_s"]["0.95"]
+    assert coarse["start_time"]["0.95"] % 900 == 0
+    assert (exact["pending_jobs"], coarse["pending_jobs"]) == (12, 20)
+    assert "few users have jobs" in coarse["assumptions"][-1]
+    for user in ("u1", "u2"):
+        public.slurm.submit(Submission(user, "p", None, 64, 600, 600))
+    public.look(NOW + 70)
+    assert public.ask(QUESTION, UNKNOWN)["pending_jobs"] == 14
 
 
 def test_what_is_told_of_ones_own_jobs_is_as_coarse(private: Site, public: Site) -> None:
