@@ -6,6 +6,8 @@ is told what waits have been lately (QBETS), and failing that how long the work 
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.runtime_histories import RuntimeHistories
@@ -20,8 +22,11 @@ from foretime_sidecar.queue_places import backlog_waits
 
 # A scheduler looks at its queue this often at least: a start before then is one at once.
 NOW_S = 60
-_SAMPLES = (200, 100, 50, 20)
-# Jobs x samples that are run forward at a time; a second of one processor, more or less.
+_SAMPLES = (200, 100, 50, 20, 10)
+# Seconds of one processor that forecasts of all pending jobs, and of one job, are to take. A queue
+# on nodes takes far longer to run forward than on a flat pool.
+_ALL_S, _ONE_S = 15.0, 0.4
+# Jobs x samples that are run forward before it is known how long that takes.
 _SAMPLED_JOBS = 240_000
 
 
@@ -45,19 +50,28 @@ class ForecastLadder:
     def __init__(self, most_jobs: int) -> None:
         self.hurried = False
         self._most_jobs = most_jobs
+        self._s_per_sample = 0.0  # as it was last
         histories = RuntimeHistories()
         self._runtimes = DrawnOnce(histories)
         self._arrivals = ResampledArrivals(histories)
         self._past_waits = Qbets(now_within_s=NOW_S)
 
-    def samples(self, jobs: int) -> int:
-        """Give how many samples a queue of so many jobs is run forward with; 0: it is not."""
+    def samples(self, jobs: int, asked: int = 2) -> int:
+        """Give how many samples a queue of so many jobs is run forward with; 0: it is not.
+
+        As many as the last runs say that there is time for: 15 s for all pending jobs, 0.4 s for
+        one job; at least 20 (of a map's many cells, 10), at most 200.
+        """
         if jobs > self._most_jobs:
             return 0
-        most = min(_SAMPLED_JOBS // max(jobs, 1), _SAMPLES[0])
+        most = float(_SAMPLED_JOBS // max(jobs, 1))
+        if self._s_per_sample:
+            most = (_ONE_S if asked == 1 else _ALL_S) / self._s_per_sample
+        most = min(most, _SAMPLES[0])
+        offered = _SAMPLES if self.hurried else _SAMPLES[:-1]
         if self.hurried:
-            most //= 4
-        return next((samples for samples in _SAMPLES if samples <= most), _SAMPLES[-1])
+            most /= 4
+        return next((samples for samples in offered if samples <= most), offered[-1])
 
     def basis(self, jobs: int) -> str:
         """Say in words what forecasts of a queue of so many jobs stand on."""
@@ -65,7 +79,7 @@ class ForecastLadder:
         if samples:
             return (
                 f"jobs run as long as those most like them have, and others come as they came in "
-                f"weeks past, drawn {samples} times"
+                f"weeks past, drawn up to {samples} times"
             )
         return (
             f"the queue has {jobs:,} jobs and is not run forward beyond {self._most_jobs:,} "
@@ -74,17 +88,24 @@ class ForecastLadder:
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
-        samples = self.samples(len(moment.snapshot))
+        samples = self.samples(len(moment.snapshot), len(moment.asked))
         if samples:
-            return ForwardForecaster(
-                self.name, self._runtimes, self._arrivals, samples=samples
-            ).forecast(moment)
+            forward = ForwardForecaster(self.name, self._runtimes, self._arrivals, samples=samples)
+            began = time.thread_time()
+            forecasts = forward.forecast(moment)
+            self._note(len(moment.asked), (time.thread_time() - began) / samples)
+            return forecasts
         lately, worked_off = self._past_waits.forecast(moment), backlog_waits(moment)
         known = lately.answered
         return WaitForecasts(
             np.where(known[:, np.newaxis], lately.wait_s, worked_off.wait_s),
             np.where(known, lately.starts_now, worked_off.starts_now),
         )
+
+    def _note(self, asked: int, s_per_sample: float) -> None:
+        # A run for one job ends when it has started; one that starts at once tells nothing.
+        if asked > 1 or s_per_sample > self._s_per_sample:
+            self._s_per_sample = s_per_sample
 
     def submitted(self, job: JobRequest) -> None:
         """Learn from a submission."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -36,6 +37,7 @@ logger = logging.getLogger("foretime")
 RELIABILITY_DAYS = 30
 _RELIABILITY_EVERY_S = 60
 _MAP_EVERY_S = 300
+_MAP_AT_A_TIME_S = 5.0
 _SAVED_EVERY_S = 3600
 _MODEL = "calibration"
 # Answers that are kept of one look at the queue.
@@ -121,6 +123,7 @@ class WaitForecasting:
         self.last_failure = ""
         self.board: Board | None = None
         self.map: WaitMap | None = None
+        self._drawing: tuple[Board, list[NewJob], list[NewJobForecast]] | None = None
         self.reliability: Reliability | None = None
         self._reliabilities: dict[int, tuple[int, Reliability]] = {}
         self._settings = settings
@@ -162,7 +165,7 @@ class WaitForecasting:
         self._has_board.set()
         self._keep(self.board)
         if self.map is None or not 0 <= look.taken_at - self.map.made_at < _MAP_EVERY_S:
-            self.map = self._map(self.board)
+            self._draw_map(self.board)
             with _all_the_same():
                 self.reliability = self.reliability_of(look.taken_at, RELIABILITY_DAYS)
         if look.taken_at - self._saved_at >= _SAVED_EVERY_S:
@@ -291,16 +294,25 @@ class WaitForecasting:
             moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
         )
 
-    def _map(self, board: Board) -> WaitMap:
-        processors = board.moment.taken.snapshot.machine_processors
-        cells = map_cells(processors, None, board.made_at)
+    def _draw_map(self, board: Board) -> None:
+        """Draw the map anew, or go on with it: a few seconds of it after each look."""
+        if self._drawing is None:
+            processors = board.moment.taken.snapshot.machine_processors
+            self._drawing = board, map_cells(processors, None, board.made_at), []
+        first, cells, drawn = self._drawing
+        until = time.thread_time() + _MAP_AT_A_TIME_S
         hurried = self._forecaster.hurried
         # It has many cells, and needs less care in each.
         self._forecaster.hurried = True
         try:
-            return map_of(board, None, [self.what_if(board, cell) for cell in cells])
+            while len(drawn) < len(cells) and time.thread_time() < until:
+                drawn.append(self.what_if(board, cells[len(drawn)]))
+        except InputError:
+            self._drawing = None  # the machine has become smaller
         finally:
             self._forecaster.hurried = hurried
+        if len(drawn) == len(cells):
+            self.map, self._drawing = map_of(first, None, drawn), None
 
     def _kept_back(self, moment: QueueMoment) -> Mapping[str, JobForecast]:
         """Forecast the jobs that can't start now whatever is free, as if they were let go."""

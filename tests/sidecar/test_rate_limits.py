@@ -7,10 +7,10 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
 from fastapi.testclient import TestClient
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
+from foretime_sidecar.api_settings import ApiSettings
 from foretime_sidecar.identity import Identity
 from foretime_sidecar.peer import Peer
 from foretime_sidecar.rate_limits import RateLimits
-from foretime_sidecar.settings import ApiSettings
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -22,13 +22,14 @@ from typing import Any
 import pytest
 from foretime_estimators.errors import InputError, SchedulerError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.api_settings import ApiSettings
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.clients.slurm_json import parse_finished
 from foretime_sidecar.listener import Listener, parse_listen
 from foretime_sidecar.peer import MOST_CONNECTIONS
 from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import ApiSettings, Settings
+from foretime_sidecar.settings import Settings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import read_table
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission

@@ -8,10 +8,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar import wait_forecasting
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
@@ -137,7 +139,31 @@ def test_longer_queues_get_fewer_samples_and_a_busy_machine_a_quarter() -> None:
         200, 200, 50, 20, 0,
     ]  # fmt: skip
     ladder.hurried = True
-    assert [ladder.samples(jobs) for jobs in (10, 1000, 20_000)] == [50, 50, 20]
+    assert [ladder.samples(jobs) for jobs in (10, 1000, 20_000)] == [50, 50, 10]
+    # Once it is known that a sample takes 10 ms: 15 s for all jobs, 0.4 s for one.
+    ladder.hurried = False
+    ladder._note(1000, 0.01)
+    assert (ladder.samples(1000), ladder.samples(1000, 1)) == (200, 20)
+    ladder._note(1000, 0.2)
+    assert (ladder.samples(1000), ladder.samples(1000, 1)) == (50, 20)
+    # A single job that starts at once does not tell how long a run takes.
+    ladder._note(1, 0.0001)
+    assert ladder.samples(1000) == 50
+
+
+def test_a_map_is_drawn_a_few_cells_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(thread_time=iter(range(1000)).__next__)
+    monkeypatch.setattr(wait_forecasting, "time", clock)
+    monkeypatch.setattr(wait_forecasting, "_MAP_AT_A_TIME_S", 3.5)
+    waits = forecasting()
+    looks = 0
+    while waits.map is None and looks < 60:
+        looks += 1
+        waits.looked(Look(NOW + looks, Queue(64, (RUNNING, PENDING))))
+        waits.refresh()
+    # 42 cells, three at a time.
+    assert (looks, waits.map and waits.map.made_at) == (14, NOW + 1)
+    assert not waits._forecaster.hurried
 
 
 # -- learning, over restarts -----------------------------------------------------------------------

@@ -117,7 +117,7 @@ class ResampledArrivals:
         drawn: list[tuple[Int64Array, Int64Array, Int64Array]] = []  # sample, submission, job
         begin = now
         # With less than two days known, shorter stretches: what lies before must be known, too.
-        # Less than a few hours tell nothing of the hours to come.
+        # Less than two hours tell nothing of those to come.
         known_s = now - int(past[0]) if len(past) else 0
         length = min(self.settings.stretch_s, known_s // 2)
         while length >= min(HOUR_S, self.settings.stretch_s) and begin < until:
