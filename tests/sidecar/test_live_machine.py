@@ -227,6 +227,18 @@ def test_no_node_takes_jobs() -> None:
     assert len(of.snapshot) == 0
 
 
+@pytest.mark.parametrize("name", ["r&d", "a|b"])
+def test_a_slurm_partition_that_has_no_place_in_the_machine_hinders_no_other(name: str) -> None:
+    odd = parse_cluster(NODES, PARTITIONS.replace("=long ", f"={name} "), CONFIG)
+    of = taken(pending("1", 1), pending("2", 1, name), pending("3", 1, f"{name},main"), machine=odd)
+    assert [job.request.job_id for job in of.jobs] == ["1", "3"]
+    assert {each.job.request.job_id: each.reason for each in of.left_out} == {
+        "2": f"slurm_partition {name} is not modelled"
+    }
+    assert any(words.startswith(f"slurm_partition {name}: ") for words in of.not_modelled)
+    assert not any("not modelled" in words for words in taken(pending("1", 1)).not_modelled)
+
+
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
