@@ -79,6 +79,23 @@ class SampledArrivals:
     requests: NodeRequests | None = None
     slurm_partitions: Labels | None = None
 
+    def rows(self, chosen: Int64Array) -> SampledArrivals:
+        """Give some of the jobs, by row."""
+        taken: dict[str, Any] = {}
+        for column in fields(self):
+            values = getattr(self, column.name)
+            if isinstance(values, np.ndarray):
+                taken[column.name] = values[chosen]
+        times, labels = self.scheduled_time, self.slurm_partitions
+        if isinstance(times, RoleTimes):
+            roles = (times.queue, times.backfill, times.drain)
+            taken["scheduled_time"] = RoleTimes(*(r if r is None else r[chosen] for r in roles))
+        if self.requests is not None:
+            taken["requests"] = replace(self.requests, number=self.requests.number[chosen])
+        if labels is not None:
+            taken["slurm_partitions"] = replace(labels, codes=labels.codes[chosen])
+        return replace(self, **taken)
+
 
 def forward_runs(
     snapshot: Snapshot,
@@ -290,17 +307,8 @@ def _placed(snapshot: Snapshot, machine: Machine, arrivals: SampledArrivals) -> 
         number[row] = len(fitted)
         fitted.append(request)
     kept = np.flatnonzero(number[which.reshape(-1)] >= 0)
-    taken: dict[str, Any] = {}
-    for column in fields(arrivals):
-        values = getattr(arrivals, column.name)
-        if isinstance(values, np.ndarray):
-            taken[column.name] = values[kept]
-    times = arrivals.scheduled_time
-    if isinstance(times, RoleTimes):
-        roles = (times.queue, times.backfill, times.drain)
-        taken["scheduled_time"] = RoleTimes(*(r if r is None else r[kept] for r in roles))
     requests = NodeRequests(tuple(fitted), number[which.reshape(-1)[kept]])
-    return replace(arrivals, **taken, requests=requests, slurm_partitions=None)
+    return replace(arrivals.rows(kept), requests=requests, slurm_partitions=None)
 
 
 def _arrivals(

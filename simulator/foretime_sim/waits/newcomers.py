@@ -13,7 +13,6 @@ from foretime_estimators.jobs import JobRequest
 from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.forward import SampledArrivals
 from foretime_sim.machine import Machine
-from foretime_sim.metrics import BoolArray
 from foretime_sim.node_request import JobResources, fit_request
 from foretime_sim.node_snapshot import NodeRequests
 from foretime_sim.policy import Order
@@ -33,7 +32,8 @@ class Newcomers:
     - In a scheduler's own order (``priority``) they get priorities, see `newcomers_priorities`.
     - On a machine of nodes each goes to the slurm_partitions that some past job of its size was
       submitted to (or of the size next to it), as tasks of one CPU each; memory and GPUs are not
-      modelled. Who could never run there is left out.
+      modelled.
+    - Who could never run there, as nodes may be down that past jobs ran on, is left out.
     """
 
     def __init__(self) -> None:
@@ -51,6 +51,9 @@ class Newcomers:
         if snapshot.machine is not None and arrivals.requests is None:
             reserved = [each for each in snapshot.reservations if isinstance(each, NodeReservation)]
             arrivals = self._on_nodes(arrivals, snapshot.machine, reserved, rng)
+        elif snapshot.machine is None:
+            fits = arrivals.processors <= snapshot.machine_processors
+            arrivals = arrivals if fits.all() else arrivals.rows(np.flatnonzero(fits))
         if moment.policy.order is Order.PRIORITY and arrivals.priority is None:
             places = newcomers_priorities(snapshot.pending, len(arrivals.sample), rng)
             arrivals = replace(arrivals, priority=places)
@@ -83,7 +86,7 @@ class Newcomers:
                     known[key] = None
             resources[row] = known[key]
             fits[row] = known[key] is not None
-        kept = _taken(arrivals, fits)
+        kept = arrivals.rows(np.flatnonzero(fits))
         requests = NodeRequests.of(
             machine,
             resources[fits].tolist(),
@@ -109,17 +112,6 @@ class Newcomers:
         drawn = order[first + (rng.random(len(processors)) * (last - first)).astype(np.int64)]
         sent = [queue for _, queue in self._sent]
         return [sent[job] for job in drawn.tolist()]
-
-
-def _taken(arrivals: SampledArrivals, rows: BoolArray) -> SampledArrivals:
-    """Give some of the arrivals, of which nothing is known but the columns of every model."""
-    return SampledArrivals(
-        arrivals.sample[rows],
-        arrivals.submit_time[rows],
-        arrivals.processors[rows],
-        arrivals.requested_time[rows],
-        arrivals.actual_runtime[rows],
-    )
 
 
 def newcomers_priorities(pending: PendingJobs, count: int, rng: np.random.Generator) -> Int64Array:
