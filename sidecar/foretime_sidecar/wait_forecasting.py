@@ -27,7 +27,7 @@ from foretime_sidecar.model_states import ModelStates
 from foretime_sidecar.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue_places import places
-from foretime_sidecar.queue_snapshot import as_submitted
+from foretime_sidecar.queue_snapshot import LeftOut, as_submitted
 from foretime_sidecar.served_forecasts import Served, ServedForecasts
 from foretime_sidecar.settings import ForecastSettings
 from foretime_sidecar.wait_map import WaitMap, map_cells, map_of
@@ -76,6 +76,17 @@ class ServedForecaster(WaitForecaster, Protocol):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` gave; `StateError` if it can't be used."""
         ...
+
+
+def _as_if(left: LeftOut, waits: Waits | None, said: str) -> JobForecast:
+    """Give the forecast of a job that is kept back."""
+    return JobForecast(
+        left.job,
+        as_submitted(left.job),
+        waits,
+        kept_back=left.reason,
+        assumed=(f"{left.reason}: {said}",),
+    )
 
 
 @contextlib.contextmanager
@@ -343,27 +354,31 @@ class WaitForecasting:
             self.map, self._drawing = map_of(first, None, drawn), None
 
     def _kept_back(self, moment: QueueMoment) -> Mapping[str, JobForecast]:
-        """Forecast the jobs that can't start now whatever is free, as if they were let go."""
+        """Forecast the jobs that can't start now whatever is free, as if they were let go.
+
+        Those that fit nowhere then, as if all nodes and slurm_partitions were up besides.
+        """
         back = [left for left in moment.taken.left_out if left.job.state is QueueState.PENDING]
-        if not back:
-            return {}
-        released = moment.released(self._settings)
-        columns = {job.job_id: column for column, job in enumerate(released.requests)}
-        ids = [left.job.request.job_id for left in back]
-        asked = [columns[job_id] for job_id in ids if job_id in columns]
-        among = replace(released.everybody(), asked=np.array(asked, dtype=np.int64))
-        with self._one_at_a_time:
-            waits = Waits.rows(self._forecaster.consider(among))
-        found = dict(zip((job_id for job_id in ids if job_id in columns), waits, strict=True))
+        found: dict[str, JobForecast] = {}
+        for all_up in (False, True):
+            missing = [left for left in back if left.job.request.job_id not in found]
+            if not missing:
+                break
+            released = moment.released(self._settings, all_up=all_up)
+            columns = {job.job_id: column for column, job in enumerate(released.requests)}
+            let_go = [left for left in missing if left.job.request.job_id in columns]
+            asked = [columns[left.job.request.job_id] for left in let_go]
+            among = replace(released.everybody(), asked=np.array(asked, dtype=np.int64))
+            with self._one_at_a_time:
+                waits = Waits.rows(self._forecaster.consider(among))
+            as_if = "everything were up and it were let go now" if all_up else "it were let go now"
+            for left, row in zip(let_go, waits, strict=True):
+                found[left.job.request.job_id] = _as_if(left, row, f"the wait is as if {as_if}")
+        nothing = "it can't start on this machine as it was submitted"
         return {
-            job_id: JobForecast(
-                left.job,
-                as_submitted(left.job),
-                found.get(job_id),
-                kept_back=left.reason,
-                assumed=(f"it is {left.reason}: the wait is as if it were let go now",),
-            )
-            for job_id, left in zip(ids, back, strict=True)
+            left.job.request.job_id: found.get(left.job.request.job_id)
+            or _as_if(left, None, nothing)
+            for left in back
         }
 
     def what_if(self, board: Board, job: NewJob) -> NewJobForecast:

@@ -166,6 +166,22 @@ def test_a_map_is_drawn_a_few_cells_at_a_time(monkeypatch: pytest.MonkeyPatch) -
     assert not waits._forecaster.hurried
 
 
+def test_jobs_to_come_that_are_wider_than_what_is_up_fail_no_forecast() -> None:
+    waits = forecasting()
+    for number in range(400):
+        job = request(f"old{number}", 64, NOW - 86_400 + 200 * number)
+        waits._forecaster.submitted(job)
+        start = job.submit_time + 60
+        waits._forecaster.finished(FinishedJob(job, start, start + 600, 600, Ending.COMPLETED))
+    for processors in (64, 32):  # half of the nodes go down
+        running = replace(RUNNING, request=request("1", processors))
+        waits.looked(Look(NOW, Queue(processors, (running, PENDING))))
+        waits.refresh()
+        assert waits.board is not None
+        assert waits.board.moment.taken.snapshot.machine_processors == processors
+        assert [row.waits is not None for row in waits.board.rows] == [True]
+
+
 # -- learning, over restarts -----------------------------------------------------------------------
 
 
