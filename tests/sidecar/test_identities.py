@@ -379,6 +379,21 @@ def test_munge_says_who_asks_and_only_once(munge_socket: str) -> None:
         identities.of(DAEMON, nobodys)
 
 
+def test_a_request_decodes_its_credential_once(munge_socket: str, tmp_path: Path) -> None:
+    """The rate limit asks who it is, and the answer does."""
+    slurm = MockSlurm(SlurmSetup(4), Policy(), None, NOW)
+    api = {"munge": True, "munge_socket": munge_socket, "proxy_users": [name_of(os.geteuid())]}
+    with MockSite(tmp_path, slurm, api=api) as site:
+        where = f"http+unix://{quote(str(site.socket_path), safe='')}/v1/accuracy"
+        headers = {"Authorization": f"Munge {credential(munge_socket)}"}
+        with requests_unixsocket.Session() as session:
+            session.trust_env = False
+            assert session.get(where, headers=headers).json()["user"] == "nobody"
+            again = session.get(where, headers=headers)
+        assert again.status_code == 401
+        assert "used before" in again.json()["error"]["what"]
+
+
 def test_munge_refuses_what_is_not_for_us(munge_socket: str) -> None:
     munge = MungeCredentials(munge_socket)
     good = credential(munge_socket)
