@@ -261,7 +261,7 @@ def test_slices_are_by_what_was_forecast() -> None:
 
 
 def test_a_wait_as_long_as_its_bound_is_within_it() -> None:
-    rows = outcomes([900] * 100 + [901] * 100, [300] * 200, [900] * 200)
+    rows = outcomes([900.0] * 100 + [901.0] * 100, [300.0] * 200, [900.0] * 200)
     found = coverage_slices(rows, unblocked(rows), None)
     assert [(part.name, part.coverage) for part in found] == [("up to 10 min", 0.5)]
 
