@@ -112,7 +112,7 @@ class ForecastDesk:
     def of_job(self, job_id: str, caller: Caller) -> dict[str, Any]:
         """Answer for one job of the queue."""
         forecasting, board = self.board()
-        pending, running = board.tasks.get(job_id), board.running.get(job_id)
+        pending, running = board.pending_job(job_id), board.running_job(job_id)
         # Whether there is such a job is not told to those who may not see it.
         if pending is not None and caller.sees_job(pending.request.user):
             scheduled = self._scheduled_time(pending.request)
