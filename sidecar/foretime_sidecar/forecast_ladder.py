@@ -90,7 +90,11 @@ class ForecastLadder:
         """Say how much longer the jobs asked about will wait."""
         samples = self.samples(len(moment.snapshot), len(moment.asked))
         if samples:
-            forward = ForwardForecaster(self.name, self._runtimes, self._arrivals, samples=samples)
+            # Somebody waits for the answer about one job: on all cores, unless others need them.
+            threads = None if len(moment.asked) == 1 and not self.hurried else 1
+            forward = ForwardForecaster(
+                self.name, self._runtimes, self._arrivals, samples=samples, threads=threads
+            )
             began = time.thread_time()
             forecasts = forward.forecast(moment)
             self._note(len(moment.asked), (time.thread_time() - began) / samples)

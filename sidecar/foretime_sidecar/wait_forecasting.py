@@ -65,6 +65,10 @@ class ServedForecaster(WaitForecaster, Protocol):
         """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
         ...
 
+    def forget(self) -> None:
+        """Begin anew, as at a start."""
+        ...
+
     def state(self) -> dict[str, Any]:
         """Give what is not learned again from the jobs of a store, as JSON can hold it."""
         ...
@@ -147,6 +151,7 @@ class WaitForecasting:
         self._asked: dict[tuple[str, JobRequest], Served] = {}
         self._events = QueueEvents()
         self._learned_past = False
+        self._must_relearn = False  # as somebody was forgotten
         self._lock = threading.Lock()  # of what the looking thread leaves
         self._look: Look | None = None
         self._has_looked = False
@@ -160,6 +165,28 @@ class WaitForecasting:
             self._look = look
         self._has_looked = True
 
+    def forget(self, user: str) -> None:
+        """Drop what a user asked; the next refresh learns anew what is stored of the others."""
+        with self._lock:
+            self._asked = {
+                key: served for key, served in self._asked.items() if served.request.user != user
+            }
+            self._must_relearn = True
+
+    def _relearn(self) -> None:
+        """Begin as at a start, with what was learned of forecasts, in which there are no names."""
+        with self._lock:
+            due, self._must_relearn = self._must_relearn, False
+        if not due or self._past is None:
+            return
+        self.save()
+        with self._one_at_a_time:
+            self._forecaster.forget()
+        self._events, self._learned_past, self._past.last_seq = QueueEvents(), False, 0
+        if self._served is not None:
+            with _all_the_same():
+                self._served.reread()
+
     def refresh(self, *, hurried: bool = False) -> bool:
         """Forecast all pending jobs of the latest look; say whether there was a new one.
 
@@ -169,8 +196,9 @@ class WaitForecasting:
             look, self._look = self._look, None
         if look is None:
             return False
-        self._forecaster.hurried = hurried
         self._keep_asked()
+        self._relearn()
+        self._forecaster.hurried = hurried
         self._learn(look)
         self.board = self._forecast(look)
         self._has_board.set()

@@ -175,14 +175,16 @@ def start_times_of(
     named = [operator.index(job) for job in np.atleast_1d(np.asarray(jobs))]
     running, pending = len(snapshot.running), len(snapshot.pending)
     only = [(job + len(snapshot) if job < 0 else job) - running for job in named]
+    seen: set[int] = set()
     for job, at in zip(named, only, strict=True):
         if not 0 <= at < pending:
             raise InputError(
                 f"job {job} is not pending: the pending jobs have the columns from"
                 f" {running} to {len(snapshot) - 1}"
             )
-        if only.count(at) > 1:
+        if at in seen:
             raise InputError(f"job {job} is asked about twice")
+        seen.add(at)
     starts = _run(snapshot, policy, actual_runtime, only, arrivals, threads)
     return starts[:, 0] if single else starts
 

@@ -117,16 +117,18 @@ def served() -> Iterator[Served]:
     thread = threading.Thread(target=daemon.run)
     thread.start()
     one = Served(daemon, folder / "socket")
-    deadline = time.monotonic() + 120
-    waits = daemon.sidecar.forecasting
-    assert waits is not None
-    while time.monotonic() < deadline and not (daemon.answers and waits.map):
-        time.sleep(0.1)
-    assert waits.map is not None
-    yield one
-    daemon.end()
-    thread.join(60)
-    shutil.rmtree(folder)
+    try:
+        waits = daemon.sidecar.forecasting
+        assert waits is not None
+        assert waits.latest_board(120) is not None
+        while not daemon.answers:
+            time.sleep(0.1)
+        time.sleep(10)  # the thread draws some of the map yet
+        yield one
+    finally:
+        daemon.end()
+        thread.join(60)
+        shutil.rmtree(folder)
 
 
 def test_p99_of_a_job_in_the_queue(served: Served, benchmark: Any) -> None:

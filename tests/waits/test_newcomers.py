@@ -73,24 +73,19 @@ def test_nothing_is_added_where_nothing_is_needed() -> None:
 
 def test_newcomers_are_sent_where_jobs_of_their_size_were() -> None:
     newcomers = Newcomers()
-    for processors, where in ((1, "normal"), (2, None), (8, "large"), (16, "large,gone")):
+    for processors, where in (
+        (1, "normal"),
+        (2, None),
+        (8, "large"),
+        (16, "large,gone"),
+        (40, "x"),
+    ):
         newcomers.submitted(request(processors, where))
-    placed = newcomers.placed(arriving([1, 2, 3, 7, 16]), on_nodes(), np.random.default_rng(0))
-    assert placed.requests is not None
-    sent = [
-        [choice.slurm_partition for choice in placed.requests.distinct[number].choices]
-        for number in placed.requests.number.tolist()
-    ]
-    assert sent == [[0], [0], [0], [1], [1]]
-    assert placed.processors.tolist() == [1, 2, 3, 7, 16]
-
-
-def test_who_fits_nowhere_is_left_out() -> None:
-    """Seventeen CPUs are on no node of one slurm_partition, and more than the other has."""
-    newcomers = Newcomers()
-    newcomers.submitted(request(17, "large"))
-    placed = newcomers.placed(arriving([17, 4]), on_nodes(), np.random.default_rng(0))
-    assert placed.processors.tolist() == [4]
+    arrivals = arriving([1, 2, 3, 7, 16, 40])
+    placed = newcomers.placed(arrivals, on_nodes(), np.random.default_rng(0))
+    assert placed.slurm_partitions is not None
+    assert placed.slurm_partitions.by_job() == ["normal", None, None, "large", "large", None]
+    assert placed.processors is arrivals.processors
 
 
 def test_who_is_wider_than_what_is_up_of_a_pool_is_left_out() -> None:
