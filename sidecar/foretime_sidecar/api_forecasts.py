@@ -25,6 +25,7 @@ from foretime_sidecar.private_answers import (
 from foretime_sidecar.queue_moment import NewJob
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.wait_forecasting import RELIABILITY_DAYS, WaitForecasting
+from foretime_sidecar.wait_map import WaitMap
 
 _PATIENCE_S = 10  # for the first forecasts after a start
 _OWN_JOBS = 2_000  # that advice looks through
@@ -151,7 +152,7 @@ class ForecastDesk:
     def of_job(self, job_id: str, caller: Caller) -> dict[str, Any]:
         """Answer for one job of the queue."""
         forecasting, board = self.board()
-        pending, running = board.tasks.get(job_id), board.running.get(job_id)
+        pending, running = board.pending_job(job_id), board.running_job(job_id)
         # Whether there is such a job is not told to those who may not see it.
         if pending is not None and caller.sees_job(pending.request.user):
             scheduled = self._scheduled_time(pending.request)
@@ -256,15 +257,22 @@ class ForecastDesk:
         return {"asked": asked, "alternatives": alternatives, "cheapest": cheapest}
 
     def map(self, slurm_partition: str | None, caller: Caller) -> dict[str, Any]:
-        """Give the latest map."""
+        """Give the latest maps, or that of one slurm_partition."""
         self._admit(caller)
         forecasting, _ = self.board()
-        drawn = forecasting.map
-        if drawn is None:
+        drawn = forecasting.maps()
+        if not drawn:
             raise ApiError(503, "no map is drawn yet", "map", "try again in a minute")
-        shown = slurm_partition is None or slurm_partition == drawn.slurm_partition
+        shown = [one for one in drawn if slurm_partition in (None, one.slurm_partition)]
+        return {
+            "made_at": min(one.made_at for one in drawn),
+            "maps": [self._map(one, caller) for one in shown],
+        }
+
+    def _map(self, drawn: WaitMap, caller: Caller) -> dict[str, Any]:
         one = {
             "partition": drawn.slurm_partition,
+            "made_at": drawn.made_at,
             "sizes": drawn.sizes,
             "times_s": drawn.times_s,
             "median_wait_s": drawn.median_wait_s,
@@ -273,7 +281,7 @@ class ForecastDesk:
         if self.why_coarse(caller):
             one["median_wait_s"] = coarse_grid(drawn.median_wait_s, drawn.made_at)
             one["bound_95_s"] = coarse_grid(drawn.bound_95_s, drawn.made_at)
-        return {"made_at": drawn.made_at, "maps": [one] if shown else []}
+        return one
 
     def reliability(self, days: int) -> dict[str, Any]:
         """Answer how well forecasts have done."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ from foretime_sidecar.queue_places import places
 from foretime_sidecar.queue_snapshot import LeftOut, as_submitted
 from foretime_sidecar.served_forecasts import Served, ServedForecasts
 from foretime_sidecar.settings import ForecastSettings
-from foretime_sidecar.wait_map import WaitMap, map_cells, map_of
+from foretime_sidecar.wait_map import MapDrawing, WaitMap, mapped
 
 logger = logging.getLogger("foretime")
 
@@ -78,6 +79,11 @@ class ServedForecaster(WaitForecaster, Protocol):
         ...
 
 
+def _is_over(made_at: int, now: int) -> bool:
+    """Whether what is made anew every few minutes is due."""
+    return not 0 <= now - made_at < _MAP_EVERY_S
+
+
 def _as_if(left: LeftOut, waits: Waits | None, said: str) -> JobForecast:
     """Give the forecast of a job that is kept back."""
     return JobForecast(
@@ -118,8 +124,6 @@ class WaitForecasting:
     ----------
     board
         What is forecast of the last look that was worked on; ``None`` before the first.
-    map
-        Waits over job size and requested time, drawn every few minutes; ``None`` before the first.
     reliability
         How forecasts have done in the last 30 days, as of a few minutes ago; ``None`` before.
     failures, last_failure
@@ -137,8 +141,9 @@ class WaitForecasting:
         self.failures = 0
         self.last_failure = ""
         self.board: Board | None = None
-        self.map: WaitMap | None = None
-        self._drawing: tuple[Board, list[NewJob], list[NewJobForecast]] | None = None
+        self._maps: dict[str | None, WaitMap] = {}
+        self._drawing: MapDrawing | None = None
+        self._scored_at: int | None = None
         self.reliability: Reliability | None = None
         self._reliabilities: dict[int, tuple[int, Reliability]] = {}
         self._settings = settings
@@ -203,8 +208,9 @@ class WaitForecasting:
         self.board = self._forecast(look)
         self._has_board.set()
         self._keep(self.board)
-        if self.map is None or not 0 <= look.taken_at - self.map.made_at < _MAP_EVERY_S:
-            self._draw_map(self.board)
+        self._draw_maps(self.board)
+        if self._scored_at is None or _is_over(self._scored_at, look.taken_at):
+            self._scored_at = look.taken_at
             with _all_the_same():
                 self.reliability = self.reliability_of(look.taken_at, RELIABILITY_DAYS)
         if look.taken_at - self._saved_at >= _SAVED_EVERY_S:
@@ -333,25 +339,36 @@ class WaitForecasting:
             moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
         )
 
-    def _draw_map(self, board: Board) -> None:
-        """Draw the map anew, or go on with it: a few seconds of it after each look."""
-        if self._drawing is None:
-            processors = board.moment.taken.snapshot.machine_processors
-            self._drawing = board, map_cells(processors, None, board.made_at), []
-        first, cells, drawn = self._drawing
+    def maps(self) -> list[WaitMap]:
+        """Give the map of each slurm_partition of the latest board that has one yet, in order."""
+        names = () if self.board is None else mapped(self.board)
+        return [self._maps[name] for name in names if name in self._maps]
+
+    def _draw_maps(self, board: Board) -> None:
+        """Go on with the map that is drawn, or the oldest that is due: a few seconds of it."""
+        names = mapped(board)
+        if self._drawing is None or self._drawing.slurm_partition not in names:
+            made_at = {name: self._maps[name].made_at for name in names if name in self._maps}
+            oldest = min(names, key=lambda name: made_at.get(name, -math.inf))
+            if oldest in made_at and not _is_over(made_at[oldest], board.made_at):
+                return
+            self._drawing = MapDrawing(board, oldest)
+        drawing = self._drawing
         until = time.thread_time() + _MAP_AT_A_TIME_S
         hurried = self._forecaster.hurried
         # It has many cells, and needs less care in each.
         self._forecaster.hurried = True
         try:
-            while len(drawn) < len(cells) and time.thread_time() < until:
-                drawn.append(self.what_if(board, cells[len(drawn)]))
-        except InputError:
-            self._drawing = None  # the machine has become smaller
+            while (cell := drawing.next_cell) is not None and time.thread_time() < until:
+                try:
+                    drawing.add(self.what_if(board, cell).waits)
+                except InputError:  # longer or larger than may be
+                    drawing.add(None)
         finally:
             self._forecaster.hurried = hurried
-        if len(drawn) == len(cells):
-            self.map, self._drawing = map_of(first, None, drawn), None
+        if drawing.next_cell is None:
+            self._maps[drawing.slurm_partition] = drawing.done()
+            self._drawing = None
 
     def _kept_back(self, moment: QueueMoment) -> Mapping[str, JobForecast]:
         """Forecast the jobs that can't start now whatever is free, as if they were let go.

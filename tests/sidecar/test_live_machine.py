@@ -283,6 +283,27 @@ def test_every_pending_job_has_an_answer_where_everything_is_down() -> None:
     assert of["1"].assumed == (f"no node of a slurm_partition that is up takes jobs now: {UP}",)
 
 
+def test_each_slurm_partition_has_a_map() -> None:
+    waits = WaitForecasting(ForecastSettings(), CalibratedLadder(20_000))
+    looks = 0
+    while len(waits.maps()) < 3 and looks < 60:
+        looks += 1
+        waits.looked(
+            Look(NOW, Queue(40, (running("r1", 8, HeldNode("n1", 8)),)), cluster=cluster())
+        )
+        waits.refresh()
+    main, long, gpu = waits.maps()
+    assert [one.slurm_partition for one in (main, long, gpu)] == ["main", "long", "gpu"]
+    assert [one.sizes[-1] for one in (main, long, gpu)] == [24, 16, 16]
+    # MaxTime of main is a day, and so none is of three; two nodes of eight CPUs are free.
+    assert main.median_wait_s[4] == [0, 0, 0, 0, 0, None]
+    assert all(wait is not None and wait > 0 for wait in main.median_wait_s[5][:5])
+    # Of long's two nodes one is free.
+    assert long.median_wait_s[3][5] == 0
+    assert (long.median_wait_s[4][5] or 0) > 0
+    assert gpu.median_wait_s[4] == [0] * 6
+
+
 def test_no_node_takes_jobs() -> None:
     down = parse_cluster(NODES, PARTITIONS.replace("State=UP", "State=DOWN"), CONFIG)
     of = taken(pending("1", 1), machine=down)

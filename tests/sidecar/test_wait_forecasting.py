@@ -157,12 +157,12 @@ def test_a_map_is_drawn_a_few_cells_at_a_time(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(wait_forecasting, "_MAP_AT_A_TIME_S", 3.5)
     waits = forecasting()
     looks = 0
-    while waits.map is None and looks < 60:
+    while not waits.maps() and looks < 60:
         looks += 1
         waits.looked(Look(NOW + looks, Queue(64, (RUNNING, PENDING))))
         waits.refresh()
     # 42 cells, three at a time.
-    assert (looks, waits.map and waits.map.made_at) == (14, NOW + 1)
+    assert (looks, [one.made_at for one in waits.maps()]) == (14, [NOW + 1])
     assert not waits._forecaster.hurried
 
 
