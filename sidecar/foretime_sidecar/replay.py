@@ -26,13 +26,14 @@ from foretime_sim.estimator_hook import EstimatorHook
 from foretime_sim.finished_history import finished_before
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_slurm import SlurmSetup
-from foretime_sim.policy import Correction, Policy, Roles
+from foretime_sim.policy import Backfill, Correction, Order, Policy, Roles
 from foretime_sim.replay_result import HookStatistics
 from foretime_sim.schedule import Schedule
 from foretime_sim.schedule import check as check_schedule
 from foretime_sim.workload import Int64Array, Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
+from foretime_sidecar.forecast_reliability import Reliability, reliability
 from foretime_sidecar.replay_schedulers import (
     MockedScheduler,
     mocked_pbs,
@@ -41,6 +42,7 @@ from foretime_sidecar.replay_schedulers import (
 )
 from foretime_sidecar.settings import (
     AccuracySection,
+    ForecastSettings,
     HookSettings,
     SchedulerSettings,
     Settings,
@@ -133,11 +135,14 @@ class AdjustedStatistics:
         Shape (jobs,), seconds, in the order of the repeat's workload.
     guard_activations
         Jobs for which the starvation guard became active.
+    forecasts
+        How the forecasts of waits have done that were served; ``None`` if none were.
     """
 
     hook: HookStatistics | None
     wait: Int64Array
     guard_activations: int
+    forecasts: Reliability | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,9 @@ class Replay:
         Faults to inject: the mock Slurm's slurm.conf; processors are the workload's.
     reservations
         Advance reservations of both runs, on the workload's clock.
+    forecast_interval_s
+        How often the queue is looked at and the waits of all pending jobs are forecast, seconds of
+        the virtual clock; ``None``: never. They are kept, scored and learned from as the daemon's.
     check
         Whether the conservation laws are checked on both schedules.
     progress
@@ -195,6 +203,7 @@ class Replay:
     state_dir: Path | None = None
     setup: SlurmSetup | None = None
     reservations: tuple[AdvanceReservation, ...] = ()
+    forecast_interval_s: int | None = None
     check: bool = False
     progress: Callable[[int], None] | None = None
 
@@ -284,6 +293,7 @@ class Replay:
                 # one of history alone is never written again, so it must outlast the log.
                 valid_for_s=30 * 86_400 if self.learn else _OUTLASTS_ANY_LOG_S,
             ),
+            forecast=self._forecast_settings(),
             hook=HookSettings(
                 mode="enforce",
                 mechanism=self.mechanism.value,
@@ -292,6 +302,18 @@ class Replay:
                 starvation_guard_s=0,
             ),
         )
+
+    def _forecast_settings(self) -> ForecastSettings:
+        """Give what forecasts are to run the queue forward with: what the scheduler does."""
+        order, backfill = self.policy.order, self.policy.backfill
+        if self.forecast_interval_s is None:
+            return ForecastSettings()
+        if not isinstance(order, Order) or not isinstance(backfill, Backfill):
+            raise InputError(
+                "forecasts run the queue forward, which no policy in Python can be asked in; take "
+                "one of the engine's, or leave out the forecasts"
+            )
+        return ForecastSettings.model_validate({"order": order.value, "backfill": backfill.value})
 
     def _run(self, workload: Workload, folder: Path) -> tuple[ReplaySchedule, AdjustedStatistics]:
         clock, begin = _clock_and_begin(workload)
@@ -322,7 +344,10 @@ class Replay:
             )
         store = Store(settings.store.path, settings.store.durability)
         try:
-            sidecar = Sidecar(settings, scheduler.client, store)
+            forecasts = self.forecast_interval_s is not None
+            sidecar = Sidecar(settings, scheduler.client, store, forecasts=forecasts)
+            if sidecar.forecasting is not None:
+                sidecar.forecasting.draws_maps = False  # nobody looks at them
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)
                 store.add_finished(records, Cursor(begin - 1), settings.scheduler.kind)
@@ -330,6 +355,10 @@ class Replay:
             sidecar.poll(begin)
             self._drive(workload, clock, scheduler, sidecar)
             latest = store.latest_generation()
+            done = None
+            if forecasts:
+                end = scheduler.mock.now
+                done = reliability(store, end, (end - begin) // 86_400 + 1, smallest_group=1)
         finally:
             store.close()
         hook = HookStatistics(
@@ -338,7 +367,7 @@ class Replay:
             errors=scheduler.mock.hook_errors,
             table_generations=0 if latest is None else latest.generation,
         )
-        return self._judged(workload, clock, scheduler, hook)
+        return self._judged(workload, clock, scheduler, hook, done)
 
     def _reservations_at(self, clock: int) -> tuple[AdvanceReservation, ...]:
         """Give the advance reservations in epoch seconds."""
@@ -350,6 +379,7 @@ class Replay:
         clock: int,
         scheduler: MockedScheduler,
         hook: HookStatistics | None,
+        forecasts: Reliability | None = None,
     ) -> tuple[ReplaySchedule, AdjustedStatistics]:
         """Judge what was scheduled, on the log's clock."""
         mock = scheduler.mock
@@ -361,7 +391,7 @@ class Replay:
             check_schedule(workload, schedule, workload.requested_time, self.reservations)
         judged = ReplaySchedule.of(workload, schedule, mock.scheduled_times(), mock.running_times())
         wait = schedule.start_time - workload.submit_time
-        return judged, AdjustedStatistics(hook, wait, schedule.guard_activations)
+        return judged, AdjustedStatistics(hook, wait, schedule.guard_activations, forecasts)
 
     def _drive(
         self, workload: Workload, clock: int, scheduler: MockedScheduler, sidecar: Sidecar
@@ -370,18 +400,44 @@ class Replay:
         mock = scheduler.mock
         times = (workload.submit_time + clock).tolist()
         next_poll = mock.now + self.publish_interval_s
+        next_look = mock.now
         for index, now in enumerate(times):
             if self.learn and now >= next_poll:
                 # The last poll before this submission; those before it would have told the hook
                 # nothing that this one does not.
                 at = now - (now - next_poll) % self.publish_interval_s
+                next_look = self._forecast(scheduler, sidecar, next_look, at)
                 mock.advance(at)
                 sidecar.poll(at)
                 next_poll = at + self.publish_interval_s
+            next_look = self._forecast(scheduler, sidecar, next_look, now)
             self._submit(scheduler, index, now)
+        while sidecar.forecasting is not None and sidecar.waits_for_starts():
+            next_look = self._forecast(scheduler, sidecar, next_look, next_look + 1)
         mock.finish()
         if self.learn:
             sidecar.poll(max(mock.now, next_poll))
+
+    def _forecast(
+        self, scheduler: MockedScheduler, sidecar: Sidecar, first: int, until: int
+    ) -> int:
+        """Look at the queue and forecast at each time that is due before ``until``; give the next.
+
+        A poll comes with it, so that the forecasts know who has ended; tables are not published any
+        more often for that.
+        """
+        forecasting, at = sidecar.forecasting, first
+        if forecasting is None or self.forecast_interval_s is None:
+            return until
+        while at < until:
+            if at > scheduler.mock.now:
+                scheduler.mock.advance(at)
+            sidecar.see(at)
+            if self.learn:
+                sidecar.poll(at)
+            forecasting.refresh()
+            at += self.forecast_interval_s
+        return at
 
     def _submit(self, scheduler: MockedScheduler, job: int, now: int) -> None:
         if now > scheduler.mock.now:

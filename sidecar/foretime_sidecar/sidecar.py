@@ -18,6 +18,7 @@ from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
     QueuedJob,
+    QueueState,
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
@@ -268,14 +269,8 @@ class Sidecar:
         StateError
             If the store can't be read or written; no job is planned short then.
         """
-        configuration = self.client.configuration()
-        self.private_data = configuration.private_data
-        soft_limit = configuration.soft_limit
-        correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
-        queue = self.client.queue()
-        self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
-        if self.forecasting is not None:
-            self.forecasting.looked(self.snapshot)
+        configuration, seen = self._see(now)
+        soft_limit, queue = seen.soft_limit, seen.queue
         if self._guard is not None:
             self._guard.look(queue, now)
         # What can be mended without an answer is, and it is raised then.
@@ -294,12 +289,30 @@ class Sidecar:
         if failure is not None:
             raise failure
         assert exclusions is not None  # noqa: S101 - else there was a failure
-        if self.oversight.note(self.snapshot, self.learner, exclusions, now):
+        if self.oversight.note(seen, self.learner, exclusions, now):
             self._next_publication = now
         if self._ordering is not None:
-            jobs = self.snapshot.queue.jobs
-            self._ordering.arrange(jobs, configuration, self._scheduled_time_of, now)
-        return self.snapshot
+            self._ordering.arrange(queue.jobs, configuration, self._scheduled_time_of, now)
+        return seen
+
+    def see(self, now: int) -> Look:
+        """Look at the queue for forecasts alone; raises `SchedulerError` as `look`."""
+        return self._see(now)[1]
+
+    def waits_for_starts(self) -> bool:
+        """Whether jobs were pending when the queue was last looked at."""
+        jobs = () if self.snapshot is None else self.snapshot.queue.jobs
+        return any(job.state is QueueState.PENDING for job in jobs)
+
+    def _see(self, now: int) -> tuple[SchedulerConfiguration, Look]:
+        configuration = self.client.configuration()
+        self.private_data = configuration.private_data
+        correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
+        queue, soft_limit = self.client.queue(), configuration.soft_limit
+        seen = self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
+        if self.forecasting is not None:
+            self.forecasting.looked(seen)
+        return configuration, seen
 
     def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...]]:
         """Read the nodes and their reservations, for forecasts; without them a pool is assumed."""

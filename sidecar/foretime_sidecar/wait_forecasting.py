@@ -124,6 +124,8 @@ class WaitForecasting:
     ----------
     board
         What is forecast of the last look that was worked on; ``None`` before the first.
+    draws_maps
+        Whether maps are drawn at all.
     reliability
         How forecasts have done in the last 30 days, as of a few minutes ago; ``None`` before.
     failures, last_failure
@@ -141,6 +143,7 @@ class WaitForecasting:
         self.failures = 0
         self.last_failure = ""
         self.board: Board | None = None
+        self.draws_maps = True
         self._maps: dict[str | None, WaitMap] = {}
         self._drawing: MapDrawing | None = None
         self._scored_at: int | None = None
@@ -208,7 +211,8 @@ class WaitForecasting:
         self.board = self._forecast(look)
         self._has_board.set()
         self._keep(self.board)
-        self._draw_maps(self.board)
+        if self.draws_maps:
+            self._draw_maps(self.board)
         if self._scored_at is None or _is_over(self._scored_at, look.taken_at):
             self._scored_at = look.taken_at
             with _all_the_same():
