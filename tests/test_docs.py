@@ -61,16 +61,23 @@ def test_the_reference_page_has_every_command_and_no_other() -> None:
 def test_the_reference_page_has_every_option_and_no_other(name: str) -> None:
     text = sections()[name]
     rows = dict(re.findall(r"^\| (`.*?`) \| (.*) \|$", text, flags=re.MULTILINE))
-    expected = {}
+    expected, taken = {}, {}
     for parameter in COMMANDS[name].params:
         if parameter.name != "help":
             words = [*parameter.opts, *parameter.secondary_opts]
             if parameter.param_type_name == "argument":
                 words = [parameter.metavar or parameter.name.upper()]
-            expected[", ".join(f"`{word}`" for word in words)] = plain(parameter.help)
+            option = ", ".join(f"`{word}`" for word in words)
+            expected[option] = plain(parameter.help)
+            if parameter.param_type_name == "option":
+                taken[option] = [parameter.metavar] if parameter.metavar else []
     assert list(rows) == list(expected)
     for option, meaning in expected.items():
-        assert rows[option].replace("\\|", "|").startswith(meaning), f"{name} {option}"
+        row = rows[option].replace("\\|", "|")
+        assert row.startswith(meaning), f"{name} {option}"
+        # Whole numbers, paths and the like need no word; what has one has it here, too.
+        if option in taken:
+            assert re.findall(r" Takes `(.*?)`\.", row) == taken[option], f"{name} {option}"
     for paragraph in COMMANDS[name].help.split("\n\n"):
         assert plain(paragraph) in " ".join(text.split())
 

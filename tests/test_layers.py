@@ -15,7 +15,10 @@ LAYERS = {
     "foretime_sidecar": "sidecar",
 }
 # Needed for simulation only; a service node's daemon must run without them.
-SIMULATION_ONLY = {"pandas", "matplotlib", "lupa", "pyarrow", "distributed", "dask_jobqueue"}
+SIMULATION_ONLY = {
+    "pandas", "matplotlib", "lupa", "pyarrow", "distributed", "dask_jobqueue", "sklearn",
+    "playwright",
+}  # fmt: skip
 SIMULATION_COMMANDS = {"replay.py", "report.py", "workload.py"}
 
 

@@ -17,7 +17,9 @@ from starlette.exceptions import HTTPException
 from foretime_sidecar.api_administration import add_administration
 from foretime_sidecar.api_callers import ApiError, Caller, Callers, caller_of
 from foretime_sidecar.api_forecasts import ForecastDesk, add_forecasts
+from foretime_sidecar.api_personal import add_personal
 from foretime_sidecar.page import add_page
+from foretime_sidecar.private_answers import HIDE_ACCOUNTS
 from foretime_sidecar.rate_limits import RateLimits
 from foretime_sidecar.self_metrics import Health, SelfMetrics
 from foretime_sidecar.sidecar import Sidecar
@@ -58,6 +60,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
 
     add_forecasts(app, sidecar, clock)
     add_administration(app, sidecar, clock)
+    add_personal(app, sidecar, clock)
     add_page(app, ForecastDesk(sidecar, clock), health, limits, clock)
 
     @app.get("/healthz")
@@ -137,7 +140,11 @@ def _accuracy(
         shown = [
             history
             for history in of_project
-            if caller.sees_everybody or learner.is_group(history.name, history.requested_time_class)
+            if caller.sees_everybody
+            or (
+                not sidecar.private_data & HIDE_ACCOUNTS
+                and learner.is_group(history.name, history.requested_time_class)
+            )
         ]
     answer: dict[str, Any] = {
         "user": name,

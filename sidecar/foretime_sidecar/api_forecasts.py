@@ -16,9 +16,16 @@ from foretime_sidecar.api_callers import ApiError, Caller, caller_of
 from foretime_sidecar.forecast_board import Board, NewJobForecast
 from foretime_sidecar.job_advice import like_jobs, shapes
 from foretime_sidecar.job_question import JobParameters, JobQuestion, question_of
+from foretime_sidecar.private_answers import (
+    HIDE_ACCOUNTS,
+    coarse_count,
+    coarse_forecast,
+    coarse_grid,
+)
 from foretime_sidecar.queue_moment import NewJob
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.wait_forecasting import RELIABILITY_DAYS, WaitForecasting
+from foretime_sidecar.wait_map import WaitMap
 
 _PATIENCE_S = 10  # for the first forecasts after a start
 _OWN_JOBS = 2_000  # that advice looks through
@@ -44,10 +51,10 @@ def add_forecasts(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float]) ->
 
     @app.get("/v1/map")
     def wait_map(
-        _: Asker, partition: Annotated[str | None, Query(min_length=1, max_length=255)] = None
+        caller: Asker, partition: Annotated[str | None, Query(min_length=1, max_length=255)] = None
     ) -> dict[str, Any]:
         """Give expected waits over job size and requested time."""
-        return desk.map(partition)
+        return desk.map(partition, caller)
 
     @app.get("/v1/reliability")
     def reliability(
@@ -107,23 +114,58 @@ class ForecastDesk:
             )
         return forecasting, board
 
+    def why_coarse(self, caller: Caller) -> str | None:
+        """Say why answers to a caller must be coarse; ``None``: they need not be."""
+        if caller.sees_everybody:
+            return None
+        if self._hidden:
+            return "this site hides other people's jobs"
+        if caller.identity is None:
+            _, board = self.board()
+            users = {row.request.user for row in board.rows}
+            users |= {job.request.user for job in board.running.values()}
+            if 0 < len(users) < self._sidecar.settings.api.smallest_group:
+                return "few users have jobs, and who asks is not known"
+        return None
+
+    @property
+    def _hidden(self) -> bool:
+        return "jobs" in self._sidecar.private_data
+
+    def _coarse(self, answer: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        why = self.why_coarse(caller)
+        return answer if why is None else coarse_forecast(answer, why)
+
+    def _admit(self, caller: Caller) -> None:
+        """Refuse what tells of all jobs to those who are not known, where the site hides jobs."""
+        if self._hidden and caller.identity is None:
+            raise ApiError(
+                403,
+                "this site hides other people's jobs, and this connection does not tell who you "
+                "are",
+                "user",
+                "ask through the daemon's unix socket, or show a token of Slurm's",
+            )
+
     # -- jobs in the queue -----------------------------------------------------------------------
 
     def of_job(self, job_id: str, caller: Caller) -> dict[str, Any]:
         """Answer for one job of the queue."""
         forecasting, board = self.board()
-        pending, running = board.tasks.get(job_id), board.running.get(job_id)
+        pending, running = board.pending_job(job_id), board.running_job(job_id)
         # Whether there is such a job is not told to those who may not see it.
         if pending is not None and caller.sees_job(pending.request.user):
             scheduled = self._scheduled_time(pending.request)
             if pending.kept_back is None:
                 forecasting.asked("asked", board.made_at, pending.request, pending.waits)
-            return forecast_answers.of_pending(
+            answer = forecast_answers.of_pending(
                 board, pending, scheduled, self.now(), forecasting.reliability
             )
+            return self._coarse(answer, caller)
         if running is not None and caller.sees_job(running.request.user):
             scheduled = self._scheduled_time(running.request)
-            return forecast_answers.of_running(board, running, scheduled, self.now())
+            answer = forecast_answers.of_running(board, running, scheduled, self.now())
+            return self._coarse(answer, caller)
         raise ApiError(
             404,
             f"no job {job_id} of yours is in the queue as it was "
@@ -141,23 +183,27 @@ class ForecastDesk:
         return {
             "made_at": board.made_at,
             "jobs": [
-                forecast_answers.of_pending(
-                    board,
-                    row,
-                    self._scheduled_time(row.request),
-                    now,
-                    forecasting.reliability,
-                    brief=brief,
+                self._coarse(
+                    forecast_answers.of_pending(
+                        board,
+                        row,
+                        self._scheduled_time(row.request),
+                        now,
+                        forecasting.reliability,
+                        brief=brief,
+                    ),
+                    caller,
                 )
                 for row in seen
             ],
-            "others": {"pending": others},
+            "others": {"pending": coarse_count(others) if self.why_coarse(caller) else others},
         }
 
     # -- jobs that nobody has submitted ----------------------------------------------------------
 
     def question(self, parameters: JobParameters, caller: Caller) -> JobQuestion:
         """Read a question, of a caller who may ask it."""
+        self._admit(caller)
         return question_of(parameters, caller.may_see(parameters.user), self.now())
 
     def answer(self, question: JobQuestion, caller: Caller) -> dict[str, Any]:
@@ -210,21 +256,32 @@ class ForecastDesk:
         cheapest = min(worthwhile)[1] if worthwhile else None
         return {"asked": asked, "alternatives": alternatives, "cheapest": cheapest}
 
-    def map(self, slurm_partition: str | None) -> dict[str, Any]:
-        """Give the latest map."""
+    def map(self, slurm_partition: str | None, caller: Caller) -> dict[str, Any]:
+        """Give the latest maps, or that of one slurm_partition."""
+        self._admit(caller)
         forecasting, _ = self.board()
-        drawn = forecasting.map
-        if drawn is None:
+        drawn = forecasting.maps()
+        if not drawn:
             raise ApiError(503, "no map is drawn yet", "map", "try again in a minute")
-        shown = slurm_partition is None or slurm_partition == drawn.slurm_partition
+        shown = [one for one in drawn if slurm_partition in (None, one.slurm_partition)]
+        return {
+            "made_at": min(one.made_at for one in drawn),
+            "maps": [self._map(one, caller) for one in shown],
+        }
+
+    def _map(self, drawn: WaitMap, caller: Caller) -> dict[str, Any]:
         one = {
             "partition": drawn.slurm_partition,
+            "made_at": drawn.made_at,
             "sizes": drawn.sizes,
             "times_s": drawn.times_s,
             "median_wait_s": drawn.median_wait_s,
             "bound_95_s": drawn.bound_95_s,
         }
-        return {"made_at": drawn.made_at, "maps": [one] if shown else []}
+        if self.why_coarse(caller):
+            one["median_wait_s"] = coarse_grid(drawn.median_wait_s, drawn.made_at)
+            one["bound_95_s"] = coarse_grid(drawn.bound_95_s, drawn.made_at)
+        return one
 
     def reliability(self, days: int) -> dict[str, Any]:
         """Answer how well forecasts have done."""
@@ -254,7 +311,9 @@ class ForecastDesk:
         job, withheld = question.request, self._withheld(question.request, caller)
         if withheld:
             said = (
-                f"nothing of project {job.project!r} is used: fewer than "
+                f"nothing of project {job.project!r} is used, as the site hides accounts"
+                if self._sidecar.private_data & HIDE_ACCOUNTS
+                else f"nothing of project {job.project!r} is used: fewer than "
                 f"{self._sidecar.settings.api.smallest_group} users made its history of such jobs"
             )
             question = replace(question, not_modelled=(*question.not_modelled, said))
@@ -263,9 +322,10 @@ class ForecastDesk:
         if planned_s is not None:
             new = replace(new, planned_s=planned_s)
         forecast = forecasting.what_if(board, new)
-        return forecast_answers.of_new(
+        answer = forecast_answers.of_new(
             forecast, question, scheduled, self.now(), forecasting.reliability
-        ), forecast
+        )
+        return self._coarse(answer, caller), forecast
 
     def _new_job(self, question: JobQuestion, scheduled_time_s: int, board: Board) -> NewJob:
         """Give a job as the scheduler would plan it."""
@@ -283,6 +343,8 @@ class ForecastDesk:
     def _withheld(self, job: JobRequest, caller: Caller) -> bool:
         if job.project is None or caller.sees_everybody:
             return False
+        if self._sidecar.private_data & HIDE_ACCOUNTS:
+            return True
         learner = self._sidecar.learner
         with self._sidecar.lock:
             return not learner.is_group(job.project, learner.class_of(job))

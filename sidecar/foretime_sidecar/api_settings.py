@@ -30,8 +30,8 @@ class ApiSettings(Section):
         default=120,
         ge=1,
         description=(
-            "How often one caller may ask in the long run; advice counts five times. Not for root "
-            "and the daemon's own user."
+            "How often one caller may ask in the long run; advice counts five times. Not for "
+            "operators, root and the daemon's own user."
         ),
     )
     request_burst: int = Field(

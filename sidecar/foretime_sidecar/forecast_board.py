@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from foretime_estimators.jobs import JobRequest
 from foretime_sim.metrics import Float64Array
@@ -12,6 +13,8 @@ from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.queue_moment import NewJob, QueueMoment
+
+_Job = TypeVar("_Job")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,22 @@ class Board:
     def made_at(self) -> int:
         """When the queue was looked at, epoch seconds."""
         return self.moment.look.taken_at
+
+    def pending_job(self, job_id: str) -> JobForecast | None:
+        """Find a pending job or task; on PBS the server's name may be left out."""
+        return _named(self.tasks, job_id)
+
+    def running_job(self, job_id: str) -> QueuedJob | None:
+        """Find a job that runs or is suspended, in the same way."""
+        return _named(self.running, job_id)
+
+
+def _named(jobs: Mapping[str, _Job], job_id: str) -> _Job | None:
+    if job_id in jobs:
+        return jobs[job_id]
+    # As PBS's own commands take it: 12 for 12.pbs01.
+    full = [name for name in jobs if name.partition(".")[0] == job_id]
+    return jobs[full[0]] if len(full) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)

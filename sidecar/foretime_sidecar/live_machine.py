@@ -38,6 +38,8 @@ class LiveMachine:
         By a set of names of nodes that a job or a reservation gave: the groups that make it up.
     reservations
         Those of nodes of the machine that are not over.
+    unmodelled
+        Slurm_partitions that a simulated machine can't have, and why, by name.
     """
 
     machine: Machine
@@ -45,6 +47,7 @@ class LiveMachine:
     partitions: tuple[ClusterPartition, ...]
     groups_of: dict[frozenset[str], tuple[str, ...]]
     reservations: tuple[NodeReservation, ...]
+    unmodelled: dict[str, str]
 
     @classmethod
     def of(
@@ -72,7 +75,16 @@ class LiveMachine:
         InputError
             If no node of a slurm_partition that is up takes jobs.
         """
-        up = [part for part in cluster.partitions if part.is_up]
+        up: list[ClusterPartition] = []
+        unmodelled: dict[str, str] = {}
+        for part in cluster.partitions:
+            try:
+                _partition(part, ("any",), cluster)
+            except InputError as error:
+                unmodelled[part.name] = str(error)
+            else:
+                if part.is_up:
+                    up.append(part)
         reserved = [each for each in reservations if each.nodes and each.end_time > now]
         lists = {each.nodes for each in reserved if each.nodes is not None}
         for job in jobs:
@@ -124,6 +136,7 @@ class LiveMachine:
                 if (whose := groups_with(sorted(each.nodes or ())))
                 and each.end_time > each.start_time
             ),
+            unmodelled,
         )
 
     def resources(self, job: QueuedJob) -> JobResources:
@@ -153,9 +166,11 @@ class LiveMachine:
         names = tuple(filter(None, (slurm_partitions or "").split(","))) or None
         known = {part.name for part in self.machine.slurm_partitions}
         if names is not None:
-            names = tuple(name for name in names if name in known)
-            if not names:
+            if not known.intersection(names):
+                for name in self.unmodelled.keys() & set(names):
+                    raise InputError(f"slurm_partition {name} is not modelled")
                 raise InputError(f"slurm_partition {slurm_partitions} takes no jobs now")
+            names = tuple(name for name in names if name in known)
         every = {group.name for group in self.machine.node_groups}
         open_to = set(every)
         if asked.required:

@@ -5,6 +5,8 @@ A step that has been released is never edited; a change is a new step at the end
 
 from __future__ import annotations
 
+import secrets
+
 from sqlite_utils import Database, Migrations
 
 migrations = Migrations("foretime")
@@ -207,3 +209,14 @@ def served_forecasts(database: Database) -> None:
         "CREATE TABLE model_states (name TEXT PRIMARY KEY, saved_at INTEGER NOT NULL, "
         "state TEXT NOT NULL) WITHOUT ROWID"
     )
+
+
+@migrations(name="0011-forgotten-users")
+def forgotten_users(database: Database) -> None:
+    """Mark whose history was erased, without their names."""
+    database.execute(
+        "CREATE TABLE forgotten_users (name_hash TEXT PRIMARY KEY, forgotten_at INTEGER NOT NULL) "
+        "WITHOUT ROWID"
+    )
+    database.execute("CREATE TABLE forgetting_salt (salt TEXT NOT NULL)")
+    database.execute("INSERT INTO forgetting_salt VALUES (?)", (secrets.token_hex(16),))

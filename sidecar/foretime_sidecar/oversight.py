@@ -90,6 +90,11 @@ class Oversight:
         if self._settings.hook.mode == "advise":
             self._finished += records
 
+    def forget(self, user: str) -> None:
+        """Drop what is in memory of a user who is in the store no more."""
+        self._finished = [one for one in self._finished if one.job.request.user != user]
+        self._told.reread()
+
     def allowed(self, mode: Mode, reason: str) -> tuple[Mode, str]:
         """Give the mode that the table may carry, and why if it is not the one given.
 

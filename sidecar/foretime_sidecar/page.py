@@ -24,6 +24,7 @@ from foretime_sidecar.api_forecasts import ForecastDesk
 from foretime_sidecar.job_question import JobParameters
 from foretime_sidecar.page_record import record_days, record_numbers, reliability
 from foretime_sidecar.page_views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
+from foretime_sidecar.private_answers import coarse_count
 from foretime_sidecar.rate_limits import RateLimits
 from foretime_sidecar.sbatch_values import checked
 from foretime_sidecar.self_metrics import Health
@@ -148,9 +149,10 @@ class _Page:
             shown["trouble"] = _said(error.what, self._health.last_error or error.remedy)
             return error.status, shown
         shown["trouble"] = self._trouble(board.made_at, now)
+        count = coarse_count if self._desk.why_coarse(caller) else int
         shown["queue"] = {
-            "running": f"{len(board.running):,}",
-            "pending": f"{sum(row.job.tasks for row in board.rows):,}",
+            "running": f"{count(len(board.running)):,}",
+            "pending": f"{count(sum(row.job.tasks for row in board.rows)):,}",
             "processors": f"{board.moment.taken.snapshot.machine_processors:,}",
             "clock": spoken_clock(board.made_at, now),
             "iso": datetime.fromtimestamp(board.made_at, UTC).isoformat(),
@@ -158,7 +160,7 @@ class _Page:
         shown |= _jobs(
             pending["jobs"], pending["others"]["pending"], parameters.get("page", "1"), now
         )
-        shown["maps"] = self._maps()
+        shown["maps"] = self._maps(caller)
         shown["record"] = self._record(now)
         # Of jobs that the caller sees: others may be in slurm_partitions that are hidden.
         queues = {name for job in pending["jobs"] for name in (job["partition"] or "").split(",")}
@@ -185,10 +187,10 @@ class _Page:
             self._health.last_error or "the daemon is at work on a new look",
         )
 
-    def _maps(self) -> list[WaitMap]:
+    def _maps(self, caller: Caller) -> list[WaitMap]:
         try:
-            return wait_maps(self._desk.map(None))
-        except ApiError:  # not drawn yet
+            return wait_maps(self._desk.map(None, caller))
+        except ApiError:  # not drawn yet, or not to be seen
             return []
 
     def _record(self, now: int) -> dict[str, Any]:

@@ -112,12 +112,12 @@ class QueueMoment:
         asked = np.arange(self.first_pending, len(self.requests), dtype=np.int64)
         return Moment(self.taken.snapshot, self.policy, self.requests, asked)
 
-    def released(self, settings: ForecastSettings) -> QueueMoment:
+    def released(self, settings: ForecastSettings, *, all_up: bool = False) -> QueueMoment:
         """Give the moment if what is held back were let go now.
 
         Jobs that are held, dependent, at a limit or in a reservation join the queue as if they had
-        just been submitted, of an array the first task; what the machine is too small for, as if it
-        asked for all of it.
+        just been submitted, of an array the first task; what a flat pool is too small for, as if it
+        asked for all of it. ``all_up``: as if all nodes and slurm_partitions took jobs, besides.
         """
         now = self.look.taken_at
         back = {id(left.job) for left in self.taken.left_out}
@@ -127,9 +127,10 @@ class QueueMoment:
             else job
             for job in self.look.queue.jobs
         )
-        return QueueMoment.of(
-            replace(self.look, queue=replace(self.look.queue, jobs=jobs)), settings
-        )
+        look = replace(self.look, queue=replace(self.look.queue, jobs=jobs))
+        if all_up and look.cluster is not None:
+            look = replace(look, cluster=look.cluster.all_up())
+        return QueueMoment.of(look, settings)
 
     def with_job(self, job: NewJob) -> Moment:
         """Give the moment at which a job is asked about that is submitted just then.

@@ -26,7 +26,12 @@ class CalibratedLadder:
     oracle = False
 
     def __init__(self, most_jobs: int) -> None:
-        self._ladder = ForecastLadder(most_jobs)
+        self._most_jobs = most_jobs
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as at a start."""
+        self._ladder = ForecastLadder(self._most_jobs)
         self._calibrated = CalibratedForecaster(self._ladder, self.name, now_within_s=NOW_S)
 
     @property

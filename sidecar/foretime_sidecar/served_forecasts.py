@@ -16,6 +16,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from foretime_estimators.jobs import JobRequest
@@ -98,7 +99,15 @@ class ServedForecasts:
         self._kept: dict[Key, int] = {}
         self._asked: dict[Key, int] = {}
         self._asking: dict[str, int] = {}  # who asked what if, and when
-        self._open = self._keys("WHERE outcome IS NULL AND job_id IS NOT NULL", ())
+        self._open = self._unscored()
+
+    def _unscored(self) -> set[Key]:
+        return self._keys("WHERE outcome IS NULL AND job_id IS NOT NULL", ())
+
+    def reread(self) -> None:
+        """Take note that somebody's forecasts were erased."""
+        self._asking.clear()
+        self._open = self._unscored()
 
     def _keys(self, where: str, parameters: tuple[object, ...]) -> set[Key]:
         with self._lock:
@@ -121,7 +130,7 @@ class ServedForecasts:
 
     def add(self, served: Iterable[Served]) -> None:
         """Keep forecasts; of those that were asked for of one job only so many."""
-        rows = []
+        rows: list[tuple[Any, ...]] = []
         for each in served:
             request, key = each.request, (each.request.job_id, each.request.submit_time)
             if each.kind == "what-if":
@@ -148,7 +157,10 @@ class ServedForecasts:
                     json.dumps(each.waits.wait_s),
                 )
             )
-        self._write(_INSERT, rows)
+        with self._lock:
+            # Of whom it was erased while it was on its way here.
+            forgotten_at = self._store.forgotten_at
+            self._write(_INSERT, [row for row in rows if row[1] > (forgotten_at(row[5]) or -1)])
 
     def waits_for(self, event: Event) -> bool:
         """Say whether an event is what came of a forecast."""

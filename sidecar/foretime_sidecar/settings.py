@@ -455,8 +455,8 @@ class ForecastSettings(Section):
     order: Literal["priority", "fcfs", "sjf", "ljf", "xf", "wfp"] = Field(
         default="priority",
         description=(
-            "Order of the queue; priority: by the scheduler's own priorities as they are, ties as "
-            "submitted; xf is the largest expansion factor first."
+            "Order of the queue; priority: by the scheduler's own priorities as they are (PBS "
+            "tells none), ties as submitted; xf is the largest expansion factor first."
         ),
     )
     backfill: Literal["none", "easy", "easy-sjbf", "conservative", "planning", "first-fit"] = Field(

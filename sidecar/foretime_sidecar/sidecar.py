@@ -30,6 +30,7 @@ from foretime_sidecar.learner import Learner, effective_mode
 from foretime_sidecar.model_states import ModelStates
 from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
+from foretime_sidecar.personal_data import erase
 from foretime_sidecar.queue_events import PastEvents
 from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_snapshot import as_submitted
@@ -121,6 +122,8 @@ class Sidecar:
         Seconds until the next look; the daemon sets it, as it adapts to the scheduler's load.
     oversight
         The audit of the hook, and what takes enforce from it.
+    private_data
+        What users may not see of others, as the scheduler said at the last look.
     forecasting
         What keeps forecasts of waits; ``None`` if nobody wants them.
     """
@@ -140,6 +143,7 @@ class Sidecar:
         self.lock = threading.RLock()
         self.progress = Progress()
         self.snapshot: Look | None = None
+        self.private_data: frozenset[str] = frozenset()
         self.pause_s = settings.scheduler.poll_interval_s
         self.oversight = Oversight(settings, store, self.lock)
         self.forecasting: WaitForecasting | None = None
@@ -167,6 +171,7 @@ class Sidecar:
         self._cursor: Cursor | None = None
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
+        self._must_publish = False  # as somebody was forgotten; changed with the lock held
         self._next_cleaning = 0
         self._carried: tuple[Mode, Exclusions, Advice] | None = None
 
@@ -179,13 +184,7 @@ class Sidecar:
             If the store can't be read.
         """
         with self.lock:
-            learner = Learner(self.settings)
-            count = 0
-            for job in self.store.finished_jobs():
-                learner.learn_one(job)
-                count += 1
-            self.learner = learner
-            self.progress.finished_jobs = count
+            self.learner, self.progress.finished_jobs = self._learned()
             first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
             self._cursor = self.store.cursor(self.settings.scheduler.kind) or first
         path = Path(self.settings.table.path)
@@ -194,6 +193,36 @@ class Sidecar:
                 self._table_generation = read_table(path).generation
             except StateError as error:
                 logger.warning("the table in place is replaced: %s", error)
+
+    def _learned(self, without: str | None = None) -> tuple[Learner, int]:
+        """Learn what is stored, without one user's; give how many jobs that were, too."""
+        learner, count = Learner(self.settings), 0
+        for job in self.store.finished_jobs():
+            if without is None or job.request.user != without:
+                learner.learn_one(job)
+                count += 1
+        return learner, count
+
+    def forget(self, user: str, now: int) -> dict[str, int]:
+        """Erase a user's history, and learn the rest anew; give how many rows went, by table.
+
+        The next poll publishes a table without them, and reads nothing of before ``now`` (epoch
+        seconds) again. What waits are forecast with is learned anew at the next refresh.
+
+        Raises
+        ------
+        StateError
+            If the store can't be read or written: then nothing has changed.
+        """
+        with self.lock:
+            learner, count = self._learned(without=user)
+            erased = erase(self.store, user, now)
+            self.learner, self.progress.finished_jobs = learner, count
+            self.oversight.forget(user)
+            self._must_publish = True
+        if self.forecasting is not None:
+            self.forecasting.forget(user)
+        return erased
 
     def poll(self, now: int) -> PollResult:
         """Read what has finished, store it, learn it, and publish a table if one is due.
@@ -212,13 +241,16 @@ class Sidecar:
             self.start(now)
         learned = self._learn(now)
         generation = None
-        if now >= self._next_publication:
+        if now >= self._next_publication or self._must_publish:
             generation = self._publish(now)
             self._next_publication = now + self.settings.table.publish_interval_s
         if now >= self._next_cleaning:
             with self.lock:
                 self.store.forget_before(now - self.settings.store.retention_days * DAY_S)
-                self.store.forget_forecasts_before(now - self.settings.forecast.keep_days * DAY_S)
+                keep_days = min(
+                    self.settings.forecast.keep_days, self.settings.store.retention_days
+                )
+                self.store.forget_forecasts_before(now - keep_days * DAY_S)
             self._next_cleaning = now + DAY_S
         self.progress.polled_at = now
         return PollResult(learned, generation)
@@ -274,6 +306,7 @@ class Sidecar:
 
     def _see(self, now: int) -> tuple[SchedulerConfiguration, Look]:
         configuration = self.client.configuration()
+        self.private_data = configuration.private_data
         correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
         queue, soft_limit = self.client.queue(), configuration.soft_limit
         seen = self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
@@ -395,7 +428,8 @@ class Sidecar:
                 valid_until - now > table_settings.valid_for_s // 2
             )
             path = Path(table_settings.path)
-            if lasting and not changed and carried == self._carried and path.exists():
+            same = not changed and carried == self._carried and not self._must_publish
+            if lasting and same and path.exists():
                 return None
             rows = self.learner.row_count()
             valid_until = now + table_settings.valid_for_s
@@ -407,11 +441,16 @@ class Sidecar:
                 above=self._table_generation,
             )
             table = self.learner.table(generation, now, valid_until, mode, exclusions, advice)
+            learner, self._must_publish = self.learner, False
         # It can't change any more, and a slow disk must keep no question waiting.
-        write_table(path, table)
+        try:
+            write_table(path, table)
+        except StateError:
+            self._must_publish = True
+            raise
         with self.lock:
             self.store.mark_published(generation)
-            self.learner.published()
+            learner.published()
         if reason and reason != self.progress.mode_reason:
             logger.warning("the hook is told to observe only: %s", reason)
         self._carried = carried

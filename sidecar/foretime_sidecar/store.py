@@ -21,6 +21,7 @@ from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from sqlite_utils import Database
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
+from foretime_sidecar.forgotten_users import ForgottenUsers
 from foretime_sidecar.migrations import migrations
 
 Durability = Literal["full", "normal"]
@@ -76,6 +77,11 @@ class Store:
     durability
         "full" also survives a power loss, "normal" a crash of the process only.
 
+    Attributes
+    ----------
+    forgotten
+        Who had their history erased.
+
     Raises
     ------
     StateError
@@ -90,6 +96,7 @@ class Store:
             # A thread pool calls it, under a lock of the caller's.
             connection = sqlite3.connect(self.path, timeout=10, check_same_thread=False)
             self._database = Database(connection)
+            self.forgotten = ForgottenUsers(connection)
             try:
                 self._prepare(durability)
             except BaseException:
@@ -100,6 +107,8 @@ class Store:
         if self.path != ":memory:":
             self._database.enable_wal()
         self._database.execute(f"PRAGMA synchronous = {durability.upper()}")
+        # What is deleted is gone from the file, too.
+        self._database.execute("PRAGMA secure_delete = ON")
         self._refuse_newer()  # before anything in it is changed
         migrations.apply(self._database)
 
@@ -135,7 +144,8 @@ class Store:
         Parameters
         ----------
         records
-            Jobs as the client gave them; those stored before are dropped.
+            Jobs as the client gave them; those stored before are dropped, and those that ended
+            before their user's history was erased.
         cursor
             Where the next reading begins.
         source
@@ -152,6 +162,8 @@ class Store:
             for record in records:
                 job = record.job
                 request = job.request
+                if self.forgotten.covers(request.user, job.end_time):
+                    continue
                 row = (
                     request.job_id,
                     request.user,
@@ -330,12 +342,16 @@ class Store:
 
     # -- what other modules keep in it -----------------------------------------------------------
 
-    def rows(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+    def rows(
+        self, query: str, parameters: tuple[object, ...] | Mapping[str, object] = ()
+    ) -> list[tuple[Any, ...]]:
         """Give the rows that a query finds."""
         with self._clear_errors("read"):
             return self._database.conn.execute(query, parameters).fetchall()
 
-    def rows_apart(self, query: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+    def rows_apart(
+        self, query: str, parameters: tuple[object, ...] | Mapping[str, object] = ()
+    ) -> list[tuple[Any, ...]]:
         """Give the rows that a query finds, for which no lock is needed: long readings.
 
         They are read on a connection of their own; in memory there is only the one.
@@ -346,6 +362,22 @@ class Store:
             address = f"{Path(self.path).absolute().as_uri()}?mode=ro"
             with contextlib.closing(sqlite3.connect(address, timeout=10, uri=True)) as connection:
                 return connection.execute(query, parameters).fetchall()
+
+    @contextlib.contextmanager
+    def transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
+        """Make several changes, all or none; ``doing`` is what an error says failed."""
+        with self._clear_errors(doing), self._database.atomic():
+            yield self._database.conn
+
+    def forgotten_at(self, user: str | None) -> int | None:
+        """Give up to when a user's history is erased, epoch seconds; ``None``: it is not."""
+        with self._clear_errors("read"):
+            return self.forgotten.forgotten_at(user)
+
+    def empty_journal(self) -> None:
+        """Take what was deleted out of the journal, too, unless somebody reads it just now."""
+        with contextlib.suppress(sqlite3.Error):
+            self._database.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def write(self, doing: str, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Run a statement for each row, all or none; ``doing`` is what an error says failed."""

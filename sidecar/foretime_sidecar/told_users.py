@@ -72,6 +72,10 @@ class ToldUsers:
             self._store.write("record who was told", statement, new.items())
         self._until = now
 
+    def reread(self) -> None:
+        """Take note that the store has changed."""
+        self._told = None
+
     def _remembered(self, now: int) -> dict[str, int]:
         if self._told is None:
             self._told = dict(self._store.rows("SELECT user, told_at FROM told_users"))

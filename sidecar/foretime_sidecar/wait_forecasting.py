@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,10 +28,10 @@ from foretime_sidecar.model_states import ModelStates
 from foretime_sidecar.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue_places import places
-from foretime_sidecar.queue_snapshot import as_submitted
+from foretime_sidecar.queue_snapshot import LeftOut, as_submitted
 from foretime_sidecar.served_forecasts import Served, ServedForecasts
 from foretime_sidecar.settings import ForecastSettings
-from foretime_sidecar.wait_map import WaitMap, map_cells, map_of
+from foretime_sidecar.wait_map import MapDrawing, WaitMap, mapped
 
 logger = logging.getLogger("foretime")
 
@@ -65,6 +66,10 @@ class ServedForecaster(WaitForecaster, Protocol):
         """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
         ...
 
+    def forget(self) -> None:
+        """Begin anew, as at a start."""
+        ...
+
     def state(self) -> dict[str, Any]:
         """Give what is not learned again from the jobs of a store, as JSON can hold it."""
         ...
@@ -72,6 +77,22 @@ class ServedForecaster(WaitForecaster, Protocol):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` gave; `StateError` if it can't be used."""
         ...
+
+
+def _is_over(made_at: int, now: int) -> bool:
+    """Whether what is made anew every few minutes is due."""
+    return not 0 <= now - made_at < _MAP_EVERY_S
+
+
+def _as_if(left: LeftOut, waits: Waits | None, said: str) -> JobForecast:
+    """Give the forecast of a job that is kept back."""
+    return JobForecast(
+        left.job,
+        as_submitted(left.job),
+        waits,
+        kept_back=left.reason,
+        assumed=(f"{left.reason}: {said}",),
+    )
 
 
 @contextlib.contextmanager
@@ -103,8 +124,6 @@ class WaitForecasting:
     ----------
     board
         What is forecast of the last look that was worked on; ``None`` before the first.
-    map
-        Waits over job size and requested time, drawn every few minutes; ``None`` before the first.
     draws_maps
         Whether maps are drawn at all.
     reliability
@@ -124,9 +143,10 @@ class WaitForecasting:
         self.failures = 0
         self.last_failure = ""
         self.board: Board | None = None
-        self.map: WaitMap | None = None
         self.draws_maps = True
-        self._drawing: tuple[Board, list[NewJob], list[NewJobForecast]] | None = None
+        self._maps: dict[str | None, WaitMap] = {}
+        self._drawing: MapDrawing | None = None
+        self._scored_at: int | None = None
         self.reliability: Reliability | None = None
         self._reliabilities: dict[int, tuple[int, Reliability]] = {}
         self._settings = settings
@@ -139,6 +159,7 @@ class WaitForecasting:
         self._asked: dict[tuple[str, JobRequest], Served] = {}
         self._events = QueueEvents()
         self._learned_past = False
+        self._must_relearn = False  # as somebody was forgotten
         self._lock = threading.Lock()  # of what the looking thread leaves
         self._look: Look | None = None
         self._has_looked = False
@@ -152,6 +173,28 @@ class WaitForecasting:
             self._look = look
         self._has_looked = True
 
+    def forget(self, user: str) -> None:
+        """Drop what a user asked; the next refresh learns anew what is stored of the others."""
+        with self._lock:
+            self._asked = {
+                key: served for key, served in self._asked.items() if served.request.user != user
+            }
+            self._must_relearn = True
+
+    def _relearn(self) -> None:
+        """Begin as at a start, with what was learned of forecasts, in which there are no names."""
+        with self._lock:
+            due, self._must_relearn = self._must_relearn, False
+        if not due or self._past is None:
+            return
+        self.save()
+        with self._one_at_a_time:
+            self._forecaster.forget()
+        self._events, self._learned_past, self._past.last_seq = QueueEvents(), False, 0
+        if self._served is not None:
+            with _all_the_same():
+                self._served.reread()
+
     def refresh(self, *, hurried: bool = False) -> bool:
         """Forecast all pending jobs of the latest look; say whether there was a new one.
 
@@ -161,15 +204,17 @@ class WaitForecasting:
             look, self._look = self._look, None
         if look is None:
             return False
-        self._forecaster.hurried = hurried
         self._keep_asked()
+        self._relearn()
+        self._forecaster.hurried = hurried
         self._learn(look)
         self.board = self._forecast(look)
         self._has_board.set()
         self._keep(self.board)
-        if self.map is None or not 0 <= look.taken_at - self.map.made_at < _MAP_EVERY_S:
-            if self.draws_maps:
-                self._draw_map(self.board)
+        if self.draws_maps:
+            self._draw_maps(self.board)
+        if self._scored_at is None or _is_over(self._scored_at, look.taken_at):
+            self._scored_at = look.taken_at
             with _all_the_same():
                 self.reliability = self.reliability_of(look.taken_at, RELIABILITY_DAYS)
         if look.taken_at - self._saved_at >= _SAVED_EVERY_S:
@@ -298,48 +343,63 @@ class WaitForecasting:
             moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
         )
 
-    def _draw_map(self, board: Board) -> None:
-        """Draw the map anew, or go on with it: a few seconds of it after each look."""
-        if self._drawing is None:
-            processors = board.moment.taken.snapshot.machine_processors
-            self._drawing = board, map_cells(processors, None, board.made_at), []
-        first, cells, drawn = self._drawing
+    def maps(self) -> list[WaitMap]:
+        """Give the map of each slurm_partition of the latest board that has one yet, in order."""
+        names = () if self.board is None else mapped(self.board)
+        return [self._maps[name] for name in names if name in self._maps]
+
+    def _draw_maps(self, board: Board) -> None:
+        """Go on with the map that is drawn, or the oldest that is due: a few seconds of it."""
+        names = mapped(board)
+        if self._drawing is None or self._drawing.slurm_partition not in names:
+            made_at = {name: self._maps[name].made_at for name in names if name in self._maps}
+            oldest = min(names, key=lambda name: made_at.get(name, -math.inf))
+            if oldest in made_at and not _is_over(made_at[oldest], board.made_at):
+                return
+            self._drawing = MapDrawing(board, oldest)
+        drawing = self._drawing
         until = time.thread_time() + _MAP_AT_A_TIME_S
         hurried = self._forecaster.hurried
         # It has many cells, and needs less care in each.
         self._forecaster.hurried = True
         try:
-            while len(drawn) < len(cells) and time.thread_time() < until:
-                drawn.append(self.what_if(board, cells[len(drawn)]))
-        except InputError:
-            self._drawing = None  # the machine has become smaller
+            while (cell := drawing.next_cell) is not None and time.thread_time() < until:
+                try:
+                    drawing.add(self.what_if(board, cell).waits)
+                except InputError:  # longer or larger than may be
+                    drawing.add(None)
         finally:
             self._forecaster.hurried = hurried
-        if len(drawn) == len(cells):
-            self.map, self._drawing = map_of(first, None, drawn), None
+        if drawing.next_cell is None:
+            self._maps[drawing.slurm_partition] = drawing.done()
+            self._drawing = None
 
     def _kept_back(self, moment: QueueMoment) -> Mapping[str, JobForecast]:
-        """Forecast the jobs that can't start now whatever is free, as if they were let go."""
+        """Forecast the jobs that can't start now whatever is free, as if they were let go.
+
+        Those that fit nowhere then, as if all nodes and slurm_partitions were up besides.
+        """
         back = [left for left in moment.taken.left_out if left.job.state is QueueState.PENDING]
-        if not back:
-            return {}
-        released = moment.released(self._settings)
-        columns = {job.job_id: column for column, job in enumerate(released.requests)}
-        ids = [left.job.request.job_id for left in back]
-        asked = [columns[job_id] for job_id in ids if job_id in columns]
-        among = replace(released.everybody(), asked=np.array(asked, dtype=np.int64))
-        with self._one_at_a_time:
-            waits = Waits.rows(self._forecaster.consider(among))
-        found = dict(zip((job_id for job_id in ids if job_id in columns), waits, strict=True))
+        found: dict[str, JobForecast] = {}
+        for all_up in (False, True):
+            missing = [left for left in back if left.job.request.job_id not in found]
+            if not missing:
+                break
+            released = moment.released(self._settings, all_up=all_up)
+            columns = {job.job_id: column for column, job in enumerate(released.requests)}
+            let_go = [left for left in missing if left.job.request.job_id in columns]
+            asked = [columns[left.job.request.job_id] for left in let_go]
+            among = replace(released.everybody(), asked=np.array(asked, dtype=np.int64))
+            with self._one_at_a_time:
+                waits = Waits.rows(self._forecaster.consider(among))
+            as_if = "everything were up and it were let go now" if all_up else "it were let go now"
+            for left, row in zip(let_go, waits, strict=True):
+                found[left.job.request.job_id] = _as_if(left, row, f"the wait is as if {as_if}")
+        nothing = "it can't start on this machine as it was submitted"
         return {
-            job_id: JobForecast(
-                left.job,
-                as_submitted(left.job),
-                found.get(job_id),
-                kept_back=left.reason,
-                assumed=(f"it is {left.reason}: the wait is as if it were let go now",),
-            )
-            for job_id, left in zip(ids, back, strict=True)
+            left.job.request.job_id: found.get(left.job.request.job_id)
+            or _as_if(left, None, nothing)
+            for left in back
         }
 
     def what_if(self, board: Board, job: NewJob) -> NewJobForecast:

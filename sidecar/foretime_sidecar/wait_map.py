@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from foretime_estimators.jobs import JobRequest
 
-from foretime_sidecar.forecast_board import Board, NewJobForecast
+from foretime_sidecar.forecast_board import Board, Waits
 from foretime_sidecar.queue_moment import NewJob
 
 TIMES_S = (900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600)
@@ -22,11 +22,11 @@ class WaitMap:
     made_at
         Epoch seconds.
     slurm_partition
-        Where they would run; ``None``: wherever there is room, as far as is modelled.
+        Where they would run; ``None``: anywhere on a flat pool.
     sizes, times_s
         Processors, and requested times in seconds.
     median_wait_s, bound_95_s
-        By size and time; ``None`` where nothing can be said.
+        By size and time; ``None`` where no such job can run.
     """
 
     made_at: int
@@ -43,26 +43,60 @@ def sizes_of(processors: int) -> tuple[int, ...]:
     return (*powers, processors)
 
 
-def map_cells(processors: int, slurm_partition: str | None, now: int) -> list[NewJob]:
-    """Give the jobs that a map asks about, size by size."""
-    return [
-        NewJob(JobRequest("", None, None, size, time_s, now, slurm_partition))
-        for size in sizes_of(processors)
-        for time_s in TIMES_S
-    ]
+def mapped(board: Board) -> tuple[str | None, ...]:
+    """Give the slurm_partitions that have a map each; on a flat pool ``None``, for all of it."""
+    live = board.moment.taken.live
+    return (None,) if live is None else tuple(p.name for p in live.machine.slurm_partitions)
 
 
-def map_of(
-    board: Board, slurm_partition: str | None, forecasts: Sequence[NewJobForecast]
-) -> WaitMap:
-    """Give the map from the forecasts of `map_cells`."""
-    processors = board.moment.taken.snapshot.machine_processors
+class MapDrawing:
+    """A map that is drawn cell by cell, the small jobs first.
 
-    def rows(level: float) -> list[list[int | None]]:
-        waits = [None if each.waits is None else each.waits.at(level) for each in forecasts]
-        width = len(TIMES_S)
-        return [waits[first : first + width] for first in range(0, len(waits), width)]
+    Parameters
+    ----------
+    board
+        Of its moment; the cells may be forecast by later ones.
+    slurm_partition
+        One of `mapped`.
+    """
 
-    return WaitMap(
-        board.made_at, slurm_partition, sizes_of(processors), TIMES_S, rows(0.5), rows(0.95)
-    )
+    def __init__(self, board: Board, slurm_partition: str | None) -> None:
+        self.slurm_partition = slurm_partition
+        self._made_at = board.made_at
+        self._sizes = sizes_of(_processors(board, slurm_partition))
+        self._waits: list[Waits | None] = []
+
+    @property
+    def next_cell(self) -> NewJob | None:
+        """The job that is to be forecast next; ``None``: the map is done."""
+        place = len(self._waits)
+        if place == len(self._sizes) * len(TIMES_S):
+            return None
+        size, time_s = self._sizes[place // len(TIMES_S)], TIMES_S[place % len(TIMES_S)]
+        request = JobRequest("", None, None, size, time_s, self._made_at, self.slurm_partition)
+        return NewJob(request)
+
+    def add(self, waits: Waits | None) -> None:
+        """Take the forecast of `next_cell`."""
+        self._waits.append(waits)
+
+    def done(self) -> WaitMap:
+        """Give the map."""
+
+        def rows(level: float) -> list[list[int | None]]:
+            waits = [None if each is None else each.at(level) for each in self._waits]
+            width = len(TIMES_S)
+            return [waits[first : first + width] for first in range(0, len(waits), width)]
+
+        return WaitMap(
+            self._made_at, self.slurm_partition, self._sizes, TIMES_S, rows(0.5), rows(0.95)
+        )
+
+
+def _processors(board: Board, slurm_partition: str | None) -> int:
+    taken = board.moment.taken
+    if slurm_partition is None or taken.live is None:
+        return taken.snapshot.machine_processors
+    machine = taken.live.machine
+    groups = machine.groups_of(machine.partition_index(slurm_partition))
+    return sum(machine.node_groups[g].nodes * machine.node_groups[g].cpus for g in groups)

@@ -34,7 +34,7 @@ void register_nodes(nb::module_& m) {
              std::vector<std::int32_t> groups, std::int64_t most_nodes,
              std::int64_t memory_per_task, bool exclusive, std::vector<Closure> closures) {
             new (self) PartitionChoice{slurm_partition, std::move(groups), most_nodes,
-                                       memory_per_task, exclusive,         std::move(closures)};
+                                       memory_per_task, exclusive, std::move(closures)};
           },
           nb::arg("slurm_partition"), nb::arg("groups"), nb::arg("most_nodes"),
           nb::arg("memory_per_task"), nb::arg("exclusive"), nb::arg("closures"));

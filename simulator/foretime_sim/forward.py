@@ -79,6 +79,23 @@ class SampledArrivals:
     requests: NodeRequests | None = None
     slurm_partitions: Labels | None = None
 
+    def rows(self, chosen: Int64Array) -> SampledArrivals:
+        """Give some of the jobs, by row."""
+        taken: dict[str, Any] = {}
+        for column in fields(self):
+            values = getattr(self, column.name)
+            if isinstance(values, np.ndarray):
+                taken[column.name] = values[chosen]
+        times, labels = self.scheduled_time, self.slurm_partitions
+        if isinstance(times, RoleTimes):
+            roles = (times.queue, times.backfill, times.drain)
+            taken["scheduled_time"] = RoleTimes(*(r if r is None else r[chosen] for r in roles))
+        if self.requests is not None:
+            taken["requests"] = replace(self.requests, number=self.requests.number[chosen])
+        if labels is not None:
+            taken["slurm_partitions"] = replace(labels, codes=labels.codes[chosen])
+        return replace(self, **taken)
+
 
 def forward_runs(
     snapshot: Snapshot,
@@ -158,14 +175,16 @@ def start_times_of(
     named = [operator.index(job) for job in np.atleast_1d(np.asarray(jobs))]
     running, pending = len(snapshot.running), len(snapshot.pending)
     only = [(job + len(snapshot) if job < 0 else job) - running for job in named]
+    seen: set[int] = set()
     for job, at in zip(named, only, strict=True):
         if not 0 <= at < pending:
             raise InputError(
                 f"job {job} is not pending: the pending jobs have the columns from"
                 f" {running} to {len(snapshot) - 1}"
             )
-        if only.count(at) > 1:
+        if at in seen:
             raise InputError(f"job {job} is asked about twice")
+        seen.add(at)
     starts = _run(snapshot, policy, actual_runtime, only, arrivals, threads)
     return starts[:, 0] if single else starts
 
@@ -290,17 +309,8 @@ def _placed(snapshot: Snapshot, machine: Machine, arrivals: SampledArrivals) -> 
         number[row] = len(fitted)
         fitted.append(request)
     kept = np.flatnonzero(number[which.reshape(-1)] >= 0)
-    taken: dict[str, Any] = {}
-    for column in fields(arrivals):
-        values = getattr(arrivals, column.name)
-        if isinstance(values, np.ndarray):
-            taken[column.name] = values[kept]
-    times = arrivals.scheduled_time
-    if isinstance(times, RoleTimes):
-        roles = (times.queue, times.backfill, times.drain)
-        taken["scheduled_time"] = RoleTimes(*(r if r is None else r[kept] for r in roles))
     requests = NodeRequests(tuple(fitted), number[which.reshape(-1)[kept]])
-    return replace(arrivals, **taken, requests=requests, slurm_partitions=None)
+    return replace(arrivals.rows(kept), requests=requests, slurm_partitions=None)
 
 
 def _arrivals(

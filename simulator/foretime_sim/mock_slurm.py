@@ -125,6 +125,8 @@ class SlurmSetup:
         Advance reservations, on the mock's clock.
     qos_weight
         PriorityWeightQOS; the QOS normal and high lie a whole tier apart.
+    private_data
+        PrivateData, such as "jobs,usage"; "" for none.
     """
 
     processors: int
@@ -135,6 +137,7 @@ class SlurmSetup:
     machine: Machine | None = None
     reservations: tuple[AdvanceReservation, ...] = ()
     qos_weight: int = 0
+    private_data: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -37,6 +37,7 @@ def configuration(setup: SlurmSetup) -> str:
         f"PrologSlurmctld         = {prolog}\n"
         "PrioritySiteFactorPlugin = (null)\n"
         "PriorityType            = priority/multifactor\n"
+        f"PrivateData             = {setup.private_data or 'none'}\n"
         f"PriorityWeightQOS       = {setup.qos_weight}\n"
         f"SchedulerParameters     = {','.join(parameters)}\n"
         "SchedulerType           = sched/backfill\n"

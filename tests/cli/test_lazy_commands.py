@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tests.cli import base_install_daemon
 
 HEAVY = {"pandas", "matplotlib", "lupa", "fastapi", "uvicorn", "sqlite_utils", "requests"}
 MODULES = """
@@ -39,9 +42,10 @@ def test_simulating_needs_no_table_library_and_no_server(more: list[str]) -> Non
     assert not imported & HEAVY
 
 
-WITHOUT_EXTRA = """
+WITHOUT_EXTRA = f"""
 import sys
-sys.modules |= dict.fromkeys(("pandas", "matplotlib", "lupa"))
+EXTRAS = {base_install_daemon.EXTRAS!r}
+sys.modules |= dict.fromkeys(EXTRAS)
 sys.argv = ["foretime", *sys.argv[1:]]
 from foretime_sidecar.cli import main
 main()
@@ -62,6 +66,20 @@ def test_a_command_that_needs_the_extra_says_so() -> None:
 
 
 def test_other_commands_do_without_the_extra() -> None:
-    for arguments in (("--help",), ("config", "show"), ("simulate", "--generate", "lublin2003")):
+    for arguments in (
+        ("--help",),
+        ("serve", "--help"),
+        ("wait", "--help"),
+        ("config", "show"),
+        ("simulate", "--generate", "lublin2003"),
+    ):
         done = without_extra(*arguments)
         assert (done.returncode, done.stderr) == (0, ""), arguments
+
+
+def test_the_daemon_serves_page_and_forecasts_without_any_extra(tmp_path: Path) -> None:
+    command = [sys.executable, base_install_daemon.__file__, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    paths = [path.partition("?")[0] for path in base_install_daemon.PATHS]
+    assert done.stdout.splitlines() == [f"{path} 200" for path in paths]

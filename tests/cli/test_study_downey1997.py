@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from foretime_estimators.uniform_log import fit_uniform_log
 from foretime_sim.log_files import read_log
-from foretime_sim.studies import downey1997 as downey
 from foretime_sim.studies.downey1997_heads import heads_of
+from foretime_sim.studies.downey1997_logs import studied_log
 from foretime_sim.studies.study_page import page_tables
 from foretime_sim.studies.study_report import StudyReport
 from foretime_sim.studies.study_tables import StudyTable, fill_page
@@ -37,7 +37,7 @@ def test_the_page_is_what_the_command_wrote(repository: Path) -> None:
 def test_the_paragon_again(trace: Callable[[str], Path], repository: Path) -> None:
     """What is quick to run again is as written: the lines, and who waited at the head."""
     path = trace("SDSC-Par-1996-3.1-cln.swf.gz")
-    log = downey.studied_log(read_log(path), path.name)
+    log = studied_log(read_log(path), path.name)
     written = results(repository)
     of_paragon = [row for row in written["table1-4"].rows if row[0] == log.name]
     fitted = {name: fit_uniform_log(log.runtimes(name)) for name in log.class_names}

@@ -14,7 +14,7 @@ from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.job_kinds import Ageing, kinds_of
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.runtime_histories import RuntimeHistories, RuntimeHistoriesSettings
-from foretime_estimators.runtime_quantiles import NORMAL_SCORES
+from foretime_estimators.runtime_quantiles import NORMAL_SCORES, settled_within
 from foretime_estimators.shared_effects import SharedEffects
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -314,3 +314,15 @@ def test_a_state_of_others_is_refused() -> None:
 def test_settings_out_of_range(build: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         build()
+
+
+def test_a_bound_at_a_known_runtime_goes_to_what_is_above_it() -> None:
+    """Of three alike one ends at 1; the bound at 1 was still there, so its weight goes to 2."""
+    weight, bound = settled_within(
+        np.zeros(3, dtype=np.int64),
+        np.array([1.0, 1.0, 2.0]),
+        np.ones(3),
+        np.array([True, False, False]),
+    )
+    assert weight == pytest.approx([0, 1, 2])
+    assert bound.tolist() == [True, False, False]

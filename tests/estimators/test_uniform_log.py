@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob
+from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.lifetimes import Lifetimes
 from foretime_estimators.uniform_log import UniformLog, fit_uniform_log
 from foretime_estimators.uniform_log_classes import (
@@ -209,3 +209,26 @@ def test_state_there_and_back(finished: Finished) -> None:
     assert (drawn[0] == drawn[1]).all()
     with pytest.raises(StateError, match="lifetime classes"):
         other.restore({"classes": [["a"]]})
+
+
+def test_a_class_is_fitted_anew_once_a_share_of_its_jobs_is_new() -> None:
+    """Of 106 jobs 6 are 5%, of 105 jobs 5 are not: up to then the line stays."""
+    classes = LifetimeClasses(fewest_jobs=50, refit_share=0.05)
+
+    def learn(number: int, runtime: int) -> None:
+        job = JobRequest(str(number), "ann", None, 1, 100_000, number)
+        classes.learn_one(FinishedJob(job, number, number + runtime, runtime, Ending.COMPLETED))
+
+    for number in range(100):
+        learn(number, 10 + number)
+    asked = JobRequest("asked", "ann", None, 1, 100_000, 500)
+    first = classes.lifetimes(asked)
+    for number in range(100, 105):
+        learn(number, 90_000)
+        assert classes.lifetimes(asked) is first
+    for number in range(105, 130):
+        learn(number, 90_000)
+    again = classes.lifetimes(asked)
+    assert first is not None
+    assert again is not None
+    assert again.t_max > 2 * first.t_max

@@ -55,6 +55,9 @@ class ScheduledPlan:
         quantiles = np.repeat(wait_s.astype(np.float64)[:, None], len(LEVELS), axis=1)
         return WaitForecasts(quantiles, (wait_s == 0).astype(np.float64))
 
+    def forget(self) -> None:
+        """Nothing was learned."""
+
     def state(self) -> dict[str, Any]:
         """Learn nothing."""
         return {}

@@ -214,7 +214,8 @@ def test_the_forecast_of_a_job_in_the_queue(world: World) -> None:
     assert everyones["jobs"][1] == answer
     assert everyones["others"] == {"pending": 0}
     none = world.ask("/v1/jobs/forecasts?brief=1")
-    assert (none["jobs"], none["others"]) == ([], {"pending": 2})
+    # Of so few users not even the number.
+    assert (none["jobs"], none["others"]) == ([], {"pending": 10})
     brief = world.ask("/v1/jobs/forecasts?brief=1", NOBODY)["jobs"]
     assert "quantiles" not in brief[0]
     assert brief[1]["wait_s"] == answer["wait_s"]
@@ -250,7 +251,7 @@ def test_advice_of_a_shorter_limit_is_from_ones_own_jobs_alone(world: World) -> 
 def test_the_map_of_waits(world: World) -> None:
     world.slurm.submit(Submission("u1", "wide", None, 48, 3600, 900))
     world.look(NOW + 400)
-    answer = world.ask("/v1/map")
+    answer = world.ask("/v1/map", NOBODY)
     assert answer["made_at"] == NOW + 400
     (one,) = answer["maps"]
     assert one["sizes"] == [1, 2, 4, 8, 16, 32, 64]

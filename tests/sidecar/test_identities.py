@@ -14,9 +14,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jwt
 import pytest
+import requests_unixsocket
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from fastapi.testclient import TestClient
@@ -25,7 +27,7 @@ from foretime_sidecar.api import create_app
 from foretime_sidecar.api_settings import ApiSettings
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.identities import Identities
-from foretime_sidecar.identity import Identity, IdentityError
+from foretime_sidecar.identity import Identity, IdentityError, name_of
 from foretime_sidecar.munge_credential import MungeCredentials
 from foretime_sidecar.peer import Peer
 from foretime_sidecar.self_metrics import Health
@@ -38,6 +40,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tests.sidecar.mock_site import MockSite
 
 NOW = 1_700_000_000
 KEY = bytes(range(1, 33))
@@ -375,6 +379,21 @@ def test_munge_says_who_asks_and_only_once(munge_socket: str) -> None:
         identities.of(DAEMON, nobodys)
 
 
+def test_a_request_decodes_its_credential_once(munge_socket: str, tmp_path: Path) -> None:
+    """The rate limit asks who it is, and the answer does."""
+    slurm = MockSlurm(SlurmSetup(4), Policy(), None, NOW)
+    api = {"munge": True, "munge_socket": munge_socket, "proxy_users": [name_of(os.geteuid())]}
+    with MockSite(tmp_path, slurm, api=api) as site:
+        where = f"http+unix://{quote(str(site.socket_path), safe='')}/v1/accuracy"
+        headers = {"Authorization": f"Munge {credential(munge_socket)}"}
+        with requests_unixsocket.Session() as session:
+            session.trust_env = False
+            assert session.get(where, headers=headers).json()["user"] == "nobody"
+            again = session.get(where, headers=headers)
+        assert again.status_code == 401
+        assert "used before" in again.json()["error"]["what"]
+
+
 def test_munge_refuses_what_is_not_for_us(munge_socket: str) -> None:
     munge = MungeCredentials(munge_socket)
     good = credential(munge_socket)
@@ -454,6 +473,25 @@ def test_what_each_may_see_over_http(served: tuple[FromPeer, TestClient]) -> Non
     assert whose("daemon", **{"X-Remote-User": "alice"}) == 403
     assert whose("daemon") == 403
     assert whose("bob", **{"X-Remote-User": "olga"}) == 200
+
+
+def test_a_proxy_on_the_real_socket(tmp_path: Path) -> None:
+    """Of a peer that the kernel vouches for: this process is the proxy, and root or not besides."""
+    slurm = MockSlurm(SlurmSetup(4), Policy(), None, NOW)
+    us = name_of(os.geteuid())
+    with MockSite(tmp_path, slurm, api={"proxy_users": [us]}) as site:
+        where = f"http+unix://{quote(str(site.socket_path), safe='')}"
+
+        def asked(question: str = "", **headers: str) -> Any:
+            with requests_unixsocket.Session() as session:
+                session.trust_env = False
+                return session.get(f"{where}/v1/accuracy{question}", headers=headers)
+
+        assert asked(**{"X-Remote-User": "alice"}).json()["user"] == "alice"
+        assert asked("?user=bob", **{"X-Remote-User": "alice"}).status_code == 403
+        assert asked("?user=bob").status_code == 403
+        assert asked().json()["user"] is None
+        assert asked(**{"X-Remote-User": "alice, root"}).status_code == 401
 
 
 HEADER_VALUES = st.one_of(

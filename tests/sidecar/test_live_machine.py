@@ -14,7 +14,13 @@ from foretime_estimators.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
 from foretime_sidecar.clients.cluster import AskedNodes, Cluster, HeldNode
 from foretime_sidecar.clients.slurm_nodes import asked_nodes, held_nodes, parse_cluster
+from foretime_sidecar.forecast_board import JobForecast
+from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_snapshot import QueueSnapshot, snapshot_of
+from foretime_sidecar.served_forecaster import CalibratedLadder
+from foretime_sidecar.settings import ForecastSettings
+from foretime_sidecar.wait_forecasting import WaitForecasting
+from foretime_sidecar.wait_reasons import wait_reason
 from foretime_sim.forward import forward_runs
 from foretime_sim.policy import Order, Policy
 
@@ -218,6 +224,86 @@ def test_who_waits_for_a_job_that_is_left_out_is_left_out() -> None:
     assert starts(of, 10, 10) == {"5": 0, "6": 10}
 
 
+def answers(*jobs: QueuedJob, machine: Cluster | None = None) -> dict[str, JobForecast]:
+    """What the daemon forecasts of pending jobs, by identifier."""
+    waits = WaitForecasting(ForecastSettings(), CalibratedLadder(20_000))
+    waits.looked(Look(NOW, Queue(40, jobs), cluster=machine or cluster()))
+    waits.refresh()
+    assert waits.board is not None
+    return {row.request.job_id: row for row in waits.board.rows}
+
+
+FREED = "the wait is as if it were let go now"
+UP = "the wait is as if everything were up and it were let go now"
+
+
+@pytest.mark.parametrize(
+    ("job", "reason", "assumed"),
+    [
+        (replace(pending("1", 1), held=True, reason="JobHeldUser"), "held by its user", FREED),
+        (
+            replace(
+                pending("1", 1), dependent=True, dependency="afternotok:9(unfulfilled)",
+                reason="Dependency",
+            ),
+            "waits for other jobs",
+            FREED,
+        ),
+        (replace(pending("1", 1), reason="QOSMaxJobsPerUserLimit"), "at a limit of its", FREED),
+        (replace(pending("1", 1), reservation="over"), "in reservation over", FREED),
+        (pending("1", 1, "old"), "slurm_partition old takes no jobs now", UP),
+        (
+            replace(pending("1", 1, required=frozenset({"n3"})), reason="ReqNodeNotAvail,(n3)"),
+            "waits for nodes that are down",
+            UP,
+        ),
+        (pending("1", 40), "it needs 40 tasks of 1 CPUs, of which 24 fit", UP),
+        (pending("1", 1, constraint=("slow",)), "no node has the feature", "it can't start"),
+        (pending("1", 1, "nowhere"), "slurm_partition nowhere takes no jobs", "it can't start"),
+        (replace(pending("1", 1), eligible_time=NOW + 60, reason="BeginTime"), "is to begin", ""),
+        (pending("1", 1), "waits for 1 processor", ""),
+    ],
+)  # fmt: skip
+def test_every_pending_job_has_an_answer_and_a_reason(
+    job: QueuedJob, reason: str, assumed: str
+) -> None:
+    of = answers(running("r1", 8, HeldNode("n1", 8)), job)
+    assert set(of) == {"1"}
+    assert wait_reason(of["1"])["text"].startswith(reason)
+    assert [words.rpartition(": ")[2].startswith(assumed) for words in of["1"].assumed] == (
+        [True] if assumed else []
+    )
+    assert (of["1"].waits is None) == (assumed == "it can't start")
+
+
+def test_every_pending_job_has_an_answer_where_everything_is_down() -> None:
+    down = parse_cluster(NODES, PARTITIONS.replace("State=UP", "State=DOWN"), CONFIG)
+    of = answers(running("r1", 8, HeldNode("n1", 8)), pending("1", 1), machine=down)
+    assert of["1"].waits is not None
+    assert of["1"].assumed == (f"no node of a slurm_partition that is up takes jobs now: {UP}",)
+
+
+def test_each_slurm_partition_has_a_map() -> None:
+    waits = WaitForecasting(ForecastSettings(), CalibratedLadder(20_000))
+    looks = 0
+    while len(waits.maps()) < 3 and looks < 60:
+        looks += 1
+        waits.looked(
+            Look(NOW, Queue(40, (running("r1", 8, HeldNode("n1", 8)),)), cluster=cluster())
+        )
+        waits.refresh()
+    main, long, gpu = waits.maps()
+    assert [one.slurm_partition for one in (main, long, gpu)] == ["main", "long", "gpu"]
+    assert [one.sizes[-1] for one in (main, long, gpu)] == [24, 16, 16]
+    # MaxTime of main is a day, and so none is of three; two nodes of eight CPUs are free.
+    assert main.median_wait_s[4] == [0, 0, 0, 0, 0, None]
+    assert all(wait is not None and wait > 0 for wait in main.median_wait_s[5][:5])
+    # Of long's two nodes one is free.
+    assert long.median_wait_s[3][5] == 0
+    assert (long.median_wait_s[4][5] or 0) > 0
+    assert gpu.median_wait_s[4] == [0] * 6
+
+
 def test_no_node_takes_jobs() -> None:
     down = parse_cluster(NODES, PARTITIONS.replace("State=UP", "State=DOWN"), CONFIG)
     of = taken(pending("1", 1), machine=down)
@@ -225,6 +311,18 @@ def test_no_node_takes_jobs() -> None:
         "no node of a slurm_partition that is up takes jobs now"
     ]
     assert len(of.snapshot) == 0
+
+
+@pytest.mark.parametrize("name", ["r&d", "a|b"])
+def test_a_slurm_partition_that_has_no_place_in_the_machine_hinders_no_other(name: str) -> None:
+    odd = parse_cluster(NODES, PARTITIONS.replace("=long ", f"={name} "), CONFIG)
+    of = taken(pending("1", 1), pending("2", 1, name), pending("3", 1, f"{name},main"), machine=odd)
+    assert [job.request.job_id for job in of.jobs] == ["1", "3"]
+    assert {each.job.request.job_id: each.reason for each in of.left_out} == {
+        "2": f"slurm_partition {name} is not modelled"
+    }
+    assert any(words.startswith(f"slurm_partition {name}: ") for words in of.not_modelled)
+    assert not any("not modelled" in words for words in taken(pending("1", 1)).not_modelled)
 
 
 @pytest.mark.parametrize(

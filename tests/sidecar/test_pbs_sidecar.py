@@ -13,6 +13,7 @@ import pytest
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending, JobRequest
 from foretime_sidecar.clients.pbs_commands import PbsCommands
+from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.queue_moment import Look, NewJob
 from foretime_sidecar.replay import Replay, ReplaySchedule, mechanism_policy
 from foretime_sidecar.server import Daemon
@@ -26,11 +27,12 @@ from foretime_sidecar.wait_forecasting import WaitForecasting
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_pbs import MockPbs, PbsSetup, PbsSubmission
-from foretime_sim.policy import Correction, Policy
+from foretime_sim.policy import Correction, Order, Policy
 from foretime_sim.workload import Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sidecar.mock_site import running
 from tests.sidecar.scheduled_plan import ScheduledPlan
 
 NOW = 1_795_176_000  # 2026-11-20 12:00 UTC, when the replies were given
@@ -193,6 +195,48 @@ def test_a_job_past_its_soft_walltime_is_forecast_as_pbs_plans_it(tmp_path: Path
         waits = forecasting.what_if(forecasting.board, NewJob(new)).waits
         assert waits is not None
         assert waits.at(0.5) == left_s
+
+
+@pytest.mark.parametrize(("order", "first"), [("priority", 1), ("sjf", 2)])
+def test_a_users_jobs_are_forecast_over_http(order: str, first: int, tmp_path: Path) -> None:
+    """As PBS's default has it, jobs stand as they were submitted; or as the settings say."""
+    pbs = MockPbs(PbsSetup(8, {}, tmp_path / "accounting"), Policy(Order(order)), None, START)
+    names = []
+    for walltime in (3600, 3600, 600):
+        names.append(pbs.submit(PbsSubmission("ann", None, None, 8, walltime, walltime)))
+        pbs.advance(pbs.now + 30)
+    options = Settings.model_validate(
+        {
+            "scheduler": {"kind": "pbs", "history_days": 1, "poll_interval_s": 3600},
+            "hook": {"mechanism": "pbs-soft-walltime"},
+            "forecast": {"order": order},
+            "store": {"path": str(tmp_path / "store")},
+            "table": {"path": str(tmp_path / "table")},
+            "api": {"listen": f"unix:{tmp_path}/s"},
+        }
+    )
+    client = PbsCommands(pbs.run, tmp_path / "accounting")
+    daemon = Daemon(options, client, clock=lambda: pbs.now)
+    daemon.poll_once()
+    daemon.forecasts.refresh()
+    with running(daemon):
+        long, short = (ask(daemon.address, f"/v1/jobs/{name}/forecast", {}) for name in names[1:])
+        by_number = ask(daemon.address, f"/v1/jobs/{names[1].split('.')[0]}/forecast", {})
+        started = ask(daemon.address, f"/v1/jobs/{names[0]}/forecast", {})
+    assert by_number == long
+    assert (started["state"], started["started_at"]) == ("running", START)
+    both = [long, short]
+    assert both[first - 1]["likely_wait_s"] < both[2 - first]["likely_wait_s"]
+    assert [each["reason"]["text"] for each in (both[first - 1], both[2 - first])] == [
+        "waits for 8 processors; no job goes first", "waits for 8 processors; 1 job goes first",
+    ]  # fmt: skip
+    assert (
+        "slurm_partitions, nodes, reservations and limits are not looked at"
+        in (long["assumptions"])
+    )
+    # And so it comes.
+    pbs.finish()
+    assert pbs.schedule().start_time.argsort().tolist() == [0, first, 3 - first]
 
 
 _SUBMISSIONS = st.lists(

@@ -157,13 +157,29 @@ def test_a_map_is_drawn_a_few_cells_at_a_time(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(wait_forecasting, "_MAP_AT_A_TIME_S", 3.5)
     waits = forecasting()
     looks = 0
-    while waits.map is None and looks < 60:
+    while not waits.maps() and looks < 60:
         looks += 1
         waits.looked(Look(NOW + looks, Queue(64, (RUNNING, PENDING))))
         waits.refresh()
     # 42 cells, three at a time.
-    assert (looks, waits.map and waits.map.made_at) == (14, NOW + 1)
+    assert (looks, [one.made_at for one in waits.maps()]) == (14, [NOW + 1])
     assert not waits._forecaster.hurried
+
+
+def test_jobs_to_come_that_are_wider_than_what_is_up_fail_no_forecast() -> None:
+    waits = forecasting()
+    for number in range(400):
+        job = request(f"old{number}", 64, NOW - 86_400 + 200 * number)
+        waits._forecaster.submitted(job)
+        start = job.submit_time + 60
+        waits._forecaster.finished(FinishedJob(job, start, start + 600, 600, Ending.COMPLETED))
+    for processors in (64, 32):  # half of the nodes go down
+        running = replace(RUNNING, request=request("1", processors))
+        waits.looked(Look(NOW, Queue(processors, (running, PENDING))))
+        waits.refresh()
+        assert waits.board is not None
+        assert waits.board.moment.taken.snapshot.machine_processors == processors
+        assert [row.waits is not None for row in waits.board.rows] == [True]
 
 
 # -- learning, over restarts -----------------------------------------------------------------------

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from foretime_estimators.jobs import JobRequest
 from foretime_estimators.lifetimes import Lifetimes
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.lublin2003 import generate
 from foretime_sim.malleable import MalleableJobs
 from foretime_sim.speedup import Speedup
 from foretime_sim.studies import downey1997 as downey
+from foretime_sim.studies import downey1997_clusters as clusters
 from foretime_sim.studies.downey1997_figures import figures
 from foretime_sim.studies.downey1997_greedy import greedy_choices, useful_sizes
 from foretime_sim.studies.downey1997_heads import correlation, heads_of, predict
+from foretime_sim.studies.downey1997_logs import studied_log
 from foretime_sim.studies.downey1997_report import report
 from foretime_sim.workload import Workload
 
@@ -79,13 +83,75 @@ def test_sizes_that_help() -> None:
     assert useful_sizes(jobs, 0).tolist() == [1, 2, 4, 8]
 
 
+def test_jobs_choose_among_clusters_by_hand() -> None:
+    """Both clusters have 4 processors. The first job has its own for 100 s; two others of its log
+    come meanwhile, and run 50 s and 20 s."""
+    logs = [log_of([(0, 1, 1)], 4)] * 2
+    arrivals = [
+        clusters.Arrival(JobRequest(name, None, None, 4, 200, submit), 0, runtime)
+        for name, submit, runtime in (("a", 0, 100), ("b", 10, 50), ("c", 20, 20))
+    ]
+    at_home = clusters.run("home", lambda _, fitting: fitting[0], arrivals, logs)
+    assert at_home.away == 0
+    assert at_home.wait_s == pytest.approx((90 + 130) / 3)
+    assert at_home.turnaround_s == pytest.approx((100 + 140 + 150) / 3)
+    # b finds the other cluster idle. Of a's request less is left, so c waits for a until 100.
+    least = clusters.run("l", lambda _, f: min(f, key=clusters.Cluster.load_s), arrivals, logs)
+    assert (least.away, least.wait_s) == pytest.approx((1 / 3, 80 / 3))
+    # Of nothing known, the longer a job runs the longer it will: c waits for b until 60.
+    told = clusters.run("p", clusters.LeastTurnaround(), arrivals, logs)
+    assert (told.away, told.wait_s) == pytest.approx((2 / 3, 40 / 3))
+
+
+def test_predictions_tell_short_jobs_from_long_requests() -> None:
+    """Who asks for much and takes a minute is known after 60 jobs; load goes by what is asked."""
+    logs = [log_of([(0, 1, 1)], 4)] * 2
+    arrivals = [
+        clusters.Arrival(
+            JobRequest(str(number), None, None, 4, 40_000, number * 1_000), 0, 60 + number % 7
+        )
+        for number in range(60)
+    ]
+    arrivals += [
+        clusters.Arrival(JobRequest("brief", None, None, 4, 40_000, 100_000), 0, 60),
+        clusters.Arrival(JobRequest("sure", None, None, 4, 600, 100_001), 1, 600),
+        clusters.Arrival(JobRequest("asks", None, None, 4, 600, 100_002), 1, 600),
+    ]
+    chosen: dict[str, int] = {}
+
+    def noting(rule: clusters.Rule) -> clusters.Rule:
+        def choose(
+            arrival: clusters.Arrival, fitting: Sequence[clusters.Cluster]
+        ) -> clusters.Cluster:
+            cluster = rule(arrival, fitting)
+            chosen[arrival.request.job_id] = int(cluster.name)
+            return cluster
+
+        return choose
+
+    predicted = clusters.LeastTurnaround()
+    clusters.run("p", noting(predicted), arrivals, logs, predicted.forecaster.finished)
+    assert chosen["asks"] == chosen["brief"] != chosen["sure"]
+    clusters.run("l", noting(lambda _, f: min(f, key=clusters.Cluster.load_s)), arrivals, logs)
+    assert chosen["asks"] == chosen["sure"] != chosen["brief"]
+
+
+def test_a_week_of_each_log_begins_together() -> None:
+    log = log_of([(day * 86_400, 2, 100) for day in range(30)], 4)
+    arrivals = clusters.arrivals_of([log, log.head(10)])
+    assert len(arrivals) == 7 + 5
+    assert [arrival.request.submit_time // 86_400 for arrival in arrivals[:4]] == [0, 0, 1, 1]
+    assert len({arrival.request.job_id for arrival in arrivals}) == 12
+    assert clusters.side_by_side([log], 1) == []
+
+
 @pytest.fixture(scope="module")
 def small() -> downey.Downey1997:
     made = generate(600, processors=64, seed=4)
-    logs = [downey.studied_log(log_of_workload(part), part.name) for part in (made, made.head(300))]
+    logs = [studied_log(log_of_workload(part), part.name) for part in (made, made.head(300))]
     steps: list[int] = []
     found = downey.study(logs, steps.append, asked=10, malleable_jobs=30, seed=1)
-    assert steps == list(range(1, downey.STEPS_PER_LOG * 2 + 2))
+    assert steps == list(range(1, downey.STEPS_PER_LOG * 2 + downey.LAST_STEPS + 1))
     return found
 
 

@@ -87,6 +87,13 @@ def test_censored_quantiles_by_hand() -> None:
     assert doubled.tolist() == once.tolist()
 
 
+def test_a_bound_is_above_what_is_known_at_its_value() -> None:
+    # Of three one goes at 1, so 1/3 is reached there; the bound at 1 is still there by then.
+    values, exact = np.array([1.0, 1.0, 2.0]), np.array([False, True, True])
+    found = censored_quantiles(values, exact, np.ones((1, 3)), np.array([[0.33, 0.34]]))
+    assert found.tolist() == [[1, 2]]
+
+
 def test_quantiles_without_lower_bounds_are_those_of_numpy() -> None:
     values = np.random.default_rng(2).random(41)
     levels = np.array([LEVELS])

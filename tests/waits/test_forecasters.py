@@ -6,12 +6,14 @@ import pytest
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.checks import CHECKS, Check, Make, check_sees_no_future
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import our_forecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.plan_forecaster import PlanForecaster
+from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.survival_forest import ForestSettings
 from foretime_sim.workload import Workload
 
@@ -21,6 +23,10 @@ FORECASTERS: dict[str, Make] = {
     "plan-sched": lambda jobs: PlanForecaster("plan-sched", estimator_of("similar", jobs)),
     "forward": lambda _: our_forecaster(samples=5),
     "perfect": lambda jobs: PlanForecaster("perfect", estimator_of("actual", jobs)),
+    "qbets": lambda _: Qbets(),
+    "calibrated": lambda jobs: CalibratedForecaster(
+        PlanForecaster("plan-req", estimator_of("requested", jobs)), "calibrated"
+    ),
     "learned": lambda _: LearnedForecaster(settings=FEW_TREES),
     "learned-from-plan": lambda jobs: LearnedForecaster(
         PlanForecaster("plan-req", estimator_of("requested", jobs)), FEW_TREES

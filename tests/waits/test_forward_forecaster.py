@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
+from foretime_estimators.estimator import Memoryless
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_sim.estimated_run import estimator_of, job_requests
 from foretime_sim.forward import PendingJobs, RunningJobs, SampledArrivals, Snapshot
@@ -122,6 +123,26 @@ def test_quantiles_are_those_of_what_is_waited_for() -> None:
     forecasts = forecaster.forecast(one_behind_another())
     np.testing.assert_allclose(forecasts.wait_s[0], np.array(LEVELS) * 1_000, atol=15)
     assert forecasts.starts_now.tolist() == [0]
+
+
+class Fixed(Memoryless):
+    """Says the same of every job."""
+
+    oracle = False
+
+    def __init__(self, runtime_s: int) -> None:
+        self.runtime_s = runtime_s
+
+    def predict_one(self, job: JobRequest, now: int) -> int:
+        return self.runtime_s
+
+
+@pytest.mark.parametrize(("estimated", "wait"), [(501, 1), (500, 1_000), (499, 1_000)])
+def test_a_plan_takes_who_has_outlived_an_estimate_to_its_request(
+    estimated: int, wait: int
+) -> None:
+    plan = PlanForecaster("plan", Fixed(estimated))
+    assert plan.forecast(one_behind_another()).wait_s[0, MEDIAN] == wait
 
 
 def test_who_fits_starts_at_once_for_certain() -> None:

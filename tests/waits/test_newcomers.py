@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
+from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import JobRequest
 from foretime_sim.estimated_run import estimator_of
-from foretime_sim.forward import PendingJobs, RunningJobs, SampledArrivals, Snapshot
+from foretime_sim.forward import PendingJobs, RunningJobs, SampledArrivals, Snapshot, forward_runs
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.policy import Order, Policy
 from foretime_sim.resource_requests import ResourceRequests, with_machine
@@ -69,24 +73,34 @@ def test_nothing_is_added_where_nothing_is_needed() -> None:
 
 def test_newcomers_are_sent_where_jobs_of_their_size_were() -> None:
     newcomers = Newcomers()
-    for processors, where in ((1, "normal"), (2, None), (8, "large"), (16, "large,gone")):
+    for processors, where in (
+        (1, "normal"),
+        (2, None),
+        (8, "large"),
+        (16, "large,gone"),
+        (40, "x"),
+    ):
         newcomers.submitted(request(processors, where))
-    placed = newcomers.placed(arriving([1, 2, 3, 7, 16]), on_nodes(), np.random.default_rng(0))
-    assert placed.requests is not None
-    sent = [
-        [choice.slurm_partition for choice in placed.requests.distinct[number].choices]
-        for number in placed.requests.number.tolist()
-    ]
-    assert sent == [[0], [0], [0], [1], [1]]
-    assert placed.processors.tolist() == [1, 2, 3, 7, 16]
+    arrivals = arriving([1, 2, 3, 7, 16, 40])
+    placed = newcomers.placed(arrivals, on_nodes(), np.random.default_rng(0))
+    assert placed.slurm_partitions is not None
+    assert placed.slurm_partitions.by_job() == ["normal", None, None, "large", "large", None]
+    assert placed.processors is arrivals.processors
 
 
-def test_who_fits_nowhere_is_left_out() -> None:
-    """Seventeen CPUs are on no node of one slurm_partition, and more than the other has."""
-    newcomers = Newcomers()
-    newcomers.submitted(request(17, "large"))
-    placed = newcomers.placed(arriving([17, 4]), on_nodes(), np.random.default_rng(0))
-    assert placed.processors.tolist() == [4]
+def test_who_is_wider_than_what_is_up_of_a_pool_is_left_out() -> None:
+    one, none = np.ones(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    snapshot = Snapshot(NOW, 8, RunningJobs(none, none, none), PendingJobs(one, 8 * one, 60 * one))
+    moment = Moment(snapshot, Policy(), [request(8, None)], np.zeros(1, dtype=np.int64))
+    arrivals = replace(arriving([8, 9, 1]), priority=np.arange(3))
+    placed = Newcomers().placed(arrivals, moment, np.random.default_rng(0))
+    assert placed.processors.tolist() == [8, 1]
+    assert placed.priority is not None
+    assert placed.priority.tolist() == [0, 2]
+    runtimes = np.full((1, 1), 60)
+    forward_runs(snapshot, Policy(), runtimes, arrivals=placed)
+    with pytest.raises(InputError, match="processors"):
+        forward_runs(snapshot, Policy(), runtimes, arrivals=arrivals)
 
 
 def test_all_of_it_on_a_machine_of_nodes() -> None:

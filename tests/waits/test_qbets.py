@@ -157,6 +157,37 @@ def test_a_change_is_noticed_and_the_past_forgotten() -> None:
     assert np.median(bounds[settled]) > 20 * np.median(bounds[1_000:1_500])
 
 
+def test_a_wait_as_long_as_its_bound_is_no_miss() -> None:
+    model = Qbets()
+    for number in range(250):
+        job = request(number, number * 1_000)
+        model.submitted(job)
+        model.started(job, job.submit_time + (500 if number == 0 else 100))
+    # From 93 waits on the second longest is the bound, which no wait has passed: none is forgotten.
+    assert upper_rank(250, 0.95, 0.95) < 250  # type: ignore[operator]
+    job = request(999, 300_000)
+    assert model.forecast(moment_of(job, 300_000)).wait_s[0, -1] == 500
+
+
+def test_what_a_change_leaves_of_a_cluster_is_the_latest_of_all_its_classes() -> None:
+    """Two classes take turns, and are one cluster; of late the waits of one were half as long."""
+    model = Qbets()
+    waits = [50 if number >= 940 and number % 2 == 0 else 100 for number in range(1_000)]
+    for number, wait in enumerate([*waits, 10_000, 10_000, 10_000]):
+        job = request(number, number * 20_000, processors=1 if number % 2 == 0 else 5)
+        model.submitted(job)
+        model.started(job, job.submit_time + wait)
+    job = request(9_999, 99_000_000)
+    told = model.forecast(moment_of(job, job.submit_time)).wait_s[0]
+    # Left are 56 of before, half of them of each class, and the three that told of the change.
+    left = sorted([*waits[-56:], 10_000, 10_000, 10_000])
+    for level in (0.25, 0.3, 0.4):
+        rank = lower_rank(59, level, 0.95)
+        assert rank is not None
+        assert told[LEVELS.index(level)] == left[rank - 1]
+    assert told[LEVELS.index(0.25)] == 50
+
+
 def test_classes_have_bounds_of_their_own() -> None:
     rng = np.random.default_rng(7)
     model = Qbets()

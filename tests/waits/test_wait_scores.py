@@ -260,6 +260,12 @@ def test_slices_are_by_what_was_forecast() -> None:
         assert part.interval.low < part.coverage < part.interval.high
 
 
+def test_a_wait_as_long_as_its_bound_is_within_it() -> None:
+    rows = outcomes([900.0] * 100 + [901.0] * 100, [300.0] * 200, [900.0] * 200)
+    found = coverage_slices(rows, unblocked(rows), None)
+    assert [(part.name, part.coverage) for part in found] == [("up to 10 min", 0.5)]
+
+
 def test_wilson_by_hand() -> None:
     # 1 of 1 at z = 1.96: (1 + 1.92 -+ 1.92) / (1 + 3.84).
     interval = wilson_interval(1, 1)

@@ -67,6 +67,11 @@ COMMANDS = {
         "decisions",
         "Show the audit: what each job was planned with instead of what was asked for, and why.",
     ),
+    "forget": CommandModule(
+        "foretime_sidecar.cli.forget",
+        "forget",
+        "Erase what the daemon has stored of a user, or show it.",
+    ),
     "report": CommandModule(
         "foretime_sidecar.cli.report",
         "report_app",

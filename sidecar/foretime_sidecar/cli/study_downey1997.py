@@ -10,6 +10,12 @@ from typing import Annotated
 import typer
 from foretime_sim.log_files import read_log
 from foretime_sim.studies import downey1997 as downey
+from foretime_sim.studies.downey1997_logs import (
+    STANDBY,
+    StudiedLog,
+    studied_log,
+    without_standby,
+)
 
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
@@ -47,12 +53,12 @@ def downey1997(
     """
     began = time.perf_counter()
     check_folder("--output-dir", output_dir)
-    studied: list[downey.StudiedLog] = []
+    studied: list[StudiedLog] = []
     for path in logs:
-        studied.append(downey.studied_log(read_log(path), path.name))
-        if downey.STANDBY in studied[-1].class_names:
-            studied.append(downey.without_standby(studied[-1]))
-    steps = downey.STEPS_PER_LOG * len(studied) + 1
+        studied.append(studied_log(read_log(path), path.name))
+        if STANDBY in studied[-1].class_names:
+            studied.append(without_standby(studied[-1]))
+    steps = downey.STEPS_PER_LOG * len(studied) + downey.LAST_STEPS
     with progress_bar("predicting", steps, "steps") as progress:
         found = downey.study(
             studied, progress, asked=asked, malleable_jobs=malleable_jobs, seed=seed

@@ -27,7 +27,8 @@ from foretime_sidecar.cli.study_output import print_report
 
 def tang2010_beyond(
     logs: Annotated[
-        list[Path] | None, typer.Argument(help="Job logs; without any, a generated workload.")
+        list[Path] | None,
+        typer.Argument(metavar="[LOG...]", help="Job logs; without any, a generated workload."),
     ] = None,
     processors: Annotated[
         int | None, typer.Option(help="Size of the log's machine; the log's own if not given.")

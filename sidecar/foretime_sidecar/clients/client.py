@@ -52,6 +52,8 @@ class SchedulerConfiguration:
         ``PriorityWeightQOS``.
     federation
         The federation that the cluster is a member of, "" if none.
+    private_data
+        What users may not see of others, in the words of Slurm's ``PrivateData``, lower case.
     """
 
     scheduler: str
@@ -66,6 +68,7 @@ class SchedulerConfiguration:
     site_factor_plugin: str = ""
     qos_weight: int = 0
     federation: str = ""
+    private_data: frozenset[str] = frozenset()
 
     @property
     def soft_limit(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,14 @@ class Cluster:
     partitions: tuple[ClusterPartition, ...]
     counts_memory: bool = True
     counts_cpus: bool = True
+
+    def all_up(self) -> Cluster:
+        """Give it as if all of it took jobs."""
+        return replace(
+            self,
+            nodes=tuple(replace(node, takes_jobs=True) for node in self.nodes),
+            partitions=tuple(replace(part, is_up=True) for part in self.partitions),
+        )
 
 
 @dataclass(frozen=True, slots=True)

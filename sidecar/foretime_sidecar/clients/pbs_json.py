@@ -360,6 +360,10 @@ def parse_configuration(text: str) -> SchedulerConfiguration:
             version=version,
             scheduler_type="pbs_sched",
             parameters=parameters,
+            # Unset it means no.
+            private_data=frozenset()
+            if parameters.get("query_other_jobs", "").lower() == "true"
+            else frozenset({"jobs"}),
         )
     raise SchedulerError("qstat -B named no server; check that pbs_server answers")
 

@@ -372,6 +372,7 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
         site_factor_plugin=values.get("PrioritySiteFactorPlugin", ""),
         qos_weight=int(weight) if (weight := values.get("PriorityWeightQOS", "")).isdigit() else 0,
         federation=federation,
+        private_data=frozenset(values.get("PrivateData", "none").lower().split(",")) - {"none", ""},
     )
 
 

@@ -59,6 +59,7 @@ def parse_rest_configuration(
             )
             - {"none"},
             federation=federation,
+            private_data=frozenset(str(word).lower() for word in conf["PrivateData"]) - {"none"},
         )
 
 

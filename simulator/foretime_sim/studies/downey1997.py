@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,7 @@ from foretime_estimators.uniform_log_classes import (
 )
 from foretime_estimators.uniform_log_stages import fit_stages
 
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.job_log import JobLog
+from foretime_sim.studies.downey1997_clusters import ClusterRow, side_by_side
 from foretime_sim.studies.downey1997_greedy import GreedyRow, greedy_choices
 from foretime_sim.studies.downey1997_heads import (
     HeadMoment,
@@ -37,135 +36,19 @@ from foretime_sim.studies.downey1997_heads import (
     predict,
     predict_exactly,
 )
+from foretime_sim.studies.downey1997_logs import PARAGON, Names, StudiedLog
 from foretime_sim.studies.downey1997_queues import QueueRow, whole_queues
-from foretime_sim.workload import Int64Array, Workload
+from foretime_sim.workload import Int64Array
 
-PARAGON, CTC = "SDSC-Par-1996", "CTC-SP2-1996"
-PROCESSORS = {PARAGON: 368, CTC: 430}
-"""Machines that the paper simulates (sections 5 and 6); other logs run on their own."""
-SHORT_S, MEDIUM_S = 900, 10_800
-"""Longest requests of CTC's short and medium class, and of logs without such queues."""
 _PREDICTED = 9_000
 """Moments at which the main predictions are made; of more, every so manieth is taken."""
 _THINNED = 2_000
 """Moments at which variants are compared, likewise."""
 _EXACT = 300
 """Moments at which the exact median is worked out."""
-_INTERACTIVE = "interactive"
-STANDBY = "standby"
 _PERIOD_MONTHS = 4
 _LEAST_OF_PERIOD = 0.03
 """Share of the log's jobs that a period has at least."""
-
-Names = npt.NDArray[np.str_]
-
-
-@dataclass(frozen=True, slots=True)
-class StudiedLog:
-    """A log, and the class of each job.
-
-    Attributes
-    ----------
-    workload
-        Its jobs, on the machine that they are simulated on.
-    classes
-        Shape (jobs,): sequential, short, medium, long and the like.
-    memory
-        Class of memory, empty where the log does not say; shape (jobs,).
-    asked_s
-        Requested times, seconds, shape (jobs,); the workload's are never below the runtimes.
-    notes
-        What was made of the log.
-    """
-
-    workload: Workload
-    classes: Names
-    memory: Names
-    asked_s: Int64Array
-    notes: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """The log's."""
-        return self.workload.name
-
-    def with_limits(self) -> Workload:
-        """Give the jobs with the requests that they had, killed there."""
-        runtime = np.minimum(self.workload.actual_runtime, self.asked_s)
-        return replace(self.workload, requested_time=self.asked_s, actual_runtime=runtime)
-
-    @property
-    def class_names(self) -> list[str]:
-        """The classes that have jobs, in the paper's order."""
-        known = ["sequential", "short", "medium", "long", STANDBY]
-        return [name for name in known if (self.classes == name).any()]
-
-    def runtimes(self, of: str | None = None) -> Int64Array:
-        """Give the runtimes of a class, of all jobs if ``None``; seconds."""
-        runtimes = self.workload.actual_runtime
-        return runtimes if of is None else runtimes[self.classes == of]
-
-
-def studied_log(log: JobLog, name: str, processors: int | None = None) -> StudiedLog:
-    """Make a studied log of a log as read.
-
-    On the Paragon classes go by the queue's last letter (short, medium, long; section 3.1), jobs on
-    one processor being a class, and so the standby queues, of which the paper says nothing; of the
-    log's jobs those of the batch queues are taken. Elsewhere they go by the requested time.
-
-    Parameters
-    ----------
-    log
-        As read.
-    name
-        Of its file.
-    processors
-        Size of the machine; if ``None``, the paper's for its two machines, else the log's own.
-    """
-    known = next((key for key in PROCESSORS if name.startswith(key)), None)
-    if processors is None and known is not None:
-        processors = PROCESSORS[known]
-    unasked = bool(np.ma.getmaskarray(log.requested_time).all())
-    filters = Filters(overruns="keep", missing_request="runtime" if unasked else "drop")
-    workload, report = workload_of_log(log, processors=processors, filters=filters)
-    # Requests play no part but for classes: FCFS ends jobs by their runtimes.
-    asked = workload.requested_time
-    workload = replace(workload, requested_time=np.maximum(asked, workload.actual_runtime))
-    memory = np.full(len(workload), "", dtype=np.str_)
-    if known == PARAGON and workload.queues is not None:
-        queues = np.array([queue or "" for queue in workload.queues.by_job()])
-        batch = queues != _INTERACTIVE
-        workload, queues, asked = workload.take(batch), queues[batch], asked[batch]
-        classes = np.array(
-            [
-                _paragon_class(queue, size)
-                for queue, size in zip(queues.tolist(), workload.processors.tolist(), strict=True)
-            ]
-        )
-        memory = np.array(["fat" if "f" in queue else "thin" for queue in queues.tolist()])
-        made = "classes by queue; interactive jobs left out"
-    else:
-        classes = np.where(asked <= SHORT_S, "short", np.where(asked <= MEDIUM_S, "medium", "long"))
-        made = "classes by requested time, at most 15 min, at most 3 h, and longer"
-    size = f"simulated on {workload.machine_processors} processors; {made}."
-    return StudiedLog(workload, classes, memory, asked, (report.text, f"{workload.name}: {size}"))
-
-
-def without_standby(log: StudiedLog) -> StudiedLog:
-    """Give the Paragon's log without its standby queues, of which the paper says nothing."""
-    kept = log.classes != STANDBY
-    workload = log.workload.take(kept)
-    named = replace(workload, name=f"{log.name}, no standby")
-    note = f"{named.name}: the same without {int((~kept).sum()):,} jobs of the standby queues."
-    return StudiedLog(named, log.classes[kept], log.memory[kept], log.asked_s[kept], (note,))
-
-
-def _paragon_class(queue: str, processors: int) -> str:
-    if processors == 1:
-        return "sequential"
-    if STANDBY in queue:
-        return STANDBY
-    return {"s": "short", "t": "short", "m": "medium", "l": "long"}.get(queue[-1:], STANDBY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,15 +160,18 @@ class LogFound:
 
 @dataclass(frozen=True, slots=True)
 class Downey1997:
-    """What was found: logs, whole queues, and what greedy choices do."""
+    """What was found: logs, whole queues, and what choices of sizes and of clusters do."""
 
     logs: tuple[LogFound, ...]
     queues: tuple[QueueRow, ...]
     greedy: tuple[GreedyRow, ...]
+    clusters: tuple[ClusterRow, ...]
 
 
 STEPS_PER_LOG = 13
 """Steps of the progress that each log counts."""
+LAST_STEPS = 2
+"""Steps after all logs."""
 
 
 def study(
@@ -303,7 +189,7 @@ def study(
     logs
         The first plays the Paragon's part in figures, the others that of the SP2.
     progress
-        Called after each step; there are ``STEPS_PER_LOG`` for each log, and one at the end.
+        Called after each step; there are ``STEPS_PER_LOG`` for each log, and ``LAST_STEPS``.
     asked
         Jobs of each log whose whole wait is predicted.
     malleable_jobs
@@ -331,7 +217,10 @@ def study(
         step()
     greedy = greedy_choices(malleable_jobs, seed)
     step()
-    return Downey1997(tuple(found), tuple(queues), tuple(greedy))
+    asking = [log.with_limits() for log in logs if not log.name.startswith(PARAGON)]
+    clusters = side_by_side(asking, seed)
+    step()
+    return Downey1997(tuple(found), tuple(queues), tuple(greedy), tuple(clusters))
 
 
 def _on_log(log: StudiedLog, step: Callable[[], None]) -> LogFound:

@@ -9,8 +9,9 @@ import numpy.typing as npt
 from foretime_estimators.lifetimes import Lifetimes
 
 from foretime_sim.metrics import Float64Array
-from foretime_sim.studies.downey1997 import CTC, PARAGON, Downey1997, LogFound, Variant
+from foretime_sim.studies.downey1997 import Downey1997, LogFound, Variant
 from foretime_sim.studies.downey1997_heads import correlation
+from foretime_sim.studies.downey1997_logs import CTC, PARAGON
 from foretime_sim.studies.study_tables import Cell, Column, StudyTable
 from foretime_sim.waits.downey import SMALL_NEED
 from foretime_sim.workload import Int64Array
@@ -72,6 +73,7 @@ def tables(found: Downey1997) -> tuple[StudyTable, ...]:
         stages_table(found),
         queues_table(found),
         greedy_table(found),
+        clusters_table(found),
     )
 
 
@@ -428,3 +430,28 @@ def greedy_table(found: Downey1997) -> StudyTable:
     )  # fmt: skip
     note = "Generated malleable jobs on 128 processors, FCFS; load: their work on one processor."
     return StudyTable("greedy", "Greedy choices of size", columns, tuple(rows), note)
+
+
+def clusters_table(found: Downey1997) -> StudyTable:
+    """Show what choices of the cluster do to everybody."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            row.rule,
+            row.jobs,
+            row.away,
+            row.wait_s / 3_600,
+            row.median_s / 60,
+            row.turnaround_s / 3_600,
+        )
+        for row in found.clusters
+    ]
+    columns = (
+        Column("cluster"), Column("jobs", ",d"), Column("elsewhere", ".0%"),
+        Column("mean wait, h", ",.2f"), Column("median wait, min", ",.1f"),
+        Column("mean turnaround, h", ",.2f"),
+    )  # fmt: skip
+    note = (
+        "The machines of the logs with requests side by side, FCFS; a week of each log's jobs, "
+        "which run equally long everywhere. Lifetimes are those of what has ended in that week."
+    )
+    return StudyTable("clusters", "Choices of the cluster", columns, tuple(rows), note)

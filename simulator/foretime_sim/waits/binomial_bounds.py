@@ -1,4 +1,4 @@
-"""Which order statistic bounds a quantile with a stated confidence (Brevik et al. 2006, section 3).
+"""Which order statistic bounds a quantile with a stated confidence (Brevik et al. 2006).
 
 J. Brevik, D. Nurmi and R. Wolski, "Predicting bounds on queuing delay for batch-scheduled parallel
 machines", PPoPP 2006. Of n independent observations the number below the q-quantile is binomial
@@ -18,7 +18,7 @@ from foretime_estimators.errors import InputError
 from foretime_sim.metrics import Float64Array
 
 MOST_EXACT = 1_000
-"""Observations beyond which the binomial is taken as normal, as the paper does."""
+"""Observations beyond which the binomial is taken as normal."""
 _FAR = 12.0
 """Standard deviations of a binomial beyond which nothing is left that a double could show."""
 

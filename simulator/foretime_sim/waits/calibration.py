@@ -52,7 +52,7 @@ _FIRST_LATER_S = 300
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSettings:
-    """Settings of `CalibratedForecaster`; see docs/waits.md for what they were chosen on.
+    """Settings of `CalibratedForecaster`; see docs/studies/waits.md for what they were chosen on.
 
     Attributes
     ----------
@@ -166,7 +166,7 @@ class CalibratedForecaster:
         if len(found):
             rows = self._remembered.rows
             rows["started_now"][found] = rows["wait_s"][found] <= self._now_within_s
-            self._asked.pop(job.job_id, None)
+        self._asked.pop(job.job_id, None)
 
     def finished(self, job: FinishedJob) -> None:
         """Tell the wrapped forecaster; a job that was withdrawn waited at least as long."""
@@ -240,7 +240,8 @@ class CalibratedForecaster:
         alike = weights * np.exp(-apart * apart / 2)
         prior = self._settings.prior
         share = alike @ started_now + prior * fresh["starts_now"]
-        return np.asarray(share / (alike.sum(axis=1) + prior))
+        # Rounding may make it a little more than 1.
+        return np.asarray(np.minimum(share / (alike.sum(axis=1) + prior), 1.0))
 
     def _remember(self, jobs: list[JobRequest], fresh: Rows) -> None:
         """Keep forecasts to learn from: a job's first, and one for each doubling of its age."""

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import JobRequest
 
-from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.forward import SampledArrivals
 from foretime_sim.machine import Machine
-from foretime_sim.metrics import BoolArray
-from foretime_sim.node_request import JobResources, fit_request
-from foretime_sim.node_snapshot import NodeRequests
 from foretime_sim.policy import Order
 from foretime_sim.snapshot import PendingJobs
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workload import Int64Array
+from foretime_sim.workload import Int64Array, Labels
 
 _NEWEST = 50
 """Pending jobs that show where newcomers come in the queue."""
@@ -33,7 +27,8 @@ class Newcomers:
     - In a scheduler's own order (``priority``) they get priorities, see `newcomers_priorities`.
     - On a machine of nodes each goes to the slurm_partitions that some past job of its size was
       submitted to (or of the size next to it), as tasks of one CPU each; memory and GPUs are not
-      modelled. Who could never run there is left out.
+      modelled. Forward runs leave out who could never run there.
+    - On a pool, who is wider than what is up is left out.
     """
 
     def __init__(self) -> None:
@@ -49,49 +44,29 @@ class Newcomers:
         """Give the arrivals with all that forward runs of the moment need."""
         snapshot = moment.snapshot
         if snapshot.machine is not None and arrivals.requests is None:
-            reserved = [each for each in snapshot.reservations if isinstance(each, NodeReservation)]
-            arrivals = self._on_nodes(arrivals, snapshot.machine, reserved, rng)
+            where = self._slurm_partitions_of(arrivals.processors, snapshot.machine, rng)
+            arrivals = replace(arrivals, slurm_partitions=where)
+        elif snapshot.machine is None:
+            fits = arrivals.processors <= snapshot.machine_processors
+            arrivals = arrivals if fits.all() else arrivals.rows(np.flatnonzero(fits))
         if moment.policy.order is Order.PRIORITY and arrivals.priority is None:
             places = newcomers_priorities(snapshot.pending, len(arrivals.sample), rng)
             arrivals = replace(arrivals, priority=places)
         return arrivals
 
-    def _on_nodes(
-        self,
-        arrivals: SampledArrivals,
-        machine: Machine,
-        reservations: Sequence[NodeReservation],
-        rng: np.random.Generator,
-    ) -> SampledArrivals:
-        names = {partition.name for partition in machine.slurm_partitions}
-        resources = np.empty(len(arrivals.sample), dtype=object)
-        fits = np.ones(len(resources), dtype=np.bool_)
-        queues = self._queues_of(arrivals.processors, rng)
-        known: dict[tuple[str | None, int, int], JobResources | None] = {}
-        rows = zip(
-            queues, arrivals.processors.tolist(), arrivals.requested_time.tolist(), strict=True
-        )
-        for row, (queue, processors, requested_time) in enumerate(rows):
-            key = (queue, processors, requested_time)
-            if key not in known:
-                named = tuple(name for name in (queue or "").split(",") if name in names)
-                asked = JobResources(slurm_partitions=named or None, tasks=processors)
-                try:
-                    fit_request(machine, asked, processors, requested_time, reservations)
-                    known[key] = asked
-                except InputError:
-                    known[key] = None
-            resources[row] = known[key]
-            fits[row] = known[key] is not None
-        kept = _taken(arrivals, fits)
-        requests = NodeRequests.of(
-            machine,
-            resources[fits].tolist(),
-            kept.processors,
-            kept.requested_time,
-            reservations,
-        )
-        return replace(kept, processors=requests.processors(), requests=requests)
+    def _slurm_partitions_of(
+        self, processors: Int64Array, machine: Machine, rng: np.random.Generator
+    ) -> Labels:
+        """Draw where each job is sent; names that the machine does not have are left out."""
+        known = {partition.name for partition in machine.slurm_partitions}
+        codes: dict[str, int] = {}
+
+        def code(queue: str | None) -> int:
+            named = ",".join(name for name in (queue or "").split(",") if name in known)
+            return codes.setdefault(named, len(codes)) if named else -1
+
+        sent = [code(queue) for queue in self._queues_of(processors, rng)]
+        return Labels(np.array(sent, dtype=np.int32), tuple(codes))
 
     def _queues_of(self, processors: Int64Array, rng: np.random.Generator) -> list[str | None]:
         """Draw for each job where one of its size was sent."""
@@ -109,17 +84,6 @@ class Newcomers:
         drawn = order[first + (rng.random(len(processors)) * (last - first)).astype(np.int64)]
         sent = [queue for _, queue in self._sent]
         return [sent[job] for job in drawn.tolist()]
-
-
-def _taken(arrivals: SampledArrivals, rows: BoolArray) -> SampledArrivals:
-    """Give some of the arrivals, of which nothing is known but the columns of every model."""
-    return SampledArrivals(
-        arrivals.sample[rows],
-        arrivals.submit_time[rows],
-        arrivals.processors[rows],
-        arrivals.requested_time[rows],
-        arrivals.actual_runtime[rows],
-    )
 
 
 def newcomers_priorities(pending: PendingJobs, count: int, rng: np.random.Generator) -> Int64Array:

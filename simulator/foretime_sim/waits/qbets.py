@@ -2,7 +2,9 @@
 
 D. Nurmi, J. Brevik and R. Wolski, "QBETS: Queue Bounds Estimation from Time Series", JSSPP 2007,
 and, for the bounds (BMBP), J. Brevik, D. Nurmi and R. Wolski, "Predicting bounds on queuing delay
-for batch-scheduled parallel machines", PPoPP 2006.
+for batch-scheduled parallel machines", PPoPP 2006. The papers were not at hand: `wait_clusters` and
+`rare_runs` say what is ours in them; so are how often clusters are formed and autocorrelations
+taken, and what a job is told that has waited already.
 """
 
 from __future__ import annotations
@@ -131,7 +133,7 @@ class Qbets:
     The quantile at a level from 0.5 on is BMBP's upper bound on it at confidence 0.95, at a lower
     level the lower bound; where no wait is as long (or short) as to be one with that confidence,
     the longest seen (or 0). A job that has waited already is told what is left of the waits that
-    were longer, which the papers do not treat. There is no answer before the machine has seen 59
+    were longer. There is no answer before the machine has seen 59
     waits; queues and clusters speak for themselves from 59 on.
 
     Parameters

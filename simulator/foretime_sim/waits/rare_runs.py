@@ -1,12 +1,11 @@
 """How many waits in a row above a bound tell that the past has become useless: a change point.
 
 J. Brevik, D. Nurmi and R. Wolski, "Predicting bounds on queuing delay for batch-scheduled parallel
-machines", PPoPP 2006, section 3: a bound on the 0.95 quantile is passed three times in a row by
-independent waits with a probability of 0.05**3, so rarely that a change is the better explanation.
-Waits depend on each other; the paper finds by simulation how long a run must be to be as rare, for
-each lag-1 autocorrelation. Here the same number is worked out for the same kind of series, log
-waits that are a stationary Gaussian AR(1), by integration instead of by simulation (the paper's own
-table is not printed in what we have).
+machines", PPoPP 2006: a bound on the 0.95 quantile is passed three times in a row by independent
+waits with a probability of 0.05**3, so rarely that a change is the better explanation. Waits depend
+on each other; the paper has a table, found by simulation, of how long a run must be to be as rare,
+by the lag-1 autocorrelation. The table was not at hand: here the number is worked out by
+integration for log waits that are a stationary Gaussian AR(1), and may differ from the table's.
 """
 
 from __future__ import annotations

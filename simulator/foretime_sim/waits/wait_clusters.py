@@ -1,8 +1,9 @@
 """Which jobs' waits belong together: QBETS' clustering of jobs by size and requested time.
 
-D. Nurmi, J. Brevik and R. Wolski, "QBETS: Queue Bounds Estimation from Time Series", JSSPP 2007,
-section 3.3: jobs of a queue are grouped by what they ask for, waits within a group being modelled
-as exponential, and the number of groups is the one that Schwarz' criterion (BIC) prefers.
+D. Nurmi, J. Brevik and R. Wolski, "QBETS: Queue Bounds Estimation from Time Series", JSSPP 2007:
+jobs of a queue are grouped by what they ask for, and the number of groups is the one that Schwarz'
+criterion (BIC) prefers. The paper was not at hand: that waits within a group are modelled as
+exponential, the ranges of requested time and the way groups are united are ours.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TypeAlias
 from foretime_estimators.jobs import JobRequest
 
 SIZES = (4, 16, 64)
-"""Largest processor counts of the ranges 1-4, 5-16, 17-64 and 65+ (Brevik et al. 2006, table 5)."""
+"""Largest processor counts of the ranges 1-4, 5-16, 17-64 and 65+, as of Brevik et al. 2006."""
 TIMES_S = (3_600, 4 * 3_600, 12 * 3_600)
 """Longest requested times of the ranges; the finest classes that clustering may form."""
 

@@ -161,10 +161,6 @@ SCORES: Mapping[str, str] = {
     "passed_bound": "share of jobs of which a later median passes the first 95% bound",
 }
 """What each figure is."""
-HIGHER_IS_BETTER = frozenset(
-    ("answered", "within_1min", "within_10min", "within_double", "within_triple", "correlation",
-     "log_correlation", "order")
-)  # fmt: skip
 
 
 def log10_s(seconds: Float64Array) -> Float64Array:

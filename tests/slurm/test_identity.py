@@ -1,4 +1,4 @@
-"""Tokens of a live Slurm say who asks the daemon."""
+"""What a live Slurm says of people: its tokens who asks, PrivateData what they may see."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from foretime_sidecar.api_settings import ApiSettings
+from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.identities import Identities
 from foretime_sidecar.identity import IdentityError
 from starlette.datastructures import Headers
@@ -28,3 +29,13 @@ def test_a_token_of_scontrol_says_who_asks(slurm: SlurmCluster, tmp_path: Path) 
     another.chmod(0o600)
     with pytest.raises(IdentityError):
         Identities(ApiSettings(jwt_key_file=str(another)), time.time).of(None, shown)
+
+
+def test_what_the_site_hides_is_known(slurm: SlurmCluster) -> None:
+    client = SlurmCommands(SubprocessRunner(str(slurm.commands), attempts=1))
+    assert client.configuration().private_data == frozenset()
+    slurm.set_conf({"PrivateData": "jobs,usage"}, restart=True)
+    assert client.configuration().private_data == {"jobs", "usage"}
+    # Root's commands see all jobs all the same.
+    slurm.sbatch("-t", "5", user="bob")
+    assert [job.request.user for job in client.queue().jobs] == ["bob"]

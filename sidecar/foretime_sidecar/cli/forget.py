@@ -1,0 +1,58 @@
+"""``foretime forget``: what is stored of a user, shown or erased."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Annotated
+
+import typer
+
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
+from foretime_sidecar.daemon_client import ask, where
+from foretime_sidecar.identity import name_of
+
+_WORDS = {
+    "jobs": "finished jobs",
+    "decisions": "notes of the hook on jobs",
+    "job_decisions": "lines of the audit",
+    "served_forecasts": "forecasts of waits",
+    "told_users": "when they were told what their jobs use",
+    "head_jobs": "jobs seen at the queue's head",
+}
+
+
+def forget(
+    user: Annotated[
+        str | None, typer.Argument(metavar="[USER]", help="Whose; your own if left out.")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print all that is stored as JSON, and erase nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether to.")] = False,
+    as_json: JsonOption = False,
+    settings: SettingsOption = None,
+    socket_path: SocketOption = None,
+) -> None:
+    """Erase what the daemon has stored of a user, or show it.
+
+    Users may do so for themselves, root, the daemon's user and operators for anybody. The
+    scheduler's own accounting is not touched, but what ended until now is not taken from it again.
+
+    Example: [bold]foretime forget alice --show[/bold]
+    """
+    listen = where(settings, socket_path)
+    if show:
+        typer.echo(json.dumps(ask(listen, "/v1/me", {"user": user}), indent=2))
+        return
+    if not yes:
+        whose = user or name_of(os.getuid()) or "you"
+        typer.confirm(f"Erase what is stored of {whose}? It can't be undone.", abort=True, err=True)
+    answer = ask(listen, "/v1/me/forget", {"user": user}, "POST")
+    if as_json:
+        typer.echo(json.dumps(answer, indent=2))
+        return
+    typer.echo(f"Erased of {answer['user']}:")
+    for table, count in answer["erased"].items():
+        typer.echo(f"{count:>9,}  {_WORDS[table]}")
+    typer.echo("A table without them is published at the next look at the queue.")
