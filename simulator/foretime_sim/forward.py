@@ -183,7 +183,7 @@ def start_times_of(
                 f" {running} to {len(snapshot) - 1}"
             )
         if at in seen:
-            raise InputError(f"job {job} is asked about twice")
+            raise InputError(f"job {running + at} is asked about twice")
         seen.add(at)
     starts = _run(snapshot, policy, actual_runtime, only, arrivals, threads)
     return starts[:, 0] if single else starts

@@ -149,7 +149,8 @@ def test_readable_in_every_width_and_scheme(
     assert page.evaluate(_TOO_WIDE) == []
     assert page.evaluate(_LOW_CONTRAST, CONTRAST) == []
     assert page.get_by_role("heading", level=1).inner_text() == "When will my job start?"
-    assert page.get_by_role("rowheader", name="512", exact=True).is_visible()
+    wait_map = page.get_by_role("region", name="Expected wait in main")
+    assert wait_map.get_by_role("rowheader", name="512", exact=True).is_visible()
     # Whatever must be scrolled sideways can be, from the keyboard, too.
     for region in page.locator(".scroll").all():
         assert region.get_attribute("tabindex") == "0"

@@ -74,12 +74,8 @@ def test_the_orders_are_the_engines(order: Order, jobs: list[tuple[int, int, int
     reference = []
     for index, (wait_s, time_s, processors) in enumerate(jobs):
         job = object.__new__(ReferenceJob)
-        job.submit, job.queue_time, job.processors, job.index = (
-            NOW - wait_s,
-            time_s,
-            processors,
-            index,
-        )
+        job.submit, job.queue_time, job.processors = NOW - wait_s, time_s, processors
+        job.index = job.rank = index
         reference.append(job)
     expected = [job.index for job in simulation.in_order(reference)]
     queue = [

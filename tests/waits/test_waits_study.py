@@ -187,5 +187,10 @@ def test_the_page_has_the_commands_tables(repository: Path) -> None:
     page = repository / "docs" / "studies" / "waits.md"
     text = page.read_text(encoding="utf-8")
     assert fill_page(text, page_tables(page.with_suffix(""))) == text
-    for key in ("targets", "curie-logged/targets", "graham2021/published"):
+    for key in (
+        "targets",
+        "curie-simulated/targets",
+        "curie-logged/targets",
+        "graham2021/published",
+    ):
         assert f"<!-- {key} -->" in text
