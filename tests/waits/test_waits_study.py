@@ -13,6 +13,8 @@ from foretime_sidecar.cli.application import app
 from foretime_sim import lublin2003
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.policy import Order, Policy
+from foretime_sim.studies.study_page import page_tables
+from foretime_sim.studies.study_tables import fill_page
 from foretime_sim.studies.waits import WaitsLog, study
 from foretime_sim.studies.waits_figures import figures
 from foretime_sim.studies.waits_report import report
@@ -179,3 +181,11 @@ def test_the_command(tmp_path: Path) -> None:
 def test_a_log_without_waits_can_not_be_taken_as_logged(kth: Workload) -> None:
     with pytest.raises(InputError, match="the log tells no job's wait"):
         run_log(replace(kth.head(50), logged_wait=None), LOGGED, FEW)
+
+
+def test_the_page_has_the_commands_tables(repository: Path) -> None:
+    page = repository / "docs" / "studies" / "waits.md"
+    text = page.read_text(encoding="utf-8")
+    assert fill_page(text, page_tables(page.with_suffix(""))) == text
+    for key in ("targets", "curie-logged/targets", "graham2021/published"):
+        assert f"<!-- {key} -->" in text
