@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query
+from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar import forecast_answers
@@ -29,6 +30,7 @@ from foretime_sidecar.wait_map import WaitMap
 
 _PATIENCE_S = 10  # for the first forecasts after a start
 _OWN_JOBS = 2_000  # that advice looks through
+_MOST_ELSEWHERE = 3
 _WORTH_S = 60  # sooner than that much, or a twentieth of the wait, is no advice
 
 Asker = Annotated[Caller, Depends(caller_of)]
@@ -80,6 +82,28 @@ def _cost(processor_seconds: int, asked: int) -> str:
     if processor_seconds == asked:
         return "same"
     return "more" if processor_seconds > asked else "less"
+
+
+def _elsewhere(own: Sequence[FinishedJob], request: JobRequest, board: Board) -> list[str]:
+    """Give other slurm_partitions that a job fits in by its time, those used most lately first.
+
+    Only those that the user has run jobs in: others may be hidden, or not for them. On a flat pool
+    they are all alike.
+    """
+    live = board.moment.taken.live
+    if live is None:
+        return []
+    machine = live.machine
+    now_in = (request.queue or machine.slurm_partitions[machine.default_partition].name).split(",")
+    longest = {part.name: part.max_time_s for part in live.partitions}
+    used = dict.fromkeys(job.request.queue for job in own)
+    return [
+        name
+        for name in used
+        if name in longest
+        and name not in now_in
+        and request.requested_time <= (longest[name] or request.requested_time)
+    ][:_MOST_ELSEWHERE]
 
 
 class ForecastDesk:
@@ -224,25 +248,31 @@ class ForecastDesk:
         of several such the one that changes least.
         """
         asked, forecast = self._answer(question, caller)
-        sidecar = self._sidecar
+        sidecar, board = self._sidecar, forecast.board
+        own = self._own_jobs(question.request.user)
         found = shapes(
             question,
-            self._like_jobs(question.request),
-            machine_processors=asked["machine_processors"],
+            like_jobs(own, question.request),
+            elsewhere=_elsewhere(own, question.request, board),
+            machine_processors=board.moment.taken.snapshot.machine_processors,
             longest_s=sidecar.longest_time(question.request.queue),
-            soft_limit=forecast.board.moment.look.soft_limit,
+            soft_limit=board.moment.look.soft_limit,
             slurm=sidecar.settings.scheduler.kind == "slurm",
         )
         likely_s = asked["likely_wait_s"] or 0
         area = question.request.processors * question.request.requested_time
-        alternatives, worthwhile = [], []
-        for index, shape in enumerate(found):
-            answer, _ = self._answer(shape.question, caller, forecast.board, shape.planned_s)
+        alternatives: list[dict[str, Any]] = []
+        worthwhile = []
+        for shape in found:
+            try:
+                answer, _ = self._answer(shape.question, caller, board, shape.planned_s)
+            except InputError:  # such a job can't run
+                continue
             sooner_s = None
             if asked["likely_wait_s"] is not None and answer["likely_wait_s"] is not None:
                 sooner_s = likely_s - answer["likely_wait_s"]
                 if sooner_s >= max(_WORTH_S, likely_s // 20):
-                    worthwhile.append((shape.processor_seconds, index))
+                    worthwhile.append((shape.processor_seconds, len(alternatives)))
             alternatives.append(
                 {
                     "change": shape.change,
@@ -293,11 +323,11 @@ class ForecastDesk:
             "smallest_group": self._sidecar.settings.api.smallest_group,
         }
 
-    def _like_jobs(self, request: JobRequest) -> list[FinishedJob]:
-        if request.user is None:
+    def _own_jobs(self, user: str | None) -> list[FinishedJob]:
+        if user is None:
             return []
         with self._sidecar.lock:
-            return like_jobs(self._sidecar.store.jobs_of(request.user, _OWN_JOBS), request)
+            return self._sidecar.store.jobs_of(user, _OWN_JOBS)
 
     def _answer(
         self,
@@ -334,7 +364,7 @@ class ForecastDesk:
             planned = min(scheduled_time_s, question.request.requested_time)
         elif board.moment.look.soft_limit:
             planned = question.time_min_s
-        return NewJob(question.request, planned, question.begin)
+        return NewJob(question.request, planned, question.begin, question.asked)
 
     def _scheduled_time(self, job: JobRequest) -> int:
         with self._sidecar.lock:

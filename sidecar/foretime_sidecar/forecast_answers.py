@@ -93,7 +93,11 @@ def of_new(
         "reason": reason,
         "calibration": _calibration(done),
         **_queue(board),
-        "assumptions": [*board.assumptions, *question.not_modelled],
+        "assumptions": [
+            *board.assumptions,
+            *question.not_modelled,
+            *(question.left_out_of_a_pool() if board.moment.taken.live is None else ()),
+        ],
     }
 
 

@@ -1,4 +1,4 @@
-"""The same work in other shapes: fewer or more processors, a shorter limit, a time_min.
+"""The same work in other shapes: another size, limit, time_min or slurm_partition.
 
 Every shape says what is assumed of the work. No limit is suggested that would have killed a job of
 the user's that was like it.
@@ -59,6 +59,7 @@ def shapes(
     question: JobQuestion,
     like: Sequence[FinishedJob],
     *,
+    elsewhere: Sequence[str] = (),
     machine_processors: int,
     longest_s: int | None,
     soft_limit: bool,
@@ -72,6 +73,8 @@ def shapes(
         The job as asked about.
     like
         The user's own like jobs that have finished, latest first (see `like_jobs`).
+    elsewhere
+        Other slurm_partitions that the user has run jobs in.
     machine_processors
         What is up.
     longest_s
@@ -86,6 +89,13 @@ def shapes(
         if slurm and not soft_limit and question.time_min_s is None:
             yield _with_time_min(question, safe_s, len(like))
         yield _with_limit(question, safe_s, len(like))
+    for slurm_partition in elsewhere:
+        yield Shape(
+            {"partition": slurm_partition},
+            f"in slurm_partition {slurm_partition}, where you have run jobs",
+            f"--partition={slurm_partition}",
+            replace(question, request=replace(question.request, queue=slurm_partition)),
+        )
     for numerator, denominator in ((1, 2), (1, 4), (2, 1)):
         resized = _resized(question, numerator, denominator, machine_processors, longest_s)
         if resized is not None:

@@ -11,6 +11,7 @@ from foretime_estimators.jobs import JobRequest
 from pydantic import BaseModel, ConfigDict, Field
 
 from foretime_sidecar.begin_time import parse_begin
+from foretime_sidecar.clients.cluster import AskedNodes
 from foretime_sidecar.durations import parse_duration
 from foretime_sidecar.sbatch_values import checked, node_range
 
@@ -63,8 +64,12 @@ class JobQuestion:
         ``--time-min``, seconds, ``None`` if not given.
     begin
         ``--begin``, epoch seconds, ``None`` if not given.
+    memory_per_node_mib, gpus_per_node, gpu_type
+        ``--mem``, ``--gres=gpu`` or ``--gpus``; ``None`` if not given.
+    exclusive
+        Whether it asks for whole nodes.
     not_modelled
-        What of the question the forecast does not look at, in words.
+        What of the question no forecast looks at, in words.
     """
 
     request: JobRequest
@@ -73,7 +78,33 @@ class JobQuestion:
     cpus_per_task: int
     time_min_s: int | None = None
     begin: int | None = None
+    memory_per_node_mib: int | None = None
+    gpus_per_node: int | None = None
+    gpu_type: str | None = None
+    exclusive: bool = False
     not_modelled: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> AskedNodes:
+        """What it asks of nodes."""
+        return AskedNodes(
+            nodes=self.nodes,
+            tasks=max(self.tasks, self.nodes or 1),
+            cpus_per_task=self.cpus_per_task,
+            memory_per_node_mib=self.memory_per_node_mib,
+            gpus_per_node=self.gpus_per_node,
+            constraint=() if self.gpu_type is None else (f"gpu:{self.gpu_type}",),
+            exclusive=self.exclusive,
+        )
+
+    def left_out_of_a_pool(self) -> tuple[str, ...]:
+        """Say what of the question is not looked at where nodes are not known."""
+        said = []
+        if self.memory_per_node_mib or self.gpus_per_node:
+            said.append("memory and GPUs asked for are not looked at")
+        if self.exclusive:
+            said.append("whole nodes are not looked at: as many processors as asked for are enough")
+        return tuple(said)
 
 
 def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQuestion:
@@ -93,11 +124,10 @@ def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQue
     InputError
         Naming the parameter, if a value can't be read, or two don't go together.
     """
-    for name in ("mem", "gres", "gpus", "dependency"):
-        value = getattr(parameters, name)
-        if value is not None:
-            checked(name, value, name)
+    if parameters.dependency is not None:
+        checked("dependency", parameters.dependency, "dependency")
     nodes = _nodes(parameters.nodes)
+    gpus, gpu_type, unseen = _gpus(parameters, nodes)
     tasks = _tasks(parameters, nodes)
     requested_time = _time(parameters.time, "time")
     time_min_s = None
@@ -119,7 +149,11 @@ def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQue
         parameters.cpus_per_task,
         time_min_s,
         None if parameters.begin is None else _begin(parameters.begin, now),
-        _not_modelled(parameters),
+        _memory_mib(parameters.mem),
+        gpus,
+        gpu_type,
+        parameters.exclusive,
+        (*unseen, *_not_modelled(parameters)),
     )
 
 
@@ -168,12 +202,43 @@ def _begin(text: str, now: int) -> int:
         raise InputError(f"begin = {text!r}: {error}") from None
 
 
+def _memory_mib(text: str | None) -> int | None:
+    """Give ``--mem`` in MiB, rounded up; ``None`` for none, and for all of a node's (0)."""
+    if text is None:
+        return None
+    amount = checked("mem", text, "mem")
+    kib = int(amount[:-1]) * 1024 ** "KMGT".index(amount[-1])
+    return -(-kib // 1024) or None
+
+
+def _gpus(
+    parameters: JobParameters, nodes: int | None
+) -> tuple[int | None, str | None, tuple[str, ...]]:
+    """Give GPUs of each node, their type if one is named, and what of it is not looked at."""
+    gres = parameters.gres and checked("gres", parameters.gres, "gres")
+    total = parameters.gpus and checked("gpus", parameters.gpus, "gpus")
+    if gres:
+        names = [part.replace("=", ":").split(":") for part in gres.split(",")]
+        of_gpus = [name for name in names if name[0] == "gpu"]
+        if total or len(of_gpus) != 1 or len(names) > 1:
+            return None, None, (f"gres {gres!r} is not looked at",)
+        words = of_gpus[0][1:]
+    elif total:
+        words = total.replace("=", ":").split(":")
+    else:
+        return None, None, ()
+    count = int(words.pop()) if words and words[-1].isdigit() else 1
+    gpu_type = words[0] if words else None
+    if "," in (total or "") or (total and count % (nodes or 1)):
+        return None, None, (f"how GPUs {total!r} lie on the nodes is not looked at",)
+    said: tuple[str, ...] = ()
+    if total and nodes is None and count > 1:
+        said = ("its GPUs are taken to be on one node",)
+    return count // (nodes or 1) if total else count, gpu_type, said
+
+
 def _not_modelled(parameters: JobParameters) -> tuple[str, ...]:
     said = []
-    if parameters.mem or parameters.gres or parameters.gpus:
-        said.append("memory, GPUs and other gres asked for are not looked at")
-    if parameters.exclusive:
-        said.append("whole nodes are not looked at: as many processors as asked for are enough")
     if parameters.qos:
         said.append(
             f"what QOS {parameters.qos!r} allows, and the priority it gives, is not looked at"
