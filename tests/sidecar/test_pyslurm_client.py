@@ -136,12 +136,10 @@ def test_reading(check: Check, client: PySlurm) -> None:
 
 
 def test_it_reads_the_queue_that_squeue_prints(client: PySlurm, folder: Path) -> None:
-    # It tells nothing of nodes, nor what is needed to run dependent jobs and arrays forward on them.
-    for_forecasts_on_nodes = {
-        "name": "", "dependency": "", "array_limit": None, "asked": None, "has_nodes": ()
-    }  # fmt: skip
+    # It tells nothing of nodes, nor what else forward runs on them need of jobs.
+    untold: dict[str, Any] = {"name": "", "dependency": "", "array_limit": None, "asked": None}
     printed = SlurmCommands(Commands(folder)).queue().jobs
-    expected = tuple(replace(job, **for_forecasts_on_nodes) for job in printed)
+    expected = tuple(replace(job, has_nodes=(), **untold) for job in printed)
     assert tuple(client.queue().jobs) == expected
     # Allocated, mixed and idle nodes whole; of the draining and the lost one what jobs have.
     assert client.queue().processors == 4 + 4 + 4 + 3 + 4
