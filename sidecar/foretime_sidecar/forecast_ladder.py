@@ -11,6 +11,7 @@ import time
 import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.runtime_histories import RuntimeHistories
+from foretime_sim.forward import usable_cores
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
@@ -60,15 +61,18 @@ class ForecastLadder:
         """Give how many samples a queue of so many jobs is run forward with; 0: it is not.
 
         As many as the last runs say that there is time for: 15 s for all pending jobs, 0.4 s for
-        one job; at least 20 (of a map's many cells, 10), at most 200.
+        one job on all cores; at least 20 (of one job, 10), at most 200.
         """
         if jobs > self._most_jobs:
             return 0
         most = float(_SAMPLED_JOBS // max(jobs, 1))
         if self._s_per_sample:
-            most = (_ONE_S if asked == 1 else _ALL_S) / self._s_per_sample
+            budget_s = _ALL_S
+            if asked == 1:
+                budget_s = _ONE_S * (1 if self.hurried else usable_cores())
+            most = budget_s / self._s_per_sample
         most = min(most, _SAMPLES[0])
-        offered = _SAMPLES if self.hurried else _SAMPLES[:-1]
+        offered = _SAMPLES if asked == 1 else _SAMPLES[:-1]
         if self.hurried:
             most /= 4
         return next((samples for samples in offered if samples <= most), offered[-1])

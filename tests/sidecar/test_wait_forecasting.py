@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar import wait_forecasting
+from foretime_sidecar import forecast_ladder, wait_forecasting
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
@@ -133,19 +133,22 @@ def test_with_waits_known_a_long_queue_goes_by_them() -> None:
     assert 1000 <= median < 1100
 
 
-def test_longer_queues_get_fewer_samples_and_a_busy_machine_a_quarter() -> None:
+def test_longer_queues_get_fewer_samples_and_a_busy_machine_a_quarter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ladder = ForecastLadder(most_jobs=20_000)
     assert [ladder.samples(jobs) for jobs in (0, 1000, 3000, 20_000, 20_001)] == [
         200, 200, 50, 20, 0,
     ]  # fmt: skip
     ladder.hurried = True
-    assert [ladder.samples(jobs) for jobs in (10, 1000, 20_000)] == [50, 50, 10]
-    # Once it is known that a sample takes 10 ms: 15 s for all jobs, 0.4 s for one.
+    assert [ladder.samples(jobs) for jobs in (10, 1000, 20_000)] == [50, 50, 20]
+    # Once it is known that a sample takes 10 ms: 15 s for all jobs, 0.4 s of all cores for one.
+    monkeypatch.setattr(forecast_ladder, "usable_cores", lambda: 2)
     ladder.hurried = False
     ladder._note(1000, 0.01)
-    assert (ladder.samples(1000), ladder.samples(1000, 1)) == (200, 20)
+    assert (ladder.samples(1000), ladder.samples(1000, 1)) == (200, 50)
     ladder._note(1000, 0.2)
-    assert (ladder.samples(1000), ladder.samples(1000, 1)) == (50, 20)
+    assert (ladder.samples(1000), ladder.samples(1000, 1)) == (50, 10)
     # A single job that starts at once does not tell how long a run takes.
     ladder._note(1, 0.0001)
     assert ladder.samples(1000) == 50
