@@ -75,7 +75,10 @@ class AskedJob:
         if "exclusive" in asked:
             asked["exclusive"] = "true"
         if "begin" in asked:
-            asked["begin"] = str(parse_begin(asked["begin"], now))
+            try:
+                asked["begin"] = str(parse_begin(asked["begin"], now))
+            except InputError as error:
+                raise InputError(f"--begin = {asked['begin']!r}: {error}") from None
         if per_node := self.options.get("gpus-per-node"):
             # The same thing to Slurm (sbatch's manual page).
             gres = ",".join(f"gpu:{each}" for each in per_node.split(","))

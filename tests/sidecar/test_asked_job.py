@@ -193,3 +193,9 @@ def test_any_directives_are_a_job_or_a_clear_error(lines: list[tuple[str, str]])
     else:
         assert job.options.keys() <= ASKED
         assert "array" not in job.options or array_tasks(job.options["array"]) > 0
+
+
+def test_what_is_no_time_to_begin_at_is_named() -> None:
+    job = asked_job({"time": "10", "begin": "yesterdayish"}, {}, None, NOW)
+    with pytest.raises(InputError, match="--begin = 'yesterdayish': is no time; write it as"):
+        job.parameters(NOW)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import typer
 from fastapi.testclient import TestClient
-from foretime_estimators.errors import StateError
+from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import JobRequest
 from foretime_sidecar.api import create_app
 from foretime_sidecar.api_callers import Caller, caller_of
@@ -415,7 +415,9 @@ def test_the_command(site: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
         return CliRunner().invoke(app, arguments, input=stdin)
 
     assert len(json.loads(run("--show").output)["jobs"]) == 10
-    assert run(NAME, stdin="n\n").exit_code == 1
+    for answer in ("n\n", ""):  # "": nobody is there who could answer
+        with pytest.raises(InputError, match=r"nothing of .* was erased; .*--yes"):
+            raise run(NAME, stdin=answer).exception
     assert len(json.loads(run("--show").output)["jobs"]) == 10
     result = run(NAME, "--yes")
     assert result.exit_code == 0, result.output

@@ -186,7 +186,7 @@ def test_without_script(visit: Open) -> None:
     page.get_by_label("Tasks", exact=True).fill("64")
     page.get_by_label("Time limit", exact=True).fill("4:00:00")
     page.get_by_text("More of sbatch’s options").click()
-    page.get_by_label("Nodes", exact=True).fill("2")
+    page.get_by_label("Nodes", exact=True).fill("1")
     page.get_by_role("button").click()
     page.wait_for_load_state()
     assert "95% sure within" in page.locator(".answer").inner_text()

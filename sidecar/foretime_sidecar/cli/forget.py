@@ -7,6 +7,7 @@ import os
 from typing import Annotated
 
 import typer
+from foretime_estimators.errors import InputError
 
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
 from foretime_sidecar.daemon_client import ask, where
@@ -47,7 +48,7 @@ def forget(
         return
     if not yes:
         whose = user or name_of(os.getuid()) or "you"
-        typer.confirm(f"Erase what is stored of {whose}? It can't be undone.", abort=True, err=True)
+        _confirm(whose)
     answer = ask(listen, "/v1/me/forget", {"user": user}, "POST")
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
@@ -56,3 +57,13 @@ def forget(
     for table, count in answer["erased"].items():
         typer.echo(f"{count:>9,}  {_WORDS[table]}")
     typer.echo("A table without them is published at the next look at the queue.")
+
+
+def _confirm(whose: str) -> None:
+    """Ask whether to, and go on only after a yes."""
+    try:
+        sure = typer.confirm(f"Erase what is stored of {whose}? It can't be undone.", err=True)
+    except typer.Abort:  # nobody there who could answer, or Ctrl-C
+        sure = False
+    if not sure:
+        raise InputError(f"nothing of {whose} was erased; answer y to erase it, or give --yes")

@@ -10,6 +10,7 @@ import typer
 from foretime_sim.studies.study_report import StudyReport
 from foretime_sim.studies.study_tables import StudyTable
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 _LONGEST_NAME = 40
@@ -56,15 +57,15 @@ def _has_prose(table: StudyTable) -> bool:
 
 def _shown(table: StudyTable) -> Table:
     """Lay a study's table out for a terminal; a word of a heading is a line."""
-    made = Table(title=table.title, title_justify="left", box=None, pad_edge=False)
+    made = Table(title=escape(table.title), title_justify="left", box=None, pad_edge=False)
     for place, column in enumerate(table.columns):
         number = not any(isinstance(row[place], str) for row in table.rows)
         made.add_column(
-            column.title.replace(" ", "\n"),
+            escape(column.title.replace(" ", "\n")),
             justify="right" if number else "left",
             vertical="bottom",
         )
     for row in table.rows:
         cells = zip(table.columns, row, strict=True)
-        made.add_row(*(column.write(cell) for column, cell in cells))
+        made.add_row(*(escape(column.write(cell)) for column, cell in cells))
     return made
