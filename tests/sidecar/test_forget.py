@@ -22,6 +22,7 @@ from foretime_sidecar.api_callers import Caller, caller_of
 from foretime_sidecar.api_settings import ApiSettings
 from foretime_sidecar.cli import forget as forget_command
 from foretime_sidecar.clients.client import FinishedRecord
+from foretime_sidecar.daemon_client import DaemonError
 from foretime_sidecar.forecast_board import Waits
 from foretime_sidecar.identity import Identity
 from foretime_sidecar.personal_data import COLUMNS, data_of
@@ -419,7 +420,24 @@ def test_the_command(site: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(InputError, match=r"nothing of .* was erased; .*--yes"):
             raise run(NAME, stdin=answer).exception
     assert len(json.loads(run("--show").output)["jobs"]) == 10
+    result = run(stdin="n\n")
+    assert f"Erase what is stored of {NAME}?" in result.stderr, "whom the daemon takes one for"
     result = run(NAME, "--yes")
     assert result.exit_code == 0, result.output
     assert "\n       10  finished jobs\n" in result.output
+    assert "A mark stays" in result.output
     assert json.loads(run("--yes", "--json").output)["erased"]["jobs"] == 0
+    result = run("--yes")
+    assert result.output.splitlines() == [
+        f"Nothing was stored of {NAME}; is that the login name?",
+        "A mark stays: what ended until now is not taken from the accounting again.",
+    ]
+
+
+def test_without_a_daemon_nobody_is_asked_whether_to(tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(forget_command.forget)
+    result = CliRunner().invoke(app, [NAME, "--socket", str(tmp_path / "none")], input="y\n")
+    assert isinstance(result.exception, DaemonError)
+    assert result.exception.exit_code == 3
+    assert "Erase" not in result.output

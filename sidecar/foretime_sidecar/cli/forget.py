@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Annotated
 
 import typer
@@ -11,7 +10,6 @@ from foretime_estimators.errors import InputError
 
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
 from foretime_sidecar.daemon_client import ask, where
-from foretime_sidecar.identity import name_of
 
 _WORDS = {
     "jobs": "finished jobs",
@@ -40,6 +38,8 @@ def forget(
     Users may do so for themselves, root, the daemon's user and operators for anybody. The
     scheduler's own accounting is not touched, but what ended until now is not taken from it again.
 
+    Exit codes: 0, 2 if refused or not confirmed, 3 if the daemon does not answer.
+
     Example: [bold]foretime forget alice --show[/bold]
     """
     listen = where(settings, socket_path)
@@ -47,16 +47,20 @@ def forget(
         typer.echo(json.dumps(ask(listen, "/v1/me", {"user": user}), indent=2))
         return
     if not yes:
-        whose = user or name_of(os.getuid()) or "you"
-        _confirm(whose)
+        # Asked first: nobody is to confirm what then fails, or of somebody else than they think.
+        _confirm(ask(listen, "/v1/me", {"user": user})["user"])
     answer = ask(listen, "/v1/me/forget", {"user": user}, "POST")
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return
-    typer.echo(f"Erased of {answer['user']}:")
-    for table, count in answer["erased"].items():
-        typer.echo(f"{count:>9,}  {_WORDS[table]}")
-    typer.echo("A table without them is published at the next look at the queue.")
+    if any(answer["erased"].values()):
+        typer.echo(f"Erased of {answer['user']}:")
+        for table, count in answer["erased"].items():
+            typer.echo(f"{count:>9,}  {_WORDS[table]}")
+        typer.echo("A table without them is published at the next look at the queue.")
+    else:
+        typer.echo(f"Nothing was stored of {answer['user']}; is that the login name?")
+    typer.echo("A mark stays: what ended until now is not taken from the accounting again.")
 
 
 def _confirm(whose: str) -> None:
