@@ -20,6 +20,8 @@ from foretime_sidecar.trusted_proxy import TrustedProxy
 _AUTHORIZATION, _SLURM = "Authorization", "X-SLURM-USER-TOKEN"
 # What no other site's page can have a browser send without our leave.
 ACTS_HEADER = "X-Requested-With"
+# What every browser sends along with what may change anything, whichever page had it do so.
+_BROWSERS = "Origin"
 
 
 class Identities:
@@ -72,16 +74,18 @@ class Identities:
             )
         if not shown:
             return None
-        if shown[0].source == "proxy" and method not in ("GET", "HEAD"):
+        # A browser also gets here by a user's own tunnel to the socket (docs/page.md).
+        by_browser = shown[0].source == "proxy" or _BROWSERS in headers
+        if by_browser and method not in ("GET", "HEAD"):
             self._refuse_unasked(headers)
         return shown[0]
 
     @staticmethod
     def _refuse_unasked(headers: Headers) -> None:
-        """Refuse what a browser that is logged in may have been made to send by another site."""
+        """Refuse what a browser of theirs may have been made to send by another site's page."""
         if ACTS_HEADER not in headers:
             raise IdentityError(
-                f"a request through the web server that changes anything needs {ACTS_HEADER}",
+                f"a browser's request that changes anything needs {ACTS_HEADER}",
                 ACTS_HEADER,
                 "send that header, with any value",
             )

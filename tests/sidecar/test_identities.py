@@ -296,13 +296,22 @@ def test_without_a_proxy_its_header_is_like_any_other() -> None:
     assert identities.of(NOBODY, proxied("root")) == Identity("socket", "nobody", 65534)
 
 
-def test_no_other_sites_page_has_a_logged_in_browser_change_anything(
-    identities: Identities,
+@pytest.mark.parametrize(
+    ("peer", "shown"),
+    [
+        (DAEMON, {"X-Remote-User": "alice"}),
+        # ssh -L 8642:/run/foretime/foretime.sock: any page can have a form sent to it.
+        (NOBODY, {"Origin": "https://elsewhere.example"}),
+        (NOBODY, {"Origin": "null"}),
+    ],
+)
+def test_no_other_sites_page_has_a_browser_change_anything(
+    identities: Identities, peer: Peer, shown: dict[str, str]
 ) -> None:
     with pytest.raises(IdentityError, match="X-Requested-With"):
-        identities.of(DAEMON, proxied("alice"), "POST")
-    asked = Headers({"X-Remote-User": "alice", "X-Requested-With": "foretime"})
-    assert identities.of(DAEMON, asked, "POST") == Identity("proxy", "alice")
+        identities.of(peer, Headers(shown), "POST")
+    asked = Headers({**shown, "X-Requested-With": "foretime"})
+    assert identities.of(peer, asked, "POST") == identities.of(peer, Headers(shown))
     assert identities.of(NOBODY, Headers(), "POST") is not None
 
 
