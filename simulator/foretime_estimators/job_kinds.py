@@ -168,9 +168,12 @@ class KindHistories(Generic[What]):
         return len(self._known)
 
     def remember(self, job: JobRequest, what: What, end_time: int) -> list[Kind]:
-        """Take it in under each of the job's kinds, and give those; call in order of end times."""
-        kinds = kinds_of(job)
-        for kind in kinds:
+        """Take it in under each of the job's kinds; call in order of end times.
+
+        Gives the kinds whose history is another now: the job's own, and those forgotten.
+        """
+        changed = kinds_of(job)
+        for kind in changed:
             known = self._known.get(kind)
             if known is None:
                 known = self._known[kind] = deque(maxlen=self._remembered_jobs)
@@ -180,7 +183,8 @@ class KindHistories(Generic[What]):
             self._latest_end[kind] = end_time
         while self._latest_end[oldest := next(iter(self._known))] < end_time - self._window_s:
             del self._known[oldest], self._latest_end[oldest]
-        return kinds
+            changed.append(oldest)
+        return changed
 
     def of(self, job: JobRequest) -> Iterator[tuple[Kind, deque[What]]]:
         """Give the job's kinds of which there is a history, from fine to coarse."""

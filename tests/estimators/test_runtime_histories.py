@@ -88,6 +88,31 @@ def drawn(
     return runtimes[:, 0]
 
 
+def test_what_is_forgotten_is_not_drawn_any_more(finished: Finished) -> None:
+    """Though it had been asked about: the same as of a model that was never asked, or restored."""
+    window = RuntimeHistoriesSettings(window_s=HOUR)
+    asked, unasked, restored = (RuntimeHistories(window) for _ in range(3))
+    end = 1_000_000_000
+    own = [finished(60, 1_000, user="ann", project=None, end_time=end) for _ in range(30)]
+    others = [
+        finished(900, 1_000, user="ben", project=None, end_time=end + later)
+        for later in (HOUR, 2 * HOUR, 2 * HOUR + 1)
+    ]
+    job = own[0].request
+    for past in own:
+        asked.learn_one(past)
+        unasked.learn_one(past)
+    assert np.mean(drawn(asked, job) == 60) > 0.7
+    for past in others:
+        asked.learn_one(past)
+        unasked.learn_one(past)
+    restored.restore(json.loads(json.dumps(asked.state())))
+    runtime = drawn(asked, job)
+    assert (runtime == drawn(restored, job)).all()
+    assert (runtime == drawn(unasked, job)).all()
+    assert np.mean(runtime == 60) < 0.7
+
+
 def test_without_history_the_logarithm_is_uniform_up_to_the_request(finished: Finished) -> None:
     job = finished(1, 10_000).request
     runtime = drawn(RuntimeHistories(), job)
