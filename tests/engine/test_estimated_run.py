@@ -258,3 +258,40 @@ def test_progress_is_told_as_it_goes() -> None:
     told: list[int] = []
     run("last-two", Policy(), progress=told.append)
     assert told == list(range(4, 401, 4))
+
+
+class StartsInTheLoop(InTheLoop):
+    """Notes every start and end that it was told of."""
+
+    def __init__(self, estimator: RuntimeEstimator) -> None:
+        super().__init__(estimator)
+        self.told: list[tuple[int, str, str]] = []
+        self.running: set[str] = set()
+
+    def start_one(self, job: JobRequest, start_time: int) -> None:
+        self.told.append((start_time, "start", job.job_id))
+        self.running.add(job.job_id)
+
+    def learn_one(self, job: FinishedJob) -> None:
+        super().learn_one(job)
+        self.told.append((job.end_time, "end", job.request.job_id))
+        self.running.remove(job.request.job_id)
+
+    def predict_one(self, job: JobRequest, now: int) -> int:
+        assert all(time <= now for time, _, _ in self.told[-1:])
+        return super().predict_one(job, now)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=IDS)
+def test_starts_and_ends_are_told_in_order_before_the_next_submission(policy: Policy) -> None:
+    observer = StartsInTheLoop(LastTwo())
+    estimated = simulate_with_estimator(JOBS, policy, observer)
+    assert_same(run("last-two", policy), estimated)
+    assert [time for time, _, _ in observer.told] == sorted(time for time, _, _ in observer.told)
+    last = int(JOBS.submit_time[-1])
+    on_time = last if policy.event_order is EventOrder.PER_TIMESTEP else last - 1
+    for kind, times in (("start", estimated.start_time), ("end", estimated.end_time)):
+        told = {job: time for time, what, job in observer.told if what == kind}
+        happened = dict(zip(map(str, JOBS.job_id.tolist()), times.tolist(), strict=True))
+        by_then = {job: time for job, time in happened.items() if time < on_time}
+        assert by_then.items() <= told.items() <= happened.items()
