@@ -82,14 +82,19 @@ def measured(predicted: Int64Array, job: FinishedJob) -> Float64Array:
     return found
 
 
+def _share(of: Float64Array, among: Float64Array) -> Float64Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share: Float64Array = of / among
+        return share
+
+
 def _per_job(of: int) -> Callable[[Float64Array], Float64Array]:
-    return lambda sums: sums[..., of] / sums[..., _JOBS]
+    return lambda sums: _share(sums[..., of], sums[..., _JOBS])
 
 
 def _covered(sums: Float64Array) -> Float64Array:
-    known = sums[..., _JOBS] + sums[..., _CANCELLED]
-    covered: Float64Array = (sums[..., _JOBS] - sums[..., _UNDER]) / known
-    return covered
+    jobs = sums[..., _JOBS]
+    return _share(jobs - sums[..., _UNDER], jobs + sums[..., _CANCELLED])
 
 
 SCORES: dict[str, Callable[[Float64Array], Float64Array]] = {
