@@ -88,6 +88,9 @@ def forecast(now: int, likely_s: int, bound_s: int, age_s: int = 0) -> dict[str,
     }
 
 
+SOON = "under a minute"
+
+
 @pytest.mark.parametrize(
     ("clock", "likely_s", "bound_s", "age_s", "words"),
     [
@@ -96,11 +99,10 @@ def forecast(now: int, likely_s: int, bound_s: int, age_s: int = 0) -> dict[str,
         # What would be said to be over ten seconds before it is said a minute later.
         ("19:10:50", 355, 2390, 0, "6 min (19:16), 95% sure within 40 min (by 19:51)"),
         ("19:10:30", 405, 2210, 50, "6 min (19:16), 95% sure within 40 min (by 19:50)"),
-        ("19:10:30", 20, 40, 0, "under a minute (19:10), 95% sure within under a minute (by 19:12)"),
-        ("19:10:30", 600, 1200, 7200, "under a minute (19:10), 95% sure within under a minute "
-         "(by 19:10)"),
+        ("19:10:30", 20, 40, 0, f"{SOON} (19:10), 95% sure within {SOON} (by 19:12)"),
+        ("19:10:30", 600, 1200, 7200, f"{SOON} (19:10), 95% sure within {SOON} (by 19:10)"),
     ],
-)  # fmt: skip
+)
 def test_how_long_and_when_agree(
     clock: str, likely_s: int, bound_s: int, age_s: int, words: str
 ) -> None:
