@@ -30,7 +30,10 @@ def is_native(estimator: RuntimeEstimator) -> TypeGuard[NativeEstimator]:
 class CoreEstimator(Protocol):
     """An estimator of the native core for a run of one workload."""
 
-    core: _core.OnlineEstimator
+    @property
+    def core(self) -> _core.OnlineEstimator:
+        """The core's own."""
+        ...
 
     def state(self) -> dict[str, Any]:
         """All that it has learned, as the estimator in Python would give it."""
