@@ -17,7 +17,9 @@ from foretime_estimators.estimator import (
     RoleEstimator,
     RolePrediction,
     RuntimeEstimator,
+    StartObserver,
 )
+from foretime_estimators.job_events import learn_history, tell
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.registry import parse_estimator
 from foretime_estimators.requested import Requested
@@ -121,10 +123,11 @@ def simulate_with_estimator(
     """Schedule a workload by what an estimator predicts for its jobs.
 
     A job is predicted at its submission, after all that ended by then has been learned, in the
-    order in which it ended. What ends in the very second of a submission is known to it under the
-    event order ``per-timestep``, and is not under ``per-event``, where submissions come first. An
-    estimator that learns nothing, or is not to, gives all its predictions at once, and the whole
-    log runs in one native call; the schedule is the same.
+    order in which it ended; an estimator that observes starts is told of those, too. What ends in
+    the very second of a submission is known to it under the event order ``per-timestep``, and is
+    not under ``per-event``, where submissions come first. An estimator that learns nothing, or is
+    not to, gives all its predictions at once, and the whole log runs in one native call; the
+    schedule is the same.
 
     Parameters
     ----------
@@ -155,8 +158,7 @@ def simulate_with_estimator(
         If a checked schedule breaks a law.
     """
     if history is not None and len(workload):
-        for job in finished_before(history, workload):
-            estimator.learn_one(job)
+        learn_history(estimator, finished_before(history, workload))
     if isinstance(estimator, Requested):
         scheduled = workload.requested_time.astype(np.int64)
         schedule = simulate(workload, policy, reservations=reservations, check=check)
@@ -196,15 +198,22 @@ def _learning_run(
     endings = logged_endings(workload)
     roles = engine.policy.roles
     predict = role_predictor(estimator)
+    observes_starts = isinstance(estimator, StartObserver)
     predicted: list[RolePrediction] = []
     step = max(len(requests) // 100, 1)
     for request, actual_runtime in zip(requests, actual_runtimes, strict=True):
         if request.submit_time > now:
             now = request.submit_time
-            for index in engine.advance(now).finished.tolist():
-                estimator.learn_one(
-                    finished_job(requests[index], *engine.ran(index), endings[index])
-                )
+            moves = engine.advance(now)
+            started = []
+            if observes_starts:
+                indices = moves.started.tolist()
+                started = [(requests[job], engine.started_at(job)) for job in indices]
+            finished = [
+                finished_job(requests[job], *engine.ran(job), endings[job])
+                for job in moves.finished.tolist()
+            ]
+            tell(estimator, started, finished)
         times = predict(request, now)
         predicted.append(times)
         resources = None
