@@ -58,6 +58,11 @@ class LearnedRuntime:
         self.regression = OnlineRegression(len(FEATURES), settings)
         self._asked: dict[str, Float64Array] = {}
 
+    @property
+    def awaits_ends(self) -> bool:
+        """Whether a job that was asked about, or that runs, is still to end."""
+        return bool(self._asked) or self.features.any_running
+
     def predict_one(self, job: JobRequest, now: int) -> int:
         """Give what the model says, seconds; the requested time until it has learned a job."""
         features = self.features.of(job, now)
