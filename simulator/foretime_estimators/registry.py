@@ -14,11 +14,13 @@ from foretime_estimators.actual import Actual, ActualBelow
 from foretime_estimators.blend import Blend
 from foretime_estimators.errors import InputError
 from foretime_estimators.estimator import RuntimeEstimator
+from foretime_estimators.expected_runtime import ExpectedRuntime
 from foretime_estimators.last_two import LastTwo
 from foretime_estimators.recent_maximum import RecentMaximum
 from foretime_estimators.requested import Requested
 from foretime_estimators.scaled_request import RandomisedRequest, ScaledRequest
 from foretime_estimators.similar_jobs_estimator import SimilarJobsEstimator
+from foretime_estimators.similar_jobs_settings import RoleRule, SimilarJobsSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,11 @@ class EstimatorName:
 
 def _accuracy(scheme: Scheme) -> _Build:
     return lambda given: AccuracyEstimator(scheme, given.settings)
+
+
+def _typical(level: float) -> SimilarJobsSettings:
+    rule = RoleRule(level)
+    return SimilarJobsSettings(queue=rule, backfill=rule, drain=rule, minimum_scheduled_time_s=1)
 
 
 ESTIMATORS: tuple[EstimatorName, ...] = (
@@ -112,6 +119,20 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         "what similar jobs took, from the most alike to all; a time for each role",
         False,
         lambda _: SimilarJobsEstimator(),
+    ),
+    EstimatorName(
+        "typical",
+        "LEVEL",
+        "what that share of similar jobs stayed within, from the most alike to all",
+        False,
+        lambda given: SimilarJobsEstimator(_typical(given.value)),
+    ),
+    EstimatorName(
+        "expected",
+        None,
+        "mean share of their requests that similar jobs took; a time for each role",
+        False,
+        lambda _: ExpectedRuntime(),
     ),
     EstimatorName("doubled", None, "twice the request", False, lambda _: ScaledRequest(2.0)),
     EstimatorName(
