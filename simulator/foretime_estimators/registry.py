@@ -14,6 +14,7 @@ from foretime_estimators.actual import Actual, ActualBelow
 from foretime_estimators.blend import Blend
 from foretime_estimators.errors import InputError
 from foretime_estimators.estimator import RuntimeEstimator
+from foretime_estimators.expected_runtime import ExpectedRuntime
 from foretime_estimators.last_two import LastTwo
 from foretime_estimators.learned_runtime import OPTIONS, learned_runtime
 from foretime_estimators.prediction_loss import LOSSES
@@ -21,6 +22,7 @@ from foretime_estimators.recent_maximum import RecentMaximum
 from foretime_estimators.requested import Requested
 from foretime_estimators.scaled_request import RandomisedRequest, ScaledRequest
 from foretime_estimators.similar_jobs_estimator import SimilarJobsEstimator
+from foretime_estimators.similar_jobs_settings import RoleRule, SimilarJobsSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,11 @@ def _accuracy(scheme: Scheme) -> _Build:
     return lambda given: AccuracyEstimator(scheme, given.settings)
 
 
+def _typical(level: float) -> SimilarJobsSettings:
+    rule = RoleRule(level)
+    return SimilarJobsSettings(queue=rule, backfill=rule, drain=rule, minimum_scheduled_time_s=1)
+
+
 ESTIMATORS: tuple[EstimatorName, ...] = (
     EstimatorName("requested", None, "the request as it is", False, lambda _: Requested()),
     EstimatorName(
@@ -131,6 +138,20 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         "what similar jobs took, from the most alike to all; a time for each role",
         False,
         lambda _: SimilarJobsEstimator(),
+    ),
+    EstimatorName(
+        "typical",
+        "LEVEL",
+        "what that share of similar jobs stayed within, from the most alike to all",
+        False,
+        lambda given: SimilarJobsEstimator(_typical(given.value)),
+    ),
+    EstimatorName(
+        "expected",
+        None,
+        "mean share of their requests that similar jobs took; a time for each role",
+        False,
+        lambda _: ExpectedRuntime(),
     ),
     EstimatorName(
         "regression",
