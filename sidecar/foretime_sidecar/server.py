@@ -14,13 +14,13 @@ from foretime_estimators.errors import ForetimeError, SchedulerError, StateError
 
 from foretime_sidecar.api import create_app
 from foretime_sidecar.api_callers import Callers
+from foretime_sidecar.background_thread import BackgroundThread
 from foretime_sidecar.clients.client import ControllerLoad, SchedulerClient
 from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
 from foretime_sidecar.clients.pyslurm_client import PySlurm, import_pyslurm
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.clients.slurm_rest import SlurmRest
 from foretime_sidecar.clients.slurm_rest_connection import RestConnection
-from foretime_sidecar.forecast_thread import ForecastThread
 from foretime_sidecar.heartbeat import beat, heartbeat_path
 from foretime_sidecar.listener import Listener
 from foretime_sidecar.peer import PeerProtocol
@@ -67,7 +67,9 @@ class Daemon:
             raise
         self.sidecar = Sidecar(settings, client or _client(settings), store, forecasts=True)
         assert self.sidecar.forecasting is not None  # noqa: S101 - for the type checker
-        self.forecasts = ForecastThread(self.sidecar.forecasting, settings.forecast)
+        self.forecasts = BackgroundThread(
+            "forecasts of waits", self.sidecar.forecasting, settings.forecast.cpu_percent
+        )
         self.health = Health(int(clock()))
         self._rate = PollRate(settings.scheduler)
         self._ending = threading.Event()

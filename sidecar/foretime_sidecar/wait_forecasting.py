@@ -198,7 +198,7 @@ class WaitForecasting:
     def refresh(self, *, hurried: bool = False) -> bool:
         """Forecast all pending jobs of the latest look; say whether there was a new one.
 
-        ``hurried``: with fewer samples.
+        There may be another by then. ``hurried``: with fewer samples.
         """
         with self._lock:
             look, self._look = self._look, None
