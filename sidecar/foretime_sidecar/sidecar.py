@@ -37,6 +37,7 @@ from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.served_forecaster import CalibratedLadder
 from foretime_sidecar.served_forecasts import ServedForecasts
 from foretime_sidecar.settings import Settings
+from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
@@ -107,6 +108,9 @@ class Sidecar:
         Where finished jobs are kept.
     forecasts
         Whether waits are forecast; whoever drives it then calls ``forecasting.refresh``, too.
+    shadow
+        Whether all estimators run in the shadow; whoever drives it then calls
+        ``scoreboard.refresh``, too.
 
     Attributes
     ----------
@@ -126,6 +130,8 @@ class Sidecar:
         What users may not see of others, as the scheduler said at the last look.
     forecasting
         What keeps forecasts of waits; ``None`` if nobody wants them.
+    scoreboard
+        What compares estimators; ``None`` if nobody wants it.
     """
 
     def __init__(
@@ -135,6 +141,7 @@ class Sidecar:
         store: Store,
         *,
         forecasts: bool = False,
+        shadow: bool = False,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -155,6 +162,7 @@ class Sidecar:
                 ServedForecasts(store, self.lock, settings.api.smallest_group),
                 ModelStates(store, self.lock),
             )
+        self.scoreboard = ShadowScoreboard(settings, store, self.lock) if shadow else None
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
         self._guard: StarvationGuard | None = None
@@ -216,6 +224,8 @@ class Sidecar:
         """
         with self.lock:
             learner, count = self._learned(without=user)
+            if self.scoreboard is not None:
+                self.scoreboard.forget()
             erased = erase(self.store, user, now)
             self.learner, self.progress.finished_jobs = learner, count
             self.oversight.forget(user)
@@ -312,6 +322,8 @@ class Sidecar:
         seen = self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
         if self.forecasting is not None:
             self.forecasting.looked(seen)
+        if self.scoreboard is not None:
+            self.scoreboard.looked(seen)
         return configuration, seen
 
     def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...]]:
