@@ -17,7 +17,7 @@ from foretime_estimators.registry import ESTIMATORS, parse_estimator
 from foretime_estimators.scaled_request import RandomisedRequest, ScaledRequest
 
 Finished = Callable[..., FinishedJob]
-SPELLINGS = [entry.name if entry.parameter is None else f"{entry.name}:0.4" for entry in ESTIMATORS]
+SPELLINGS = [entry.example for entry in ESTIMATORS]
 SETTINGS = {
     "paper": replace(AccuracySettings.tang2010(), threshold=5),
     "production": replace(AccuracySettings.production(), threshold=5),
@@ -184,7 +184,9 @@ def test_randomised_requests_are_uniform_and_a_jobs_own(finished: Finished) -> N
         ("actual-below:nan", "the bound nan must be above 0 seconds"),
         ("scaled:-1", "factor -1.0 must be a number above 0"),
         ("scaled:inf", "factor inf"),
-        ("user:0.5", "user takes no number; write 'user'"),
+        ("user:0.5", "user takes no parameter; write 'user'"),
+        ("regression", "takes a loss, written regression:LOSS; did you mean"),
+        ("regression:squared-linear-large", "did you mean 'squared-linear-large-area'"),
     ],
 )
 def test_names_that_are_not(text: str, message: str) -> None:
