@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from foretime_estimators.errors import StateError
 
 from foretime_sidecar.model_states import ModelStates
-from foretime_sidecar.queue_events import Event, Listener, PastEvents, QueueEvents
+from foretime_sidecar.queue_events import Event, Listener, PastEvents, QueueEvents, in_order
 from foretime_sidecar.queue_moment import Look
 
 logger = logging.getLogger("foretime")
@@ -94,7 +94,7 @@ class EventFeed:
         until = time.monotonic() + most_s
         try:
             if self._must_begin_anew or not self._begun:
-                self._begin(look.taken_at)
+                self._begin(look)
             self._is_up_to_date = self._tell(until)
             if self._is_up_to_date:
                 self._to_tell = iter(self._seen.since_last(look, self._past.new()))
@@ -113,8 +113,12 @@ class EventFeed:
                 return False
         return True
 
-    def _begin(self, now: int) -> None:
-        """Take over what was saved; without it, begin anew with all that is stored."""
+    def _begin(self, look: Look) -> None:
+        """Take over what was saved; without it, begin anew with all that is stored.
+
+        What is in the queue is told among it, at its own time.
+        """
+        now = look.taken_at
         self._must_begin_anew, self._begun, self._saved_at = False, True, now
         self._seen, self._past.last_seq, self._to_tell = QueueEvents(), 0, iter(())
         try:
@@ -123,7 +127,8 @@ class EventFeed:
         except (StateError, LookupError, TypeError, ValueError) as error:
             logger.warning("%s is learned anew from the store: %s", self._name, error)
         self._model.begin_anew()
-        self._to_tell = self._past.all(now - self._history_s)
+        past = self._past.all(now - self._history_s)
+        self._to_tell = in_order(past, self._seen.since_last(look, ()))
 
     def _restore(self, saved: Mapping[str, Any] | None) -> bool:
         if saved is None:

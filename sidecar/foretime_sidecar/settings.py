@@ -12,6 +12,7 @@ from foretime_estimators.accuracy import AccuracySettings, Scheme
 from pydantic import Field
 
 from foretime_sidecar.api_settings import ApiSettings
+from foretime_sidecar.estimator_settings import EstimatorsSettings
 from foretime_sidecar.learned_settings import LearnedSettings
 from foretime_sidecar.settings_section import Names, Section
 
@@ -495,4 +496,5 @@ class Settings(Section):
     breaker: BreakerSettings = BreakerSettings()
     queue_order: QueueOrderSettings = QueueOrderSettings()
     forecast: ForecastSettings = ForecastSettings()
+    estimators: EstimatorsSettings = EstimatorsSettings()
     api: ApiSettings = ApiSettings()

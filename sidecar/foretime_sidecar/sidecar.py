@@ -39,6 +39,7 @@ from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.served_forecaster import CalibratedLadder
 from foretime_sidecar.served_forecasts import ServedForecasts
 from foretime_sidecar.settings import Settings
+from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
@@ -113,6 +114,9 @@ class Sidecar:
         Whether waits are forecast; whoever drives it then calls ``forecasting.refresh``, too.
     estimating_s
         How long an estimator may learn and be asked at one poll, seconds.
+    shadow
+        Whether all estimators run in the shadow; whoever drives it then calls
+        ``scoreboard.refresh``, too.
 
     Attributes
     ----------
@@ -134,6 +138,8 @@ class Sidecar:
         What keeps forecasts of waits; ``None`` if nobody wants them.
     estimating
         The estimator of the scheme ``learned``; ``None`` under others.
+    scoreboard
+        What compares estimators; ``None`` if nobody wants it.
     """
 
     def __init__(
@@ -144,6 +150,7 @@ class Sidecar:
         *,
         forecasts: bool = False,
         estimating_s: float = _ESTIMATING_S,
+        shadow: bool = False,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -168,6 +175,7 @@ class Sidecar:
         self._estimating_s = estimating_s
         if settings.accuracy.scheme == "learned":
             self.estimating = LearnedScheme(settings, store, self.lock)
+        self.scoreboard = ShadowScoreboard(settings, store, self.lock) if shadow else None
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
         self._guard: StarvationGuard | None = None
@@ -229,6 +237,8 @@ class Sidecar:
         """
         with self.lock:
             learner, count = self._learned(without=user)
+            if self.scoreboard is not None:
+                self.scoreboard.forget()
             erased = erase(self.store, user, now)
             self.learner, self.progress.finished_jobs = learner, count
             self.oversight.forget(user)
@@ -341,6 +351,8 @@ class Sidecar:
         seen = self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
         if self.forecasting is not None:
             self.forecasting.looked(seen)
+        if self.scoreboard is not None:
+            self.scoreboard.looked(seen)
         return configuration, seen
 
     def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...]]:
