@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
+import os
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,9 +17,15 @@ from rich.text import Text
 
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
 from foretime_sidecar.cli.decisions import parse_since
+from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.whole_tables import print_whole
 from foretime_sidecar.daemon_client import ask, where
 from foretime_sidecar.durations import format_duration
+from foretime_sidecar.estimator_board import estimator_in_use
+from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings_file import read_settings
+
+_NICENESS = 10  # whatever else the service node does goes first
 
 
 def estimators(
@@ -36,6 +45,29 @@ def estimators(
             "--since", metavar="TIME", help="Switches since: how long ago (D-HH:MM:SS), or a date."
         ),
     ] = None,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay",
+            help="Replay the store's last weeks, planned by each estimator, and show what it does "
+            "to waits; the daemon is not asked.",
+        ),
+    ] = False,
+    weeks: Annotated[
+        int, typer.Option("--weeks", min=1, max=500, help="So many are replayed.")
+    ] = 8,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="Replay these, comma-separated."),
+    ] = None,
+    processors: Annotated[
+        int | None,
+        typer.Option(
+            "--processors",
+            min=1,
+            help="Of the machine that is replayed; as many as ran jobs at a time, if left out.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     settings: SettingsOption = None,
     socket_path: SocketOption = None,
@@ -47,12 +79,18 @@ def estimators(
 
     Exit codes: 0, 2 if refused, 3 if the daemon does not answer.
 
-    Example: [bold]foretime estimators --classes[/bold]
+    Example: [bold]foretime estimators --replay --settings /etc/foretime/foretime.toml[/bold]
     """
-    if by_class and switches:
-        raise InputError("--classes and --switches are two different tables: give one")
+    if by_class + switches + replay > 1:
+        raise InputError("--classes, --switches and --replay are different tables: give one")
+    if not replay and (only or processors is not None):
+        raise InputError("--only and --processors are for --replay: give it, too")
     if since is not None and not switches:
         raise InputError("--since is for --switches: the scores fade by themselves")
+    if replay:
+        names = [name.strip() for text in only or () for name in text.split(",")]
+        _replay(settings, names, weeks, processors, as_json=as_json)
+        return
     listen = where(settings, socket_path)
     if switches:
         asked = {} if since is None else {"since": parse_since(since, time.time())}
@@ -170,9 +208,9 @@ def _advice(board: dict[str, Any]) -> str:
             return f"Jobs are planned by {used}: that {best} is better may be chance."
         return f"Jobs are planned by {used}; intervals need more days before another is advised."
     return (
-        f"Jobs are planned by {used}, and {advised} predicts them better. To plan by it: "
-        f"{_how(advised)}, and restart the daemon. What that does to waits is another question: "
-        f"replay the site's own log (foretime simulate --estimator {advised}) before."
+        f"Jobs are planned by {used}, and {advised} predicts them better. What planning by it does "
+        f"to waits is another question: foretime estimators --replay --only {used},{advised}. To "
+        f"plan by it: {_how(advised)}, and restart the daemon."
     )
 
 
@@ -234,3 +272,69 @@ def _print_switches(found: list[dict[str, Any]], *, as_json: bool) -> None:
         )
         table.add_row(*map(Text, words))
     print_whole(table)
+
+
+# -- replay ----------------------------------------------------------------------------------------
+
+
+def _replay(
+    path: Path | None, names: list[str], weeks: int, processors: int | None, *, as_json: bool
+) -> None:
+    # Here, as they are slow to load and the other tables need none of them.
+    from foretime_sidecar.estimator_replay import METRICS, Replayed, replay_estimators
+    from foretime_sidecar.shadow_estimators import shadow_estimators
+    from foretime_sidecar.stored_workload import stored_workload
+
+    def cells(one: Replayed) -> tuple[str, ...]:
+        if one.failure:
+            return ("", one.name, one.failure)
+        shown = [f"{one.figures['bounded_slowdown_mean']:.1f}"]
+        shown += [_duration(one.figures[key]) for key in METRICS[1:]]
+        figures = []
+        for key, text in zip(METRICS, shown, strict=True):
+            interval = one.intervals[key]
+            gain = f"{-100 * one.gains[key]:+.1f}%"
+            if interval is not None:
+                gain += f" [{-100 * interval.high:+.1f} to {-100 * interval.low:+.1f}]"
+            figures += [text, "" if one.name == "requested" else gain]
+        mark = "*" if one.name == used else ""
+        return (mark, one.name, *figures, f"{100 * one.outlived:.1f}%")
+
+    chosen = Settings() if path is None else read_settings(path)
+    used = estimator_in_use(chosen)
+    if not names:
+        model = chosen.accuracy.to_model()
+        names = [one.name for one in shadow_estimators(chosen.estimators.names, used, model)]
+    stored = stored_workload(Path(chosen.store.path), 7 * weeks, processors)
+    os.nice(_NICENESS)
+    runs = len({*names, "requested"})
+    with progress_bar("replaying", runs * len(stored.workload), "jobs") as show:
+        found = replay_estimators(stored, names, chosen, show)
+    if as_json:
+        answer = {
+            "jobs": len(stored.workload),
+            "history_jobs": 0 if stored.history is None else len(stored.history),
+            "machine_processors": stored.workload.machine_processors,
+            "in_use": used,
+            "estimators": [dataclasses.asdict(one) for one in found],
+        }
+        typer.echo(json.dumps(answer, indent=2))
+        return
+    typer.echo(
+        f"{len(stored.workload):,} jobs of {weeks} weeks on {stored.workload.machine_processors:,} "
+        f"processors, {_scheduler(chosen)}; changes against the requested times"
+    )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    table.add_column("estimator")
+    for name in ("AVEbsld", "", "mean wait", "", "p99 wait", "", "longest", "", "outlived"):
+        table.add_column(name, justify="right")
+    for one in found:
+        table.add_row(*map(Text, cells(one)))
+    print_whole(table)
+
+
+def _scheduler(settings: Settings) -> str:
+    """Say how the scheduler is replayed."""
+    order = "fcfs" if settings.forecast.order == "priority" else settings.forecast.order
+    return f"order {order}, backfilling {settings.forecast.backfill}, {settings.hook.mechanism}"
