@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foretime_sidecar.durations import format_duration, whole_minutes
-from foretime_sidecar.wait_words import compact_wait, percent, spoken_clock, spoken_wait
+from foretime_sidecar.durations import format_duration
+from foretime_sidecar.wait_words import bounds, compact_wait, percent
 
 SHADE_BOUNDS_S = (60, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400)
 """Waits up to each of these have a shade of their own in the map; one more is for longer ones."""
@@ -214,13 +214,8 @@ def scale_of(forecasts: Sequence[Mapping[str, Any]]) -> WaitScale:
 def _job_row(job: Mapping[str, Any], scale: WaitScale, now: int) -> JobRow:
     said: tuple[str | None, str | None, str | None, str | None] = (None, None, None, None)
     if job["likely_wait_s"] is not None:
-        latest = whole_minutes(job["start_time"]["0.95"]) * 60
-        said = (
-            spoken_wait(job["likely_wait_s"]),
-            spoken_wait(job["wait_s"]["0.95"], up=True),
-            spoken_clock(latest, now),
-            percent(job["starts_now"]),
-        )
+        (_, likely, _), *_, (_, bound, by) = bounds(job, now)
+        said = likely, bound, by, percent(job["starts_now"])
     tasks = job.get("tasks") or 1
     return JobRow(
         job["job_id"] or "",

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
+from foretime_estimators.job_events import learn_history
 from foretime_estimators.registry import parse_estimator
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.comparison import PairedRun
@@ -228,8 +229,8 @@ class Replay:
         clock, begin = _clock_and_begin(workload)
         hook = EstimatorHook(parse_estimator(estimator), self.readjust_after_s)
         if self.history is not None:
-            for record in _history_records(self.history, workload, clock):
-                hook.estimator.learn_one(record.job)
+            records = _history_records(self.history, workload, clock)
+            learn_history(hook.estimator, [record.job for record in records])
         scheduler = pbs_by_estimator(
             workload,
             self.policy,

@@ -28,12 +28,18 @@ def spoken_wait(seconds: float, *, up: bool = False) -> str:
     """
     if seconds < _MINUTE:
         return "under a minute"
-    step = next((step for most, step in _STEPS_S if seconds <= most), _LONGEST_STEP_S)
-    steps = math.ceil(seconds / step) if up else round(seconds / step)
-    hours, minutes = divmod(steps * step // _MINUTE, 60)
+    hours, minutes = divmod(_rounded(seconds, up=up) // _MINUTE, 60)
     days, hours = divmod(hours, 24) if hours >= 48 else (0, hours)
     parts = ((days, "d"), (hours, "h"), (minutes, "min"))
     return " ".join(f"{count} {unit}" for count, unit in parts if count)
+
+
+def _rounded(seconds: float, *, up: bool) -> int:
+    """Give a duration as it is said; what is under a minute as it is."""
+    if seconds < _MINUTE:
+        return int(seconds)
+    step = next((step for most, step in _STEPS_S if seconds <= most), _LONGEST_STEP_S)
+    return step * (math.ceil(seconds / step) if up else round(seconds / step))
 
 
 def spoken_clock(moment: int, now: int) -> str:
@@ -79,14 +85,20 @@ def compact_wait(seconds: float) -> str:
 def bounds(forecast: Mapping[str, Any], now: int) -> list[tuple[str, str, str]]:
     """Give how sure it is, within how long a job starts, and by when, for each bound of a forecast.
 
-    Those above the likely wait are rounded up, so that they still hold.
+    Both from when the daemon answered, and rounded alike; those above the likely wait are rounded
+    up, so that they still hold.
     """
+    answered_at = forecast["made_at"]
+    if forecast["state"] == "pending":  # a job of the queue is forecast as of the last look at it
+        answered_at += forecast["snapshot_age_s"]
     rows = []
-    for level, wait_s in forecast["wait_s"].items():
+    for level, start in forecast["start_time"].items():
         sure, up = percent(float(level)), float(level) > 0.5
-        latest = forecast["start_time"][level]
-        latest = whole_minutes(latest) * _MINUTE if up else latest
-        rows.append((sure, spoken_wait(wait_s, up=up), spoken_clock(latest, now)))
+        wait_s = max(start - answered_at, 0)
+        by = (answered_at + _rounded(wait_s, up=up)) // _MINUTE * _MINUTE
+        if up:
+            by = max(by, whole_minutes(start) * _MINUTE)
+        rows.append((sure, spoken_wait(wait_s, up=up), spoken_clock(by, now)))
     return rows
 
 

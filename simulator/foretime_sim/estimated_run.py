@@ -27,6 +27,7 @@ from foretime_estimators.requested import Requested
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
 from foretime_sim.finished_history import finished_before
+from foretime_sim.learning_core import learns_natively, native_learning_run
 from foretime_sim.machine import Machine
 from foretime_sim.policy import Policy, Roles
 from foretime_sim.resource_requests import job_resources
@@ -163,6 +164,14 @@ def simulate_with_estimator(
         scheduled = workload.requested_time.astype(np.int64)
         schedule = simulate(workload, policy, reservations=reservations, check=check)
         return EstimatedSchedule(schedule, scheduled)
+    if learn and learns_natively(estimator, workload, policy):
+        schedule, scheduled = native_learning_run(
+            estimator, workload, policy, reservations, progress
+        )
+        times = _by_role(scheduled, scheduled, scheduled, policy.roles)
+        if check:
+            check_schedule(workload, schedule, workload.requested_time, reservations)
+        return EstimatedSchedule(schedule, scheduled, times)
     requests = job_requests(workload)
     if not learn or isinstance(estimator, Memoryless):
         predict = role_predictor(estimator)
@@ -279,6 +288,10 @@ def _told(predicted: Sequence[RolePrediction]) -> Int64Array:
 def _role_times(predicted: Sequence[RolePrediction], roles: Roles) -> RoleTimes:
     """Give the times by role, requested ones where a role goes by those."""
     queue, backfill, drain = np.array(predicted, dtype=np.int64).reshape(-1, 3).T
+    return _by_role(queue, backfill, drain, roles)
+
+
+def _by_role(queue: Int64Array, backfill: Int64Array, drain: Int64Array, roles: Roles) -> RoleTimes:
     return RoleTimes(
         queue if roles.queue else None,
         backfill if roles.backfill else None,

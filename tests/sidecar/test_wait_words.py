@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from typing import Any
 
 import pytest
-from foretime_sidecar.wait_words import compact_wait, percent, spoken_clock, spoken_wait
+from foretime_sidecar.wait_words import (
+    bounds,
+    compact_wait,
+    headline,
+    percent,
+    spoken_clock,
+    spoken_wait,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,6 +72,54 @@ def test_words_are_near_and_a_bound_in_words_still_holds(seconds: int) -> None:
 def test_moments_in_words(moment: str, clock: str) -> None:
     now = datetime.fromisoformat("2026-11-21T16:48:30").timestamp()
     assert spoken_clock(int(datetime.fromisoformat(moment).timestamp()), int(now)) == clock
+
+
+def forecast(now: int, likely_s: int, bound_s: int, age_s: int = 0) -> dict[str, Any]:
+    """Give a daemon's answer, at ``now``, for a job of the queue, looked at so long before."""
+    waits = {"0.5": likely_s, "0.75": likely_s, "0.9": bound_s, "0.95": bound_s}
+    return {
+        "state": "pending",
+        "made_at": now - age_s,
+        "snapshot_age_s": age_s,
+        "starts_now": 0.1,
+        "likely_wait_s": likely_s,
+        "wait_s": waits,
+        "start_time": {level: now - age_s + wait for level, wait in waits.items()},
+    }
+
+
+SOON = "under a minute"
+
+
+@pytest.mark.parametrize(
+    ("clock", "likely_s", "bound_s", "age_s", "words"),
+    [
+        ("19:10:00", 355, 2160, 0, "6 min (19:16), 95% sure within 40 min (by 19:50)"),
+        ("19:10:50", 355, 2160, 0, "6 min (19:16), 95% sure within 40 min (by 19:50)"),
+        # What would be said to be over ten seconds before it is said a minute later.
+        ("19:10:50", 355, 2390, 0, "6 min (19:16), 95% sure within 40 min (by 19:51)"),
+        ("19:10:30", 405, 2210, 50, "6 min (19:16), 95% sure within 40 min (by 19:50)"),
+        ("19:10:30", 20, 40, 0, f"{SOON} (19:10), 95% sure within {SOON} (by 19:12)"),
+        ("19:10:30", 600, 1200, 7200, f"{SOON} (19:10), 95% sure within {SOON} (by 19:10)"),
+    ],
+)
+def test_how_long_and_when_agree(
+    clock: str, likely_s: int, bound_s: int, age_s: int, words: str
+) -> None:
+    now = int(datetime.fromisoformat(f"2026-11-21T{clock}").timestamp())
+    said = headline(forecast(now, likely_s, bound_s, age_s), now)
+    assert said == f"Likely {words}. Starts now: 10%."
+
+
+@given(st.integers(0, 86_399), st.integers(60, 86_400))
+def test_a_bound_on_the_clock_still_holds_and_is_what_its_words_say(begin: int, wait: int) -> None:
+    now = int(datetime.fromisoformat("2026-11-21T00:00:00").timestamp()) + begin
+    *_, (_, within, by) = bounds(forecast(now, wait, wait), now)
+    # The clock says a whole minute: that in which the spoken wait ends, or the next.
+    ends = (now + meant(within)) // 60 * 60
+    said = [moment for moment in (ends, ends + 60) if spoken_clock(moment, now) == by]
+    assert len(said) == 1
+    assert said[0] >= now + wait
 
 
 def test_no_forecast_is_certain() -> None:

@@ -6,6 +6,7 @@ import pytest
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.waits.best_of import BestOf, ChoiceSettings
 from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.checks import CHECKS, Check, Make, check_sees_no_future
 from foretime_sim.waits.forecaster import WaitForecasts
@@ -26,6 +27,15 @@ FORECASTERS: dict[str, Make] = {
     "qbets": lambda _: Qbets(),
     "calibrated": lambda jobs: CalibratedForecaster(
         PlanForecaster("plan-req", estimator_of("requested", jobs)), "calibrated"
+    ),
+    "best": lambda jobs: BestOf(
+        [
+            PlanForecaster("plan-req", estimator_of("requested", jobs)),
+            Qbets(),
+            LearnedForecaster(settings=FEW_TREES),
+        ],
+        "best",
+        ChoiceSettings(fewest=3),
     ),
     "learned": lambda _: LearnedForecaster(settings=FEW_TREES),
     "learned-from-plan": lambda jobs: LearnedForecaster(

@@ -21,6 +21,7 @@ from foretime_sim.estimated_run import estimator_of
 from foretime_sim.metrics import BoolArray
 from foretime_sim.policy import Policy
 from foretime_sim.waits.arrival_model import ResampledArrivals
+from foretime_sim.waits.best_of import BestOf
 from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.downey_forecaster import SMALL_NEEDS, DowneyForecaster
 from foretime_sim.waits.forecast_records import ForecastRecords
@@ -34,9 +35,11 @@ from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
 from foretime_sim.workload import Int64Array, Labels, Workload
 
-PLAN, PERFECT, QBETS, FORWARD, OURS = "plan-req", "perfect", "qbets", "forward", "foretime"
-METHODS = (PLAN, "plan-sched", PERFECT, *SMALL_NEEDS, QBETS, "learned", FORWARD, OURS)
-"""In the order of tables; `OURS` is `FORWARD`, calibrated."""
+PLAN, PERFECT, QBETS, LEARNED = "plan-req", "perfect", "qbets", "learned"
+FORWARD, OURS = "forward", "foretime"
+METHODS = (PLAN, "plan-sched", PERFECT, *SMALL_NEEDS, QBETS, LEARNED, FORWARD, OURS)
+"""In the order of tables; `OURS` is the best of `CHOSEN_FROM` of late, calibrated."""
+CHOSEN_FROM = (FORWARD, QBETS, LEARNED)
 ORACLES = frozenset([PERFECT])
 SIMULATED, LOGGED = "simulated", "logged"
 LOGGED_NOW_S = 60
@@ -143,18 +146,25 @@ def forecasters_of(workload: Workload, settings: WaitsSettings, now_s: int) -> l
     """Make a fresh forecaster of each of `METHODS`."""
     runtimes = RuntimeHistories()
     arrivals = ResampledArrivals(runtimes)
-    forward = _AskedOnce(
-        ForwardForecaster(FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed)
-    )
+    once = {
+        FORWARD: _AskedOnce(
+            ForwardForecaster(
+                FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed
+            )
+        ),
+        QBETS: _AskedOnce(Qbets(now_s)),
+        LEARNED: _AskedOnce(LearnedForecaster(seed=settings.seed)),
+    }
+    best = BestOf([_SameAnswer(once[name]) for name in CHOSEN_FROM], "best")
     made: list[WaitForecaster] = [
         PlanForecaster(PLAN, estimator_of("requested", workload)),
         PlanForecaster("plan-sched", estimator_of("similar", workload)),
         PlanForecaster(PERFECT, estimator_of("actual", workload)),
         *(DowneyForecaster(name) for name in SMALL_NEEDS),
-        Qbets(now_s),
-        LearnedForecaster(seed=settings.seed),
-        forward,
-        CalibratedForecaster(_SameAnswer(forward), OURS, now_within_s=now_s),
+        once[QBETS],
+        once[LEARNED],
+        once[FORWARD],
+        CalibratedForecaster(best, OURS, now_within_s=now_s),
     ]
     return made
 

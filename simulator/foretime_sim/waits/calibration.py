@@ -35,7 +35,13 @@ from foretime_sim.waits.forecast_scale import (
     log_wait,
     wait_of_log,
 )
-from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecaster, WaitForecasts
+from foretime_sim.waits.forecaster import (
+    LEVELS,
+    MEDIAN,
+    WaitForecaster,
+    WaitForecasts,
+    considered,
+)
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.remembered_forecasts import ROW, RememberedForecasts, Rows, State
 
@@ -131,7 +137,7 @@ class CalibratedForecaster:
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
         self._remembered.look(moment.now)
-        forecasts, jobs, fresh = self._forecast(moment)
+        forecasts, jobs, fresh = self._calibrate(self._forecaster.forecast(moment), moment)
         # From here on the job's queue is known.
         for job in jobs:
             self._queues.setdefault(job.queue, len(self._queues))
@@ -141,11 +147,12 @@ class CalibratedForecaster:
 
     def consider(self, moment: Moment) -> WaitForecasts:
         """Say the same of jobs that may never be submitted: nothing is learned of them."""
-        return self._forecast(moment)[0]
+        return self._calibrate(considered(self._forecaster, moment), moment)[0]
 
-    def _forecast(self, moment: Moment) -> tuple[WaitForecasts, list[JobRequest], Rows]:
-        """Forecast; and give the jobs with an answer, and what is to be remembered of them."""
-        made = self._forecaster.forecast(moment)
+    def _calibrate(
+        self, made: WaitForecasts, moment: Moment
+    ) -> tuple[WaitForecasts, list[JobRequest], Rows]:
+        """Calibrate; and give the jobs with an answer, and what is to be remembered of them."""
         rows = np.flatnonzero(made.answered)
         jobs = [moment.requests[column] for column in moment.asked[rows].tolist()]
         fresh = self._fresh(WaitForecasts(made.wait_s[rows], made.starts_now[rows]), jobs, moment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from foretime_estimators.errors import InputError
@@ -82,3 +82,19 @@ class WaitForecaster(Protocol):
     def finished(self, job: FinishedJob) -> None:
         """Take note of an end; a job that was withdrawn has the ending ``NEVER_STARTED``."""
         ...
+
+
+@runtime_checkable
+class LearnsFromAnswers(WaitForecaster, Protocol):
+    """One that remembers what it said of whom, and so must be told who may never be submitted."""
+
+    def consider(self, moment: Moment) -> WaitForecasts:
+        """Say the same as `forecast` of jobs that are not in the queue; nothing is kept of it."""
+        ...
+
+
+def considered(forecaster: WaitForecaster, moment: Moment) -> WaitForecasts:
+    """Ask about jobs that may never be submitted, leaving no trace."""
+    if isinstance(forecaster, LearnsFromAnswers):
+        return forecaster.consider(moment)
+    return forecaster.forecast(moment)

@@ -9,7 +9,7 @@ import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
 from foretime_sim.metrics import Float64Array
-from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
+from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts, considered
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.moment_features import RecentEvents, moment_features
 from foretime_sim.waits.survival_forest import (
@@ -98,14 +98,26 @@ class LearnedForecaster:
         self._known = 0
 
     def forecast(self, moment: Moment) -> WaitForecasts:
-        """Say how much longer the jobs asked about will wait."""
+        """Say how much longer the jobs asked about will wait, and learn from what comes of it."""
         based = None if self._base is None else self._base.forecast(moment)
-        asked = len(moment.asked)
-        features = moment_features(moment, self._events)
-        if based is not None and asked:
-            features = np.column_stack([features, _of_base(based)])
+        features = self._features(moment, based)
         self._learn(moment.now)
         self._take_note(moment, features)
+        return self._answer(features, based)
+
+    def consider(self, moment: Moment) -> WaitForecasts:
+        """Say the same of jobs that may never be submitted: nothing is learned of them."""
+        based = None if self._base is None else considered(self._base, moment)
+        return self._answer(self._features(moment, based), based)
+
+    def _features(self, moment: Moment, based: WaitForecasts | None) -> Float64Array:
+        features = moment_features(moment, self._events)
+        if based is not None and len(moment.asked):
+            features = np.column_stack([features, _of_base(based)])
+        return features
+
+    def _answer(self, features: Float64Array, based: WaitForecasts | None) -> WaitForecasts:
+        asked = len(features)
         if self._forest is not None and asked:
             survival = self._forest.survival(features)
             at_once = share_within(survival, self._now_within_s)
