@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 
 from foretime_sidecar.api_administration import add_administration
 from foretime_sidecar.api_callers import ApiError, Caller, Callers, caller_of
+from foretime_sidecar.api_estimators import add_estimators
 from foretime_sidecar.api_forecasts import ForecastDesk, add_forecasts
 from foretime_sidecar.api_personal import add_personal
 from foretime_sidecar.page import add_page
@@ -60,6 +61,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
 
     add_forecasts(app, sidecar, clock)
     add_administration(app, sidecar, clock)
+    add_estimators(app, sidecar)
     add_personal(app, sidecar, clock)
     add_page(app, ForecastDesk(sidecar, clock), health, limits, clock)
 
@@ -203,4 +205,7 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
         "last_forecast_error": ""
         if sidecar.forecasting is None
         else sidecar.forecasting.last_failure,
+        "last_estimators_error": ""
+        if sidecar.scoreboard is None
+        else sidecar.scoreboard.last_failure,
     }

@@ -96,15 +96,17 @@ class ShadowEstimator(HeldEstimator):
 
 
 def shadow_estimators(
-    names: Sequence[str], settings: AccuracySettings
+    names: Sequence[str], in_use: str, settings: AccuracySettings
 ) -> tuple[ShadowEstimator, ...]:
     """Give fresh estimators by name.
 
     Parameters
     ----------
     names
-        As in the registry; empty for all that need no number, are no oracles and have what they
-        need installed.
+        As in the registry; empty for all that are no oracles, need no number and have what they
+        need installed, each of its choices where there is a choice.
+    in_use
+        The one that jobs are planned by: always among them.
     settings
         Of the schemes that go by past accuracy, as the table does.
 
@@ -113,10 +115,8 @@ def shadow_estimators(
     InputError
         For a name that there is not, an oracle, or one whose extra is not installed.
     """
-    if not names:
-        return tuple(ShadowEstimator(name, settings) for name in _available(settings))
     found = []
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys([*(names or _available(settings)), in_use]):
         try:
             found.append(ShadowEstimator(name, settings))
         except InputError as error:
@@ -127,12 +127,12 @@ def shadow_estimators(
 def _available(settings: AccuracySettings) -> list[str]:
     found = []
     for entry in ESTIMATORS:
-        if entry.oracle or entry.parameter is not None:
+        if entry.oracle or (entry.parameter is not None and not entry.choices):
             continue
         try:
-            parse_estimator(entry.name, settings=settings)
+            parse_estimator(entry.example, settings=settings)
         except (InputError, ModuleNotFoundError) as error:
             logger.info("the estimator %s is left out: %s", entry.name, error)
             continue
-        found.append(entry.name)
+        found += [f"{entry.name}:{choice}" for choice in entry.choices] or [entry.name]
     return found
