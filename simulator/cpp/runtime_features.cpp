@@ -71,7 +71,8 @@ Features RuntimeFeatures::of(const JobRequest& job, Seconds now) const {
       features[10] = ratio(running.processors, running.jobs);
       features[11] = static_cast<double>(running.jobs);
       features[12] = static_cast<double>(now - user.running.front().start);
-      features[13] = static_cast<double>(static_cast<__int128>(running.jobs) * now - running.starts);
+      const auto count = static_cast<__int128>(running.jobs);
+      features[13] = static_cast<double>(count * now - running.starts);
       features[14] = static_cast<double>(running.processors);
     }
     if (user.last_end) features[15] = static_cast<double>(std::max<Seconds>(now - *user.last_end, 0));
