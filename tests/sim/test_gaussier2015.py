@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.last_two import LastTwo
+from foretime_estimators import registry
+from foretime_estimators.requested import Requested
 from foretime_sim.campaign_cells import Plan, plan
 from foretime_sim.campaign_execution import Outcome, execute
 from foretime_sim.campaign_file import parse_campaign
@@ -178,7 +179,7 @@ def test_a_cell_is_known_by_what_its_estimator_does(
 ) -> None:
     """Other code under the same version and name is run again, and only what it changes."""
     before = planned(logs[:1], tmp_path, LOSSLESS, [])
-    monkeypatch.setattr(LastTwo, "predict_one", lambda self, job, now: job.requested_time)
+    monkeypatch.setattr(registry, "LastTwo", Requested)
     after = planned(logs[:1], tmp_path, LOSSLESS, [])
     changed = {
         triple_of(one.axes).prediction
