@@ -139,11 +139,6 @@ class DailyScores:
         """Begin anew."""
         self._days.clear()
 
-    def clear_of(self, estimator: int) -> None:
-        """Forget one estimator's."""
-        for sums in self._days.values():
-            sums[:, estimator] = 0
-
     def sums(self, now: int) -> DecayedSums:
         """Give the sums of each day, weighted as of ``now``, epoch seconds."""
         days = sorted(self._days)
@@ -158,29 +153,29 @@ class DailyScores:
         weights: Float64Array = 0.5 ** (age_s / self.half_life_s)
         return weights
 
-    def state_of(self, estimator: int) -> dict[str, Any]:
-        """Give one estimator's sums, as JSON can hold them."""
-        return {str(day): sums[:, estimator].tolist() for day, sums in self._days.items()}
+    def state(self) -> dict[str, Any]:
+        """Give the sums, as JSON can hold them."""
+        days = {str(day): sums.tolist() for day, sums in self._days.items()}
+        return {"time_bounds_s": list(self.classes.time_bounds_s), "days": days}
 
-    def restore_of(self, estimator: int, state: Mapping[str, Any]) -> None:
-        """Take over what `state_of` gave.
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave.
 
         Raises
         ------
         StateError
-            If it can't be used; then nothing has changed.
+            If it can't be used, or is of other classes; then nothing has changed.
         """
         try:
-            found = {int(day): np.array(rows, dtype=np.float64) for day, rows in state.items()}
-        except (AttributeError, TypeError, ValueError) as error:
-            raise StateError(f"the saved scores can't be used: {error}") from error
+            if state["time_bounds_s"] != list(self.classes.time_bounds_s):
+                raise StateError("accuracy.class_bounds_s has changed")
+            found = {int(day): np.array(sums, float) for day, sums in state["days"].items()}
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise StateError(f"the saved sums can't be used: {error}") from error
         for sums in found.values():
-            if sums.shape != (self._shape[0], self._shape[2]) or not np.isfinite(sums).all():
-                raise StateError(f"the saved scores can't be used: sums of shape {sums.shape}")
-        for number, sums in found.items():
-            if number not in self._days:
-                self._days[number] = np.zeros(self._shape)
-            self._days[number][:, estimator] = sums
+            if sums.shape != self._shape or not np.isfinite(sums).all():
+                raise StateError(f"the saved sums can't be used: they are of shape {sums.shape}")
+        self._days = found
 
 
 @dataclass(frozen=True, slots=True)
