@@ -26,7 +26,7 @@ def _refused_as_value(value: Value, use: Callable[[Value], object]) -> Value:
 
 
 class LearnedSettings(Section):
-    """The scheme ``learned``: an estimator fills the table (docs/estimators.md)."""
+    """The scheme ``learned``: an estimator fills the table (docs/learned.md)."""
 
     estimator: str = Field(
         default="similar",

@@ -220,3 +220,18 @@ def forgotten_users(database: Database) -> None:
     )
     database.execute("CREATE TABLE forgetting_salt (salt TEXT NOT NULL)")
     database.execute("INSERT INTO forgetting_salt VALUES (?)", (secrets.token_hex(16),))
+
+
+@migrations(name="0013-refined-times")
+def refined_times(database: Database) -> None:
+    """Keep which time_min of pending jobs are ours besides those that the hook has noted."""
+    database.execute(
+        """
+        CREATE TABLE refined_times (
+            job_id TEXT NOT NULL,
+            time_min_s INTEGER NOT NULL,
+            set_at INTEGER NOT NULL,
+            PRIMARY KEY (job_id, time_min_s)
+        ) WITHOUT ROWID
+        """
+    )
