@@ -330,8 +330,9 @@ class DecisionLog:
             if not planned_before:
                 return None
             why = why_plain(job, exclusions, now)
+            ours = job.time_min in refined.ours_of(job)
             action, scheduled_time = Action.CLEARED, limit
-            reason = "modified" if why is None else _WHY_PLAIN[why]
+            reason = ("refined" if ours else "modified") if why is None else _WHY_PLAIN[why]
         elif note is None and not planned_before:
             return None  # its user's own
         else:
