@@ -33,7 +33,7 @@ class LearnedSettings(Section):
         description="Which: a name of foretime simulate --estimator, and no oracle.",
     )
     threshold: int = Field(
-        default=5,
+        default=2,
         ge=1,
         description="Finished submissions of a kind that a user's own row needs.",
     )
