@@ -153,7 +153,8 @@ class EstimatorBoard:
 
 def estimator_in_use(settings: Settings) -> str:
     """Give the name of the estimator that jobs are planned by."""
-    return settings.accuracy.scheme
+    scheme = settings.accuracy.scheme
+    return settings.learned.estimator if scheme == "learned" else scheme
 
 
 def board_of(
