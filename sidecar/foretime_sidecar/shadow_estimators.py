@@ -109,19 +109,9 @@ def shadow_estimators(
         The one that jobs are planned by: always among them.
     settings
         Of the schemes that go by past accuracy, as the table does.
-
-    Raises
-    ------
-    InputError
-        For a name that there is not, an oracle, or one whose extra is not installed.
     """
-    found = []
-    for name in dict.fromkeys([*(names or _available(settings)), in_use]):
-        try:
-            found.append(ShadowEstimator(name, settings))
-        except InputError as error:
-            raise InputError(f"estimators.names: {error}") from error
-    return tuple(found)
+    chosen = dict.fromkeys([*(names or _available(settings)), in_use])
+    return tuple(ShadowEstimator(name, settings) for name in chosen)
 
 
 def _available(settings: AccuracySettings) -> list[str]:

@@ -1,4 +1,4 @@
-"""What all estimators in the shadow cost: 1,000 new jobs at one look, after 20,000 finished ones.
+"""What all estimators in the shadow cost: 1,000 new jobs at one look, after 5,000 finished ones.
 
 Goal: a look's share of a processor (``estimators.cpu_percent`` of ``scheduler.poll_interval_s``)
 is enough for 1,000 jobs that come, and as many that end.
@@ -27,7 +27,7 @@ from foretime_sidecar.store import Store
 from pytest_benchmark.fixture import BenchmarkFixture
 
 NOW = 1_700_000_000
-FINISHED, NEW = 20_000, 1_000
+FINISHED, NEW = 5_000, 1_000
 
 pytestmark = pytest.mark.benchmark(group="all estimators in the shadow")
 
@@ -79,7 +79,8 @@ def test_1000_new_jobs_at_a_look(benchmark: BenchmarkFixture) -> None:
         queue = [QueuedJob(one.job.request, QueueState.PENDING) for one in waiting]
         scoreboard.looked(Look(at[0], Queue(2048, tuple(queue))))
 
-    benchmark.pedantic(lambda: caught_up(scoreboard), setup=prepare, rounds=4)
+    # pytest-benchmark leaves pedantic untyped.
+    benchmark.pedantic(lambda: caught_up(scoreboard), setup=prepare, rounds=3)  # type: ignore[no-untyped-call]
     began = time.perf_counter()
     scoreboard.save()
     share_s = SchedulerSettings().poll_interval_s * settings.estimators.cpu_percent / 100
@@ -89,6 +90,6 @@ def test_1000_new_jobs_at_a_look(benchmark: BenchmarkFixture) -> None:
         "goal_s": share_s,
         "jobs": NEW,
         "estimators": len(board.rows),
-        "20000_stored_jobs_s": first_s,
+        "stored_jobs_s": first_s,
         "saving_s": time.perf_counter() - began,
     }
