@@ -68,7 +68,7 @@ def board(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "most_under_predicted": 0.5,
         "best": rows[0]["name"],
         "in_use": "combined",
-        "advised": None,
+        "more_accurate": None,
         "scheme": "combined",
         "rows": list(rows),
         **changes,
@@ -102,7 +102,7 @@ BROKEN = row("recent-maximum", None, set_aside="it takes 0.2 s a job", eligible=
 
 def test_the_table_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     text = printed(
-        monkeypatch, board(BEST, ALIKE, USED, BROKEN, advised="last-two", too_many=7)
+        monkeypatch, board(BEST, ALIKE, USED, BROKEN, more_accurate="last-two", too_many=7)
     ).output
     lines = text.splitlines()
     assert lines[0].startswith("1,234 jobs that ended on 40 days")
@@ -124,8 +124,11 @@ def test_the_table_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
         (board(BEST, USED, complete=False), "Not all jobs that are stored"),
         (board(USED | {"as_good": True}, BEST), "planned by combined, the best one"),
         (board(BEST, USED | {"as_good": True}), "that last-two is better may be chance"),
-        (board(BEST, USED), "intervals need more days"),
-        (board(row("user", 0.6), USED, advised="user"), 'accuracy.scheme = "user", and restart'),
+        (board(BEST, USED), "it takes more days to tell whether last-two"),
+        (
+            board(row("user", 0.6), USED, more_accurate="user"),
+            'accuracy.scheme = "user", and restart',
+        ),
         (board(BROKEN, best=None), "No estimator can be recommended"),
         (
             board(USED, BEST | {"eligible": False}),
@@ -158,7 +161,7 @@ def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
         },
         {
             "happened_at": 1_800_600_000,
-            "event": "advised",
+            "event": "more-accurate",
             "estimator": "last-two",
             "instead_of": "combined",
             "evidence": {"combined": USED, "last-two": BEST},

@@ -327,7 +327,8 @@ def damaged(store: Store, change: Callable[[dict[str, Any]], Any]) -> None:
     "change",
     [
         lambda model: model.update(scores="{"),
-        lambda model: model.update(scores='{"time_bounds_s": [], "days": {}}'),
+        lambda model: model.update(scores={"time_bounds_s": [], "days": {}}),
+        lambda model: model["scores"]["days"].update({"20000": "[1"}),
         lambda model: model.update(learned={}),
         lambda model: model["learned"].update({"last-two": '{"estimator": "last-two"}'}),
         lambda model: model["learned"].update({"last-two": "null"}),
@@ -479,17 +480,17 @@ def test_what_was_in_use_and_what_was_better_is_logged_with_the_evidence() -> No
     site.look(NOW + 13 * DAY_S, ended=days_of_jobs(13))
     assert switches(site) == [("in-use", "combined", None)]
     site.look(NOW + 20 * DAY_S, ended=days_of_jobs(20))
-    assert switches(site)[1:] == [("advised", "last-two", "combined")]
-    advised = site.scoreboard.switches.all()[-1]
-    assert set(advised.evidence) == {"last-two", "combined"}
-    assert advised.evidence["last-two"]["accuracy"] == site.row("last-two").accuracy
+    assert switches(site)[1:] == [("more-accurate", "last-two", "combined")]
+    line = site.scoreboard.switches.all()[-1]
+    assert set(line.evidence) == {"last-two", "combined"}
+    assert line.evidence["last-two"]["accuracy"] == site.row("last-two").accuracy
     # Once a week, over restarts, too.
     site.scoreboard.save()
     site.start()
     site.look(NOW + 26 * DAY_S)
     assert len(switches(site)) == 2
     site.look(NOW + 28 * DAY_S)
-    assert switches(site)[2:] == [("advised", "last-two", "combined")]
+    assert switches(site)[2:] == [("more-accurate", "last-two", "combined")]
 
 
 def test_a_switch_in_the_settings_is_logged() -> None:
@@ -503,7 +504,7 @@ def test_a_switch_in_the_settings_is_logged() -> None:
     assert "user" in switch.evidence
 
 
-def test_nothing_is_advised_that_may_be_chance() -> None:
+def test_nothing_is_more_accurate_that_may_be_chance() -> None:
     site = Site(names=["project", "user"])
     # Both go by the same jobs, as nobody else has any.
     site.look(NOW + 30 * DAY_S, ended=days_of_jobs(30))

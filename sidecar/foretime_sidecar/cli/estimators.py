@@ -198,19 +198,19 @@ def _words(board: dict[str, Any]) -> list[str]:
 
 
 def _advice(board: dict[str, Any]) -> str:
-    used, best, advised = board["in_use"], board["best"], board["advised"]
+    used, best, better = board["in_use"], board["best"], board["more_accurate"]
     if best is None:
         return "No estimator can be recommended."
     if used == best:
         return f"Jobs are planned by {used}, the best one."
-    if advised is None:
+    if better is None:
         if any(row["in_use"] and row["as_good"] for row in board["rows"]):
             return f"Jobs are planned by {used}: that {best} is better may be chance."
-        return f"Jobs are planned by {used}; intervals need more days before another is advised."
+        return f"Jobs are planned by {used}; it takes more days to tell whether {best} is better."
     return (
-        f"Jobs are planned by {used}, and {advised} predicts them better. What planning by it does "
-        f"to waits is another question: foretime estimators --replay --only {used},{advised}. To "
-        f"plan by it: {_how(advised)}, and restart the daemon."
+        f"Jobs are planned by {used}, and {better} predicts them better. What planning by it does "
+        f"to waits is another question: foretime estimators --replay --only {used},{better}. To "
+        f"plan by it: {_how(better)}, and restart the daemon."
     )
 
 
