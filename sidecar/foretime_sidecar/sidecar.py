@@ -36,7 +36,7 @@ from foretime_sidecar.personal_data import erase
 from foretime_sidecar.queue_events import PastEvents
 from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_snapshot import as_submitted
-from foretime_sidecar.served_forecaster import CalibratedLadder
+from foretime_sidecar.served_forecaster import CalibratedBest
 from foretime_sidecar.served_forecasts import ServedForecasts
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
@@ -166,7 +166,7 @@ class Sidecar:
         if forecasts:
             self.forecasting = WaitForecasting(
                 settings.forecast,
-                CalibratedLadder(settings.forecast.most_jobs),
+                CalibratedBest(settings.forecast.most_jobs),
                 PastEvents(store, self.lock),
                 ServedForecasts(store, self.lock, settings.api.smallest_group),
                 ModelStates(store, self.lock),

@@ -29,6 +29,7 @@ from foretime_sidecar.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue_places import places
 from foretime_sidecar.queue_snapshot import LeftOut, as_submitted
+from foretime_sidecar.served_forecaster import Basis
 from foretime_sidecar.served_forecasts import Served, ServedForecasts
 from foretime_sidecar.settings import ForecastSettings
 from foretime_sidecar.wait_map import MapDrawing, WaitMap, mapped
@@ -58,8 +59,8 @@ class ServedForecaster(WaitForecaster, Protocol):
 
     hurried: bool
 
-    def basis(self, jobs: int) -> str:
-        """Say in words what forecasts of a queue of so many jobs stand on."""
+    def basis(self, jobs: int) -> Basis:
+        """Say what the last forecasts stand on, which were of a queue of so many jobs."""
         ...
 
     def consider(self, moment: Moment) -> WaitForecasts:
@@ -308,7 +309,7 @@ class WaitForecasting:
             if saved is not None:
                 self._forecaster.restore(saved)
         except (StateError, LookupError, TypeError, ValueError) as error:
-            logger.warning("calibration of forecasts begins anew: %s", error)
+            logger.warning("what was learned of forecasts begins anew: %s", error)
 
     def save(self) -> None:
         """Save what the forecaster has learned, as of its last look; what fails is logged."""
@@ -334,11 +335,14 @@ class WaitForecasting:
             rows.setdefault(job.request.job_id, forecast)
             tasks.setdefault(request.job_id, forecast)
         rows |= self._kept_back(moment)
-        assumptions = (
-            f"the queue's order is {self._settings.order}, backfilling {self._settings.backfill}",
-            self._forecaster.basis(len(moment.taken.snapshot)),
-            *moment.taken.not_modelled,
-        )
+        basis = self._forecaster.basis(len(moment.taken.snapshot))
+        assumptions = basis.texts
+        if basis.runs_queue:
+            order = (
+                f"the queue's order is {self._settings.order}, backfilling "
+                f"{self._settings.backfill}"
+            )
+            assumptions = (order, *assumptions, *moment.taken.not_modelled)
         return Board(
             moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
         )

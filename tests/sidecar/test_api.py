@@ -390,6 +390,13 @@ def test_before_the_first_look(tmp_path: Path) -> None:
     error = world.refused("/v1/forecast?processors=1&time=60", status=503)
     assert error["what"] == "the queue has not been read yet"
     assert world.ask("/healthz")["status"] == "starting"
+    world.health.last_error = "squeue: Unable to contact slurm controller; start slurmctld"
+    error = world.refused("/v1/forecast?processors=1&time=60", status=503)
+    assert error["what"] == (
+        "the queue has not been read yet: squeue: Unable to contact slurm controller"
+    )
+    assert error["remedy"] == "start slurmctld"
+    assert world.refused("/healthz", status=503)["what"] == world.health.last_error
 
 
 def test_health(world: World) -> None:

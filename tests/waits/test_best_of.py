@@ -127,6 +127,7 @@ def test_who_has_no_answer_is_followed_by_the_next() -> None:
     assert (found.wait_s == 700).all()
     assert (found.starts_now == 0).all()
     assert said(best) == 700
+    assert best.spoke == ("some",)
     assert not BestOf([Says("none")], "best").forecast(moment_of(0, request("a"))).answered.any()
 
 

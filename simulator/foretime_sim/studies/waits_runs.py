@@ -17,6 +17,7 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.runtime_histories import RuntimeHistories
 
+from foretime_sim.code_digest import code_digest
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.metrics import BoolArray
 from foretime_sim.policy import Policy
@@ -86,9 +87,16 @@ class WaitsSettings:
             "processors": workload.machine_processors,
             "kind": kind,
             "methods": list(METHODS),
-            "policy": repr(self.policy),
-            **{name: value for name, value in asdict(self).items() if name != "policy"},
+            "code": code_digest(),
+            **self._values(),
         }
+
+    def made(self, key: dict[str, Any]) -> bool:
+        """Say whether a kept run's key is of these settings, whatever code went through it."""
+        return all(key.get(name) == value for name, value in self._values().items())
+
+    def _values(self) -> dict[str, Any]:
+        return {**asdict(self), "policy": repr(self.policy)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,18 +223,21 @@ def kept_run(folder: Path, key: dict[str, Any]) -> WaitsRun | None:
     return _read(path, key) if path.exists() else None
 
 
-def kept_runs(folder: Path, settings: WaitsSettings) -> list[WaitsRun]:
-    """Give every run kept in a folder that was made with these settings."""
-    found = []
+def kept_runs(folder: Path, settings: WaitsSettings) -> tuple[list[WaitsRun], list[str]]:
+    """Give every run kept in a folder that was made with these settings by this code.
+
+    And the names of those that other code went through, which are left out.
+    """
+    found, stale = [], []
     for path in sorted(folder.glob("*.npz")):
         key = _key(path)
-        same = {name: value for name, value in asdict(settings).items() if name != "policy"}
-        same["policy"] = repr(settings.policy)
-        if all(key.get(name) == value for name, value in same.items()):
+        if settings.made(key):
             run = _read(path, key)
-            if run is not None:
+            if run is not None and key.get("code") == code_digest():
                 found.append(run)
-    return found
+            elif run is not None:
+                stale.append(run.title)
+    return found, stale
 
 
 def keep_run(folder: Path, key: dict[str, Any], run: WaitsRun) -> None:

@@ -74,6 +74,11 @@ class BestOf:
         What tables call it.
     settings
         The defaults if not given.
+
+    Attributes
+    ----------
+    spoke
+        Names of those whose answers the last forecast is made of, the best first.
     """
 
     def __init__(
@@ -86,6 +91,7 @@ class BestOf:
             raise InputError("choice: give one forecaster or more")
         self.name = name
         self._forecasters = tuple(forecasters)
+        self.spoke: tuple[str, ...] = ()
         self._settings = settings or ChoiceSettings()
         self._said: dict[str, _Said] = {}
         # Of each forecaster, as of the latest outcome: its losses beyond the first one's, summed,
@@ -113,14 +119,18 @@ class BestOf:
         """Say how much longer the jobs asked about will wait; what each forecaster says is kept."""
         answers = [forecaster.forecast(moment) for forecaster in self._forecasters]
         self._remember(moment, answers)
-        best = _no_answer(len(moment.asked))
+        best = WaitForecasts.none(len(moment.asked))
+        spoke = []
         for place in self._ranking():
+            if (answers[place].answered & ~best.answered).any():
+                spoke.append(self._forecasters[place].name)
             best = _completed(best, answers[place])
+        self.spoke = tuple(spoke)
         return best
 
     def consider(self, moment: Moment) -> WaitForecasts:
         """Say the same of jobs that may never be submitted: nothing is learned of them."""
-        best = _no_answer(len(moment.asked))
+        best = WaitForecasts.none(len(moment.asked))
         for place in self._ranking():
             best = _completed(best, considered(self._forecasters[place], moment))
             if best.answered.all():
@@ -214,10 +224,6 @@ class BestOf:
         self._judged = np.array(state["judged"], dtype=np.float64)
         self._as_of = state["as_of"]
         self._said = said
-
-
-def _no_answer(asked: int) -> WaitForecasts:
-    return WaitForecasts(np.full((asked, len(LEVELS)), np.nan), np.full(asked, np.nan))
 
 
 def _completed(best: WaitForecasts, other: WaitForecasts) -> WaitForecasts:
