@@ -188,6 +188,7 @@ def board_of(
         and bool(found["under_predicted"][0, place] <= most_under)
         for place, estimator in enumerate(estimators)
     ]
+    used = estimator_in_use(settings)
     order = sorted(
         range(len(estimators)),
         key=lambda place: (
@@ -195,10 +196,10 @@ def board_of(
             not scored[place],
             not eligible[place],
             -accuracy[place] if scored[place] else 0.0,
+            estimators[place].name != used,  # of equals the one that is there
         ),
     )
     best = order[0] if order and eligible[order[0]] else None
-    used = estimator_in_use(settings)
     rows = []
     for place in order:
         interval = behind_interval = None

@@ -21,8 +21,8 @@ class EstimatorsSettings(Section):
     names: Names = Field(
         default=[],
         description=(
-            "The estimators, as in docs/estimators.md; empty: all that need no number and are "
-            "installed."
+            "The estimators, as in docs/estimators.md; empty: all that are installed, those that "
+            "take a number with 0.5."
         ),
     )
     half_life_days: int = Field(

@@ -428,12 +428,12 @@ def test_a_long_history_is_gone_through_a_little_at_a_time(
 # -- which ones ------------------------------------------------------------------------------------
 
 
-def test_all_of_the_registry_run_that_need_no_number_and_are_no_oracles() -> None:
+def test_all_of_the_registry_run_that_are_no_oracles() -> None:
     site = Site(names=[])
     names = {estimator.name for estimator in site.scoreboard.course.estimators}
     for entry in ESTIMATORS:
-        written = {f"{entry.name}:{choice}" for choice in entry.choices} or {entry.name}
-        if entry.oracle or (entry.parameter and not entry.choices):
+        written = {f"{entry.name}:{choice}" for choice in entry.choices} or {entry.example}
+        if entry.oracle:
             assert not written & names
         else:
             assert written <= names

@@ -22,6 +22,7 @@ from foretime_sidecar.cli.whole_tables import print_whole
 from foretime_sidecar.daemon_client import ask, where
 from foretime_sidecar.durations import format_duration
 from foretime_sidecar.estimator_board import estimator_in_use
+from foretime_sidecar.figures import counted
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.settings_file import read_settings
 
@@ -111,8 +112,8 @@ def estimators(
 def _heading(board: dict[str, Any]) -> str:
     jobs = max((row["jobs"] for row in board["rows"]), default=0)
     return (
-        f"{jobs:,} jobs that ended on {board['days']} days, a day's counting half as much after "
-        f"{board['half_life_days']} days; intervals of 95%"
+        f"{counted(jobs, 'job')} that ended on {counted(board['days'], 'day')}, a day's counting "
+        f"half as much after {counted(board['half_life_days'], 'day')}; intervals of 95%"
     )
 
 
