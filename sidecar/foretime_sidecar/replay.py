@@ -346,8 +346,6 @@ class Replay:
         try:
             forecasts = self.forecast_interval_s is not None
             sidecar = Sidecar(settings, scheduler.client, store, forecasts=forecasts)
-            if sidecar.forecasting is not None:
-                sidecar.forecasting.draws_maps = False  # nobody looks at them
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)
                 store.add_finished(records, Cursor(begin - 1), settings.scheduler.kind)
@@ -435,7 +433,7 @@ class Replay:
             sidecar.see(at)
             if self.learn:
                 sidecar.poll(at)
-            forecasting.refresh()
+            forecasting.refresh(maps=False)  # nobody looks at them
             at += self.forecast_interval_s
         return at
 

@@ -66,8 +66,7 @@ class Daemon:
             self._listener.close()
             raise
         self.sidecar = Sidecar(settings, client or _client(settings), store, forecasts=True)
-        assert self.sidecar.forecasting is not None  # noqa: S101 - for the type checker
-        self.forecasts = ForecastThread(self.sidecar.forecasting, settings.forecast)
+        self.forecasts = ForecastThread(self.sidecar.waits, settings.forecast)
         self.health = Health(int(clock()))
         self._rate = PollRate(settings.scheduler)
         self._ending = threading.Event()
