@@ -345,8 +345,6 @@ class Replay:
             sidecar = Sidecar(
                 settings, scheduler.client, store, forecasts=forecasts, estimating_s=math.inf
             )
-            if sidecar.forecasting is not None:
-                sidecar.forecasting.draws_maps = False  # nobody looks at them
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)
                 store.add_finished(records, Cursor(begin - 1), settings.scheduler.kind)
@@ -436,7 +434,7 @@ class Replay:
             sidecar.see(at)
             if self.learn:
                 sidecar.poll(at)
-            forecasting.refresh()
+            forecasting.refresh(maps=False)  # nobody looks at them
             at += self.forecast_interval_s
         return at
 

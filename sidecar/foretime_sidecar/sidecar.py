@@ -207,6 +207,13 @@ class Sidecar:
         self._next_cleaning = 0
         self._carried: tuple[Mode, Exclusions, Advice] | None = None
 
+    @property
+    def waits(self) -> WaitForecasting:
+        """What forecasts waits, of a sidecar that does; `TypeError` for another."""
+        if self.forecasting is None:
+            raise TypeError("this sidecar forecasts no waits")
+        return self.forecasting
+
     def start(self, now: int) -> None:
         """Learn everything stored, and go on where the reading of finished jobs had stopped.
 
