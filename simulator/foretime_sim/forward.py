@@ -246,6 +246,7 @@ def _checked_runtimes(snapshot: Snapshot, actual_runtime: Int64Array) -> Int64Ar
 def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
     claims = () if snapshot.machine is not None else of_processors(snapshot.reservations)
     check_interval(policy, claims)
+    policy.refuse_plain_easy("in forward runs, which know of no past")
     beginning = _core.Beginning(
         snapshot.machine_processors,
         core_policy(policy),
