@@ -27,8 +27,9 @@ from foretime_sim.node_snapshot import HeldNodes, NodeRequests, give_nodes
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import has_python
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, by_role
-from foretime_sim.snapshot import GuardNotes, PendingJobs, PlanNotes, RunningJobs, Snapshot
+from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.snapshot_columns import NEVER, checked_column, checked_times, or_never
+from foretime_sim.snapshot_notes import GuardNotes, PlanNotes
 from foretime_sim.workload import Int64Array, Labels
 
 __all__ = [
