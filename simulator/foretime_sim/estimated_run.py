@@ -166,13 +166,13 @@ def simulate_with_estimator(
         schedule = simulate(workload, policy, reservations=reservations, check=check)
         return EstimatedSchedule(schedule, scheduled)
     if learn and runs_natively(workload, policy) and is_native(estimator):
-        schedule, scheduled = native_learning_run(
+        schedule, (queue, backfill, drain) = native_learning_run(
             estimator, workload, policy, reservations, progress
         )
-        times = _by_role(scheduled, scheduled, scheduled, policy.roles)
+        times = _by_role(queue, backfill, drain, policy.roles)
         if check:
             check_schedule(workload, schedule, workload.requested_time, reservations)
-        return EstimatedSchedule(schedule, scheduled, times)
+        return EstimatedSchedule(schedule, backfill, times)
     requests = job_requests(workload)
     if not learn or isinstance(estimator, Memoryless):
         predict = role_predictor(estimator)
