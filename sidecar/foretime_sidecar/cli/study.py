@@ -27,6 +27,7 @@ from foretime_sidecar.cli.study_gaussier2015 import gaussier2015
 from foretime_sidecar.cli.study_graham2021 import graham2021
 from foretime_sidecar.cli.study_mira2018 import mira2018
 from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_runtime_accuracy import runtime_accuracy
 from foretime_sidecar.cli.study_tang2010_beyond import tang2010_beyond
 from foretime_sidecar.cli.study_waits import waits
 
@@ -178,3 +179,4 @@ app.command("graham2021")(graham2021)
 app.command("downey1997")(downey1997)
 app.command("waits")(waits)
 app.command("gaussier2015")(gaussier2015)
+app.command("runtime-accuracy")(runtime_accuracy)
