@@ -114,6 +114,7 @@ def test_128_triples_and_two_that_know() -> None:
 
 
 LOSSLESS = StudySettings(repeats=3, losses=())
+MEAN_OF_EASY_PLUS_PLUS = ("mean of the logs", "EASY++")
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +201,12 @@ def test_tables_and_figures_of_a_small_run(logs: list[StudiedLog], tmp_path: Pat
     assert len(figure_3(found).axes) == 1
     row = next(row for row in by_key["selection"].rows if row[0] == "paper's table 7, its six logs")
     assert row[1] == pytest.approx(0.371, abs=0.0005)
+    plus = [row for row in by_key["jittered"].rows if row[1] == EASY_PLUS_PLUS.title]
+    together = next(row for row in by_key["jittered"].rows if row[:2] == MEAN_OF_EASY_PLUS_PLUS)
+    reduced = [float(str(row[6])) for row in plus]
+    assert together[6] == pytest.approx(sum(reduced) / 2)
+    values = [found.avebsld("KTH-SP2", EASY_PLUS_PLUS, seed) for seed in (1, 2, 3)]
+    assert plus[0][3] == pytest.approx(np.mean(values))
     extreme = next(row for row in by_key["extremes"].rows if row[1] == "EASY")
     runs = found.runs["KTH-SP2", EASY, 0]
     # 0.1% of 250 jobs is one: the largest.
