@@ -20,6 +20,7 @@ from foretime_sim.studies.gaussier2015 import (
     EASY_PLUS_PLUS,
     EASY_SJBF,
     LAST_TWO,
+    LAST_TWO_REQUESTED,
     Gaussier2015,
     Triple,
 )
@@ -233,6 +234,7 @@ def selection(found: Gaussier2015) -> StudyTable:
     own_choice = found.settings.paper_choice
     if own_choice in found.candidates:
         add("the paper's choice everywhere", [own_choice] * len(easy))
+    add("AVE_2 corrected to the request", [LAST_TWO_REQUESTED] * len(easy))
     add("EASY++ everywhere", [EASY_PLUS_PLUS] * len(easy))
     add("EASY-SJBF on requests everywhere", [EASY_SJBF] * len(easy))
     of_paper = [log for log in _paper(found) if log is not None]
@@ -279,7 +281,10 @@ def jittered(found: Gaussier2015) -> StudyTable:
                 gaps = _on_copies(found, name, triple, partial(gap_closed, found))
                 reduced = _on_copies(found, name, triple, partial(_reduced, found))
                 rows.append((name, *told, *_mean(reduced), float(np.mean(gaps))))
-    everywhere = [("EASY++", [EASY_PLUS_PLUS] * len(found.names))]
+    everywhere = [
+        ("EASY++", [EASY_PLUS_PLUS] * len(found.names)),
+        ("AVE_2 corrected to the request", [LAST_TWO_REQUESTED] * len(found.names)),
+    ]
     if found.settings.paper_choice in found.candidates:
         everywhere.append(("the paper's choice", [found.settings.paper_choice] * len(found.names)))
     if found.chosen:
