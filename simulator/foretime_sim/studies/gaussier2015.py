@@ -66,6 +66,8 @@ class Triple(NamedTuple):
 EASY = Triple(REQUESTED, None, "easy")
 EASY_SJBF = Triple(REQUESTED, None, "easy-sjbf")
 EASY_PLUS_PLUS = Triple(LAST_TWO, "incremental", "easy-sjbf")
+LAST_TWO_REQUESTED = Triple(LAST_TWO, "requested", "easy-sjbf")
+"""EASY++ with the plainest correction."""
 CLAIRVOYANT = Triple(CLAIRVOYANT_TIMES, None, "easy")
 CLAIRVOYANT_SJBF = Triple(CLAIRVOYANT_TIMES, None, "easy-sjbf")
 
@@ -150,7 +152,7 @@ class StudySettings:
     @property
     def always_repeated(self) -> tuple[Triple, ...]:
         """Triples that run on the jittered copies of every log."""
-        return (EASY, EASY_PLUS_PLUS, self.paper_choice, CLAIRVOYANT_SJBF)
+        return (EASY, EASY_PLUS_PLUS, LAST_TWO_REQUESTED, self.paper_choice, CLAIRVOYANT_SJBF)
 
 
 @dataclass(frozen=True, slots=True)
