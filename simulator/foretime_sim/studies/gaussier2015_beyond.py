@@ -34,6 +34,24 @@ from foretime_sim.studies.known_by_behaviour import known_by_behaviour
 HOUR_S = 3600
 _PREDICTED: Mapping[str, Any] = {"estimator": "expected", "backfill": "easy-wspt"}
 _BY_PLAN: Mapping[str, Any] = {"guard_s": 6 * HOUR_S}
+_AGEING: Mapping[str, Mapping[str, Any]] = {
+    "": {},
+    ", ageing 10 h": {"ageing_s": 10 * HOUR_S},
+    ", ageing 1 h": {"ageing_s": HOUR_S},
+}
+
+
+def _by_easy(hours: int, share: float = 0.0) -> Mapping[str, Any]:
+    return {"guard_s": hours * HOUR_S, "guard_by": "plain-easy", "guard_share": share}
+
+
+_GUARDS: Mapping[str, Mapping[str, Any]] = {
+    "plan": _BY_PLAN,
+    "EASY 24 h - 50%": _by_easy(24, 0.5),
+    "EASY 6 h": _by_easy(6),
+    "EASY": _by_easy(0),
+}
+"""From the loosest to the strictest, as tables call them."""
 
 
 class Kind(enum.Enum):
@@ -65,10 +83,6 @@ class Case(NamedTuple):
     name: str
     kind: Kind
     axes: Mapping[str, Any]
-
-
-def _beside(hours: int, share: float) -> Mapping[str, Any]:
-    return {"guard_s": hours * HOUR_S, "guard_by": "plain-easy", "guard_share": share}
 
 
 def _oracle(roles: str) -> Mapping[str, Any]:
@@ -103,14 +117,14 @@ CASES = (
         Kind.PRACTICAL,
         {"estimator": "expected", "backfill": "easy-sjbf", **_BY_PLAN},
     ),
-    Case("expected, WSPT, guard by plan", Kind.PRACTICAL, {**_PREDICTED, **_BY_PLAN}),
     *(
         Case(
-            f"expected, WSPT, guard by EASY {hours} h" + (f" - {share:.0%}" if share else ""),
+            f"expected, WSPT{aged}, guard by {told}",
             Kind.PRACTICAL,
-            {**_PREDICTED, **_beside(hours, share)},
+            {**_PREDICTED, **ageing, **guard},
         )
-        for hours, share in ((6, 0.0), (12, 0.2), (24, 0.5), (48, 1.0))
+        for aged, ageing in _AGEING.items()
+        for told, guard in _GUARDS.items()
     ),
     Case("clairvoyant EASY", Kind.ORACLE, {"estimator": "actual"}),
     Case("fits and order known, ends not", Kind.ORACLE, _oracle("010")),
@@ -344,6 +358,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "guard_s": OFF,
     "guard_by": "requested-plan",
     "guard_share": 0.0,
+    "ageing_s": OFF,
 }
 
 
