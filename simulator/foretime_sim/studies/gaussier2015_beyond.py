@@ -32,26 +32,29 @@ from foretime_sim.studies.gaussier2015 import CAMPAIGN, StudiedLog
 from foretime_sim.studies.known_by_behaviour import known_by_behaviour
 
 HOUR_S = 3600
-_PREDICTED: Mapping[str, Any] = {"estimator": "expected", "backfill": "easy-wspt"}
-_BY_PLAN: Mapping[str, Any] = {"guard_s": 6 * HOUR_S}
-_AGEING: Mapping[str, Mapping[str, Any]] = {
-    "": {},
-    ", ageing 10 h": {"ageing_s": 10 * HOUR_S},
-    ", ageing 1 h": {"ageing_s": HOUR_S},
-}
+_PREDICTED: dict[str, Any] = {"estimator": "expected", "backfill": "easy-wspt"}
+_BY_PLAN: dict[str, Any] = {"guard_s": 6 * HOUR_S}
 
 
-def _by_easy(hours: int, share: float = 0.0) -> Mapping[str, Any]:
+def _by_easy(hours: int, share: float = 0.0) -> dict[str, Any]:
     return {"guard_s": hours * HOUR_S, "guard_by": "plain-easy", "guard_share": share}
 
 
-_GUARDS: Mapping[str, Mapping[str, Any]] = {
+_GUARDS: dict[str, dict[str, Any]] = {
     "plan": _BY_PLAN,
-    "EASY 24 h - 50%": _by_easy(24, 0.5),
+    "EASY 48 h": _by_easy(48),
+    "EASY 48 h - 50%": _by_easy(48, 0.5),
+    "EASY 24 h": _by_easy(24),
+    "EASY 12 h": _by_easy(12),
     "EASY 6 h": _by_easy(6),
-    "EASY": _by_easy(0),
 }
 """From the loosest to the strictest, as tables call them."""
+_AGED: Sequence[tuple[int | None, Sequence[str]]] = (
+    (None, ("plan", "EASY 24 h")),
+    (10, tuple(_GUARDS)),
+    (1, ("plan", "EASY 24 h")),
+)
+"""Hours in which candidates age, and the guards beside that."""
 
 
 class Kind(enum.Enum):
@@ -119,12 +122,12 @@ CASES = (
     ),
     *(
         Case(
-            f"expected, WSPT{aged}, guard by {told}",
+            "expected, WSPT" + (f", ageing {hours} h" if hours else "") + f", guard by {guard}",
             Kind.PRACTICAL,
-            {**_PREDICTED, **ageing, **guard},
+            _PREDICTED | _GUARDS[guard] | ({"ageing_s": hours * HOUR_S} if hours else {}),
         )
-        for aged, ageing in _AGEING.items()
-        for told, guard in _GUARDS.items()
+        for hours, guards in _AGED
+        for guard in guards
     ),
     Case("clairvoyant EASY", Kind.ORACLE, {"estimator": "actual"}),
     Case("fits and order known, ends not", Kind.ORACLE, _oracle("010")),
