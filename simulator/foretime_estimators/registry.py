@@ -12,11 +12,14 @@ from foretime_estimators.accuracy_estimator import AccuracyEstimator
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.actual import Actual, ActualBelow
 from foretime_estimators.blend import Blend
+from foretime_estimators.calibrated_runtime import CalibratedRuntime, CalibrationSettings
 from foretime_estimators.errors import InputError
 from foretime_estimators.estimator import RuntimeEstimator
 from foretime_estimators.expected_runtime import ExpectedRuntime
+from foretime_estimators.expert_mixture import ExpertMixture, MixtureSettings
 from foretime_estimators.last_two import LastTwo
 from foretime_estimators.learned_runtime import OPTIONS, learned_runtime
+from foretime_estimators.outcome_classes import OutcomeClasses, OutcomeSettings
 from foretime_estimators.prediction_loss import LOSSES
 from foretime_estimators.recent_maximum import RecentMaximum
 from foretime_estimators.requested import Requested
@@ -92,6 +95,20 @@ def _typical(level: float) -> SimilarJobsSettings:
     return SimilarJobsSettings(queue=rule, backfill=rule, drain=rule, minimum_scheduled_time_s=1)
 
 
+def _experts(given: _Given) -> dict[str, RuntimeEstimator]:
+    """Build what `mixture` mixes: every kind of estimator that costs microseconds."""
+    return {
+        "requested": Requested(),
+        "combined": AccuracyEstimator(Scheme.COMBINED, given.settings),
+        "last-two": LastTwo(),
+        "recent-maximum": RecentMaximum(),
+        "expected": ExpectedRuntime(),
+        "outcomes:0.3": OutcomeClasses(OutcomeSettings(level=0.3)),
+        "outcomes:0.5": OutcomeClasses(OutcomeSettings(level=0.5)),
+        "outcomes:0.8": OutcomeClasses(OutcomeSettings(level=0.8)),
+    }
+
+
 ESTIMATORS: tuple[EstimatorName, ...] = (
     EstimatorName("requested", None, "the request as it is", False, lambda _: Requested()),
     EstimatorName(
@@ -161,6 +178,27 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         lambda given: learned_runtime(given.choice, given.options),
         tuple(LOSSES),
         OPTIONS,
+    ),
+    EstimatorName(
+        "outcomes",
+        "LEVEL",
+        "fails at once, runs to its limit or between: which is likely, by what errors cost",
+        False,
+        lambda given: OutcomeClasses(OutcomeSettings(level=given.value)),
+    ),
+    EstimatorName(
+        "mixture",
+        "LEVEL",
+        "the other estimators, weighed for each user by how well they do at that level",
+        False,
+        lambda given: ExpertMixture(_experts(given), MixtureSettings(level=given.value)),
+    ),
+    EstimatorName(
+        "calibrated",
+        "SHARE",
+        "expected, times a factor by user with which that share of jobs runs longer",
+        False,
+        lambda given: CalibratedRuntime(ExpectedRuntime(), CalibrationSettings(given.value)),
     ),
     EstimatorName("doubled", None, "twice the request", False, lambda _: ScaledRequest(2.0)),
     EstimatorName(
