@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from foretime_estimators.errors import StateError
 
 from foretime_sidecar.store import Store
+
+NAMED = "of users: "
+"""How names of states begin that tell of users by their names."""
 
 _SAVE = (
     "INSERT INTO model_states VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
@@ -29,16 +33,30 @@ class ModelStates:
         self._store = store
         self._lock = lock
 
-    def save(self, name: str, saved_at: int, state: dict[str, Any]) -> None:
+    def save(
+        self,
+        name: str,
+        saved_at: int,
+        state: dict[str, Any],
+        still_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Keep a state in the place of the last; ``saved_at``: epoch seconds.
+
+        One that tells of users by their names is saved as ``NAMED`` and its name: it is erased with
+        the history of any of them. ``still_wanted`` is asked with the lock held.
 
         Raises
         ------
         StateError
-            If it can't be stored.
+            If it can't be stored, or is nothing that JSON can hold.
         """
-        text = json.dumps(state)
+        try:
+            text = json.dumps(state, allow_nan=False)
+        except (ValueError, TypeError) as error:
+            raise StateError(f"what {name} has learned can't be kept: {error}") from error
         with self._lock:
+            if not still_wanted():
+                return
             self._store.write("save what a model has learned", _SAVE, [(name, saved_at, text)])
 
     def saved(self, name: str) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretime_sidecar.model_states import NAMED
 from foretime_sidecar.store import Store
 
 _JOB = ("user", "project", "queue", "processors", "requested_time_s")
@@ -79,6 +80,8 @@ def erase(store: Store, user: str, now: int) -> dict[str, int]:
             ).rowcount
             for table, condition in conditions
         }
+        # What was learned from them all is learned anew.
+        connection.execute("DELETE FROM model_states WHERE name LIKE ? || '%'", (NAMED,))
         store.forgotten.mark(user, now)
     store.forgotten.reread()
     store.empty_journal()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_sim.waits.forecaster import WaitForecaster
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.queue_moment import Look
@@ -23,8 +23,21 @@ _AT_A_TIME = 5_000
 Key = tuple[str, int]
 
 
+class Listener(Protocol):
+    """Whoever is told what happens, in the order of time."""
+
+    def submitted(self, job: JobRequest) -> None:
+        """Take note that a job was submitted."""
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Take note that a job has started, epoch seconds."""
+
+    def finished(self, job: FinishedJob) -> None:
+        """Take note that a job has come to its end."""
+
+
 class Event(NamedTuple):
-    """A submission, a start or an end; they sort in the order in which forecasters are told.
+    """A submission, a start or an end; they sort in the order in which listeners are told.
 
     Attributes
     ----------
@@ -48,14 +61,14 @@ class Event(NamedTuple):
         """What tells jobs apart: a requeued one is submitted anew."""
         return self.request.job_id, self.request.submit_time
 
-    def tell(self, forecaster: WaitForecaster) -> None:
-        """Tell a forecaster."""
+    def tell(self, listener: Listener) -> None:
+        """Tell somebody."""
         if self.kind == SUBMISSION:
-            forecaster.submitted(self.request)
+            listener.submitted(self.request)
         elif self.kind == START:
-            forecaster.started(self.request, self.time)
+            listener.started(self.request, self.time)
         elif self.ended is not None:
-            forecaster.finished(self.ended)
+            listener.finished(self.ended)
 
 
 def _when(event: Event) -> tuple[int, int]:
@@ -65,6 +78,11 @@ def _when(event: Event) -> tuple[int, int]:
         event.ended.start_time,
     )
     return event.time, _END_AT_ONCE if at_once else event.kind
+
+
+def in_order(*streams: Iterable[Event]) -> Iterator[Event]:
+    """Give the events of several streams, each in the order of time, in that order."""
+    return heapq.merge(*streams, key=_when)
 
 
 def events_of(job: FinishedJob) -> list[Event]:
@@ -131,6 +149,8 @@ class PastEvents:
         for number in whose[order].tolist():
             if number not in held:
                 held = self._some_from(number, wanted) | held
+            if number not in held:
+                continue  # deleted meanwhile
             events = held[number]
             yield events.pop(0)
             if not events:
@@ -182,6 +202,21 @@ class QueueEvents:
         oldest = look.taken_at - _FORGOTTEN_AFTER_S
         self._known = {key: job for key, job in self._known.items() if job.seen_at >= oldest}
         return sorted(events, key=_when)
+
+    def state(self) -> list[list[Any]]:
+        """Give what was told of jobs that have not ended, as JSON can hold it."""
+        return [[*key, known.started, known.seen_at] for key, known in self._known.items()]
+
+    def restore(self, state: Sequence[Sequence[Any]]) -> None:
+        """Take over what `state` gave."""
+        self._known = {
+            (job_id, submit_time): _Known(started, seen_at)
+            for job_id, submit_time, started, seen_at in state
+        }
+
+    def knows(self, key: Key) -> bool:
+        """Whether a job was in the queue within the last days, and is not known to have ended."""
+        return key in self._known
 
     def _seen(self, job: QueuedJob, request: JobRequest, now: int) -> Iterator[Event]:
         key = request.job_id, request.submit_time

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
+from foretime_estimators.job_events import learn_history
 from foretime_estimators.registry import parse_estimator
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.comparison import PairedRun
@@ -26,7 +27,7 @@ from foretime_sim.estimator_hook import EstimatorHook
 from foretime_sim.finished_history import finished_before
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_slurm import SlurmSetup
-from foretime_sim.policy import Backfill, Correction, Order, Policy, Roles
+from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.replay_result import HookStatistics
 from foretime_sim.schedule import Schedule
 from foretime_sim.schedule import check as check_schedule
@@ -56,21 +57,6 @@ TABLE_SCHEMES = ("user", "project", "combined")
 SCHEMES = ("requested", *TABLE_SCHEMES, "actual", "blend:a")
 
 _OUTLASTS_ANY_LOG_S = 100 * 365 * 86_400
-
-
-def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
-    """Give a policy the roles and the correction rule that a mechanism has.
-
-    A limit that is rewritten is raised again when the job starts, so running jobs are planned with
-    t_req: Tang's selective scheme S110. The soft limits are used in all roles.
-    """
-    match mechanism:
-        case Mechanism.SLURM_SOFT_LIMIT:
-            return replace(policy, roles=Roles.parse("111"), correction=Correction.SLURM)
-        case Mechanism.REWRITE_LIMIT:
-            return replace(policy, roles=Roles.parse("110"), correction=Correction.REQUESTED)
-        case Mechanism.PBS_SOFT_WALLTIME:
-            return replace(policy, roles=Roles.parse("111"), correction=Correction.PBS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +229,8 @@ class Replay:
         clock, begin = _clock_and_begin(workload)
         hook = EstimatorHook(parse_estimator(estimator), self.readjust_after_s)
         if self.history is not None:
-            for record in _history_records(self.history, workload, clock):
-                hook.estimator.learn_one(record.job)
+            records = _history_records(self.history, workload, clock)
+            learn_history(hook.estimator, [record.job for record in records])
         scheduler = pbs_by_estimator(
             workload,
             self.policy,

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
-from foretime_estimators.errors import ForetimeError, SchedulerError, StateError
+from foretime_estimators.errors import ForetimeError, InputError, SchedulerError, StateError
 
 from foretime_sidecar.api import create_app
 from foretime_sidecar.api_callers import Callers
+from foretime_sidecar.background_thread import BackgroundThread
 from foretime_sidecar.clients.client import ControllerLoad, SchedulerClient
 from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
 from foretime_sidecar.clients.pyslurm_client import PySlurm, import_pyslurm
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.clients.slurm_rest import SlurmRest
 from foretime_sidecar.clients.slurm_rest_connection import RestConnection
-from foretime_sidecar.forecast_thread import ForecastThread
 from foretime_sidecar.heartbeat import beat, heartbeat_path
 from foretime_sidecar.listener import Listener
 from foretime_sidecar.peer import PeerProtocol
@@ -65,8 +65,28 @@ class Daemon:
         except StateError:
             self._listener.close()
             raise
-        self.sidecar = Sidecar(settings, client or _client(settings), store, forecasts=True)
-        self.forecasts = ForecastThread(self.sidecar.waits, settings.forecast)
+        try:
+            self.sidecar = Sidecar(
+                settings,
+                client or _client(settings),
+                store,
+                forecasts=True,
+                shadow=settings.estimators.shadow,
+            )
+        except InputError:
+            store.close()
+            self._listener.close()
+            raise
+        self.forecasts = BackgroundThread(
+            "forecasts of waits", self.sidecar.waits, settings.forecast.cpu_percent
+        )
+        self._background = [self.forecasts]
+        self.shadow: BackgroundThread | None = None
+        if self.sidecar.scoreboard is not None:
+            self.shadow = BackgroundThread(
+                "scores of estimators", self.sidecar.scoreboard, settings.estimators.cpu_percent
+            )
+            self._background.append(self.shadow)
         self.health = Health(int(clock()))
         self._rate = PollRate(settings.scheduler)
         self._ending = threading.Event()
@@ -96,14 +116,16 @@ class Daemon:
                 signal.signal(number, lambda *_: self.end())
         poller = threading.Thread(target=self._poll_until_told, name="poll", daemon=True)
         poller.start()
-        self.forecasts.start()
+        for thread in self._background:
+            thread.start()
         logger.info("listening on %s", self._listener.address)
         try:
             self._server.run(sockets=[self._listener.socket])
         finally:
             self.end()
             poller.join(_GRACE_S + _GIVE_BACK_S)
-            if self.forecasts.end(_GRACE_S) and not poller.is_alive():
+            ended = [thread.end(_GRACE_S) for thread in self._background]
+            if all(ended) and not poller.is_alive():
                 # Else a command of the scheduler is still awaited; what it would have told is read
                 # again after the next start.
                 self.sidecar.store.close()
@@ -177,7 +199,8 @@ class Daemon:
         for failure in dict.fromkeys(failures):
             logger.error("%s", failure)
         self.health.last_error = failures[-1] if failures else ""
-        self.forecasts.wake()
+        for thread in self._background:
+            thread.wake()
 
     def _look(self, now: int) -> None:
         self.sidecar.look(now)

@@ -17,6 +17,7 @@ from foretime_sim.policy import Correction
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
+    Queue,
     QueuedJob,
     QueueState,
     Reservation,
@@ -26,6 +27,7 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.exclusions import Exclusions, exclusions_of
+from foretime_sidecar.learned_scheme import LearnedScheme
 from foretime_sidecar.learner import Learner, effective_mode
 from foretime_sidecar.model_states import ModelStates
 from foretime_sidecar.ordering import QueueOrdering
@@ -37,6 +39,7 @@ from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.served_forecaster import CalibratedBest
 from foretime_sidecar.served_forecasts import ServedForecasts
 from foretime_sidecar.settings import Settings
+from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
@@ -48,6 +51,8 @@ logger = logging.getLogger("foretime")
 DAY_S = 86_400
 # A long absence is made good in slices, so that no answer of the accounting grows without bound.
 CATCH_UP_S = DAY_S
+# What an estimator may take of a poll: the jobs wait for looks, and are planned without it so far.
+_ESTIMATING_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,11 @@ class Sidecar:
         Where finished jobs are kept.
     forecasts
         Whether waits are forecast; whoever drives it then calls ``forecasting.refresh``, too.
+    estimating_s
+        How long an estimator may learn and be asked at one poll, seconds.
+    shadow
+        Whether all estimators run in the shadow; whoever drives it then calls
+        ``scoreboard.refresh``, too.
 
     Attributes
     ----------
@@ -126,6 +136,10 @@ class Sidecar:
         What users may not see of others, as the scheduler said at the last look.
     forecasting
         What keeps forecasts of waits; ``None`` if nobody wants them.
+    estimating
+        The estimator of the scheme ``learned``; ``None`` under others.
+    scoreboard
+        What compares estimators; ``None`` if nobody wants it.
     """
 
     def __init__(
@@ -135,6 +149,8 @@ class Sidecar:
         store: Store,
         *,
         forecasts: bool = False,
+        estimating_s: float = _ESTIMATING_S,
+        shadow: bool = False,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -155,6 +171,11 @@ class Sidecar:
                 ServedForecasts(store, self.lock, settings.api.smallest_group),
                 ModelStates(store, self.lock),
             )
+        self.estimating: LearnedScheme | None = None
+        self._estimating_s = estimating_s
+        if settings.accuracy.scheme == "learned":
+            self.estimating = LearnedScheme(settings, store, self.lock)
+        self.scoreboard = ShadowScoreboard(settings, store, self.lock) if shadow else None
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
         self._guard: StarvationGuard | None = None
@@ -223,9 +244,13 @@ class Sidecar:
         """
         with self.lock:
             learner, count = self._learned(without=user)
+            if self.scoreboard is not None:
+                self.scoreboard.forget()
             erased = erase(self.store, user, now)
             self.learner, self.progress.finished_jobs = learner, count
             self.oversight.forget(user)
+            if self.estimating is not None:
+                self.estimating.forget()
             self._must_publish = True
         if self.forecasting is not None:
             self.forecasting.forget(user)
@@ -247,6 +272,7 @@ class Sidecar:
         if self._cursor is None:
             self.start(now)
         learned = self._learn(now)
+        self._estimate(now)
         generation = None
         if now >= self._next_publication or self._must_publish:
             generation = self._publish(now)
@@ -261,6 +287,19 @@ class Sidecar:
             self._next_cleaning = now + DAY_S
         self.progress.polled_at = now
         return PollResult(learned, generation)
+
+    def _estimate(self, now: int) -> None:
+        """Tell the estimator what has happened, and go by it as far as that can be done."""
+        if self.estimating is None:
+            return
+        with self.lock:
+            learner = self.learner
+        assert learner.learned is not None  # noqa: S101 - for the type checker
+        look = self.snapshot or Look(now, Queue(0, ()))
+        usable = self.estimating.follow(look, learner.learned, self._estimating_s)
+        with self.lock:
+            if learner.go_by_estimator(usable=usable):
+                self._next_publication = now
 
     def look(self, now: int) -> Look:
         """Look at the queue, for forecasts, and at what the scheduler lets the hook do.
@@ -319,6 +358,8 @@ class Sidecar:
         seen = self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
         if self.forecasting is not None:
             self.forecasting.looked(seen)
+        if self.scoreboard is not None:
+            self.scoreboard.looked(seen)
         return configuration, seen
 
     def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...]]:
@@ -370,13 +411,15 @@ class Sidecar:
         return next((each.max_time for each in known if each.name == slurm_partition), None)
 
     def end(self) -> None:
-        """Give back what is only good while the sidecar runs: the queue's order.
+        """Give back what is only good while the sidecar runs, the queue's order; save the rest.
 
         Raises
         ------
         SchedulerError
             If the scheduler did not answer, or refused a change; the next start tries it again.
         """
+        if self.estimating is not None and self.progress.polled_at is not None:
+            self.estimating.save(self.progress.polled_at)
         if self._ordering is not None:
             self._ordering.give_back()
 

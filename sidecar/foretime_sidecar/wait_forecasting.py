@@ -196,7 +196,8 @@ class WaitForecasting:
     def refresh(self, *, hurried: bool = False, maps: bool = True) -> bool:
         """Forecast all pending jobs of the latest look; say whether there was a new one.
 
-        ``hurried``: with fewer samples; without ``maps`` none is drawn.
+        There may be another by then. ``hurried``: with fewer samples; without ``maps`` none is
+        drawn.
         """
         with self._lock:
             look, self._look = self._look, None

@@ -19,10 +19,24 @@ void Conservative::no_longer_planned(JobIndex index) { promises_.erase(promise_o
 
 // Whether there was anything to be looked over again is not known: to do it changes nothing then.
 void Conservative::resumed(JobIndex index) {
-  waiting_.push_back(index);
+  wait({index});
   out_of_order_ = true;
   left_over_from_ = kLongAgo;
   left_over_until_ = kNever;
+}
+
+// A job that a limit kept from the queue comes with the place of its submission, before others that
+// have promises.
+void Conservative::wait(const std::vector<JobIndex>& jobs) {
+  const auto earlier = [this](JobIndex a, JobIndex b) { return job(a).rank < job(b).rank; };
+  const auto so_far = static_cast<std::ptrdiff_t>(waiting_.size());
+  waiting_.insert(waiting_.end(), jobs.begin(), jobs.end());
+  const auto added = waiting_.begin() + so_far;
+  std::sort(added, waiting_.end(), earlier);
+  if (so_far > 0 && added != waiting_.end() && earlier(*added, *(added - 1))) {
+    out_of_order_ = true;
+    std::inplace_merge(waiting_.begin(), added, waiting_.end(), earlier);
+  }
 }
 
 Conservative::Promise Conservative::promise_of(JobIndex index) const {
@@ -178,7 +192,7 @@ void Conservative::apply_moves() {
 
 // Those that come together come in queue order.
 void Conservative::insert_arrivals(Seconds now, const QueueInOrder& queue) {
-  waiting_.insert(waiting_.end(), arrivals().begin(), arrivals().end());
+  wait(arrivals());
   std::int64_t last_rank = -1;
   for (const JobIndex index : arrivals_in_order(queue)) {
     if (job(index).rank < last_rank) out_of_order_ = true;

@@ -31,6 +31,7 @@ class Conservative final : public Planner {
   Seconds next_planned_start() const override;
   bool needs_order() const override { return arrivals().size() > 1; }
 
+  void wait(const std::vector<JobIndex>& jobs);
   Promise promise_of(JobIndex index) const;
   std::vector<JobIndex> promised(bool by_submission);
   void renew(Seconds now, bool stuck);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine.hpp"
+#include "interruption.hpp"
 #include "numpy_columns.hpp"
 #include "python_policies.hpp"
 
@@ -49,21 +50,9 @@ Moves take_moves(Engine& engine) {
   return {std::move(started), std::move(finished)};
 }
 
-// Ctrl-C ends a run: the signal's handler raises.
-bool signal_raised() {
-  const nb::gil_scoped_acquire locked;
-  return PyErr_CheckSignals() != 0;
-}
-
 template <class Work>
 Moves moves_after(Engine& engine, Work work) {
-  engine.set_interrupted(signal_raised);
-  try {
-    const nb::gil_scoped_release unlocked;
-    work(engine);
-  } catch (const Interrupted&) {
-    throw nb::python_error();
-  }
+  interruptibly(engine, [&] { work(engine); });
   return take_moves(engine);
 }
 

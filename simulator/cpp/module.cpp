@@ -4,6 +4,7 @@
 #include "availability_profile_bindings.hpp"
 #include "engine_bindings.hpp"
 #include "forward_bindings.hpp"
+#include "learning_bindings.hpp"
 #include "node_bindings.hpp"
 #include "swf_bindings.hpp"
 
@@ -18,5 +19,6 @@ NB_MODULE(_core, m) {
   foretime::register_engine(m);
   foretime::register_availability_profile(m);
   foretime::register_forward(m);
+  foretime::register_learning(m);
   foretime::register_swf(m);
 }

@@ -7,11 +7,13 @@ told their actual runtimes), and such a list; it raises AssertionError with the 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from foretime_estimators.estimator import RuntimeEstimator
+from foretime_estimators.job_events import tell
 from foretime_estimators.jobs import FinishedJob
 
 Make: TypeAlias = Callable[[Sequence[FinishedJob]], RuntimeEstimator]
@@ -23,18 +25,24 @@ def predictions(
 ) -> list[int]:
     """Predict each job at its submission, after learning all that had finished by then, seconds.
 
-    With ``until`` only jobs submitted up to that time are predicted.
+    An estimator that observes starts is told of those, too. With ``until`` only jobs submitted up
+    to that time are predicted.
     """
+    by_start = sorted(
+        (job.start_time, index) for index, job in enumerate(jobs) if job.start_time is not None
+    )
     by_end = sorted(jobs, key=lambda job: job.end_time)
-    learned = 0
+    starts_told = learned = 0
     predicted = []
     for job in sorted(jobs, key=lambda job: job.request.submit_time):
         now = job.request.submit_time
         if until is not None and now > until:
             break
-        while learned < len(by_end) and by_end[learned].end_time <= now:
-            estimator.learn_one(by_end[learned])
-            learned += 1
+        started = by_start[starts_told : bisect_right(by_start, (now, len(jobs)))]
+        finished = by_end[learned : bisect_right(by_end, now, key=lambda job: job.end_time)]
+        starts_told += len(started)
+        learned += len(finished)
+        tell(estimator, [(jobs[index].request, time) for time, index in started], finished)
         predicted.append(estimator.predict_one(job.request, now))
     return predicted
 

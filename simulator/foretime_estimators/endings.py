@@ -35,7 +35,7 @@ class Evidence(enum.Enum):
     NONE = "none"
 
 
-_EVIDENCE = {
+EVIDENCE = {
     Ending.COMPLETED: Evidence.EXACT,
     Ending.FAILED: Evidence.EXACT,
     Ending.OUT_OF_MEMORY: Evidence.EXACT,
@@ -46,11 +46,12 @@ _EVIDENCE = {
     Ending.REQUEUED: Evidence.NONE,
     Ending.NEVER_STARTED: Evidence.NONE,
 }
+"""What each ending tells of a job that has run."""
 
 
 def evidence_of(job: FinishedJob) -> Evidence:
     """How the job's runtime counts; a job that never started counts as nothing however it ended."""
-    return Evidence.NONE if job.start_time is None else _EVIDENCE[job.ending]
+    return Evidence.NONE if job.start_time is None else EVIDENCE[job.ending]
 
 
 def accuracy_micro(job: FinishedJob) -> int:

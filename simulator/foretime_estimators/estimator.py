@@ -67,6 +67,19 @@ class RoleEstimator(RuntimeEstimator, Protocol):
         ...
 
 
+@runtime_checkable
+class StartObserver(RuntimeEstimator, Protocol):
+    """A `RuntimeEstimator` that goes by what is running too, so it is told of each start.
+
+    Starts and ends are told in order of time, a job's start before its end, and all of those up to
+    a moment before a prediction there (`foretime_estimators.job_events`).
+    """
+
+    def start_one(self, job: JobRequest, start_time: int) -> None:
+        """Take note that a job has started at ``start_time``, seconds; it runs until learned."""
+        ...
+
+
 def clamped(predicted_runtime: int, job: JobRequest) -> int:
     """Cut a model's output, seconds, to what may be planned with: 1 to the requested time."""
     return max(1, min(predicted_runtime, job.requested_time))

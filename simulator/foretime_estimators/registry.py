@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,11 +14,15 @@ from foretime_estimators.actual import Actual, ActualBelow
 from foretime_estimators.blend import Blend
 from foretime_estimators.errors import InputError
 from foretime_estimators.estimator import RuntimeEstimator
+from foretime_estimators.expected_runtime import ExpectedRuntime
 from foretime_estimators.last_two import LastTwo
+from foretime_estimators.learned_runtime import OPTIONS, learned_runtime
+from foretime_estimators.prediction_loss import LOSSES
 from foretime_estimators.recent_maximum import RecentMaximum
 from foretime_estimators.requested import Requested
 from foretime_estimators.scaled_request import RandomisedRequest, ScaledRequest
 from foretime_estimators.similar_jobs_estimator import SimilarJobsEstimator
+from foretime_estimators.similar_jobs_settings import RoleRule, SimilarJobsSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class _Given:
     """What an estimator may be built from besides its name."""
 
     value: float
+    choice: str
+    options: Sequence[str]
     settings: AccuracySettings | None
     actual_runtimes: Mapping[str, int]
     seed: int
@@ -41,13 +47,19 @@ class EstimatorName:
     Attributes
     ----------
     name
-        As written; ``blend`` and ``scaled`` are written with a number, ``name:number``.
+        As written; some are written with a parameter, ``name:parameter``.
     parameter
-        What the number is called in help, ``None`` for a name without one.
+        What the parameter is called in help, ``None`` for a name without one.
     description
         One line for help.
     oracle
         Whether it needs the actual runtimes of the jobs that it predicts for.
+    build
+        Builds a fresh one.
+    choices
+        What the parameter may be, where it is a name and not a number.
+    options
+        What may stand behind it, each after a comma.
     """
 
     name: str
@@ -55,15 +67,29 @@ class EstimatorName:
     description: str
     oracle: bool
     build: _Build
+    choices: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @property
     def spelling(self) -> str:
         """The name as help shows it, such as ``blend:A``."""
         return self.name if self.parameter is None else f"{self.name}:{self.parameter}"
 
+    @property
+    def example(self) -> str:
+        """The name as it may be written, such as ``blend:0.5``."""
+        if self.parameter is None:
+            return self.name
+        return f"{self.name}:{self.choices[0] if self.choices else '0.5'}"
+
 
 def _accuracy(scheme: Scheme) -> _Build:
     return lambda given: AccuracyEstimator(scheme, given.settings)
+
+
+def _typical(level: float) -> SimilarJobsSettings:
+    rule = RoleRule(level)
+    return SimilarJobsSettings(queue=rule, backfill=rule, drain=rule, minimum_scheduled_time_s=1)
 
 
 ESTIMATORS: tuple[EstimatorName, ...] = (
@@ -113,6 +139,29 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         False,
         lambda _: SimilarJobsEstimator(),
     ),
+    EstimatorName(
+        "typical",
+        "LEVEL",
+        "what that share of similar jobs stayed within, from the most alike to all",
+        False,
+        lambda given: SimilarJobsEstimator(_typical(given.value)),
+    ),
+    EstimatorName(
+        "expected",
+        None,
+        "mean share of their requests that similar jobs took; a time for each role",
+        False,
+        lambda _: ExpectedRuntime(),
+    ),
+    EstimatorName(
+        "regression",
+        "LOSS",
+        "online regression on 20 features, learned by a loss such as squared-linear-large-area",
+        False,
+        lambda given: learned_runtime(given.choice, given.options),
+        tuple(LOSSES),
+        OPTIONS,
+    ),
     EstimatorName("doubled", None, "twice the request", False, lambda _: ScaledRequest(2.0)),
     EstimatorName(
         "scaled",
@@ -143,7 +192,7 @@ def parse_estimator(
     Parameters
     ----------
     text
-        A name of `ESTIMATORS`, with ``:number`` where it has a parameter.
+        A name of `ESTIMATORS`, with ``:number`` or ``:name`` where it has a parameter.
     settings
         For the accuracy schemes; production's if ``None``.
     actual_runtimes
@@ -154,32 +203,69 @@ def parse_estimator(
     Raises
     ------
     InputError
-        For a name that there is not (with the nearest), a number missing, superfluous or out of
-        range, or an oracle without actual runtimes.
+        For a name or parameter that there is not (with the nearest), a number missing, superfluous
+        or out of range, or an oracle without actual runtimes.
     """
-    name, colon, number = text.strip().partition(":")
-    found = next((entry for entry in ESTIMATORS if entry.name == name), None)
-    if found is None:
-        near = difflib.get_close_matches(name, [entry.name for entry in ESTIMATORS], n=1, cutoff=0)
-        spellings = ", ".join(entry.spelling for entry in ESTIMATORS)
-        raise InputError(
-            f"estimator {text!r}: there is none of that name; did you mean {near[0]!r}? "
-            f"Valid: {spellings}"
-        )
-    value = 0.0
-    if found.parameter is None:
-        if colon:
-            raise InputError(f"estimator {text!r}: {name} takes no number; write {name!r}")
-    else:
-        try:
-            value = float(number)
-        except ValueError:
-            raise InputError(
-                f"estimator {text!r}: {name} needs a number; write {found.spelling}, such as "
-                f"{name}:0.5"
-            ) from None
+    found, given = _parsed(text, settings, actual_runtimes or {}, seed)
     if found.oracle and actual_runtimes is None:
         raise InputError(
             f"estimator {text!r} needs the actual runtimes: it works only on a log of finished jobs"
         )
-    return found.build(_Given(value, settings, actual_runtimes or {}, seed))
+    return found.build(given)
+
+
+def estimator_name(text: str) -> str:
+    """Give the one spelling of an estimator that may be written in several ways.
+
+    Raises
+    ------
+    InputError
+        As `parse_estimator`.
+    """
+    found, given = _parsed(text, None, {}, 0)
+    found.build(given)
+    if found.parameter is None:
+        return found.name
+    parameter = ",".join((given.choice, *given.options)) if found.choices else f"{given.value:g}"
+    return f"{found.name}:{parameter}"
+
+
+def _parsed(
+    text: str, settings: AccuracySettings | None, actual_runtimes: Mapping[str, int], seed: int
+) -> tuple[EstimatorName, _Given]:
+    """Find the estimator that a text names, and what stands behind the colon."""
+    name, colon, parameter = text.strip().partition(":")
+    found = next((entry for entry in ESTIMATORS if entry.name == name), None)
+    if found is None:
+        spellings = [entry.spelling for entry in ESTIMATORS]
+        raise InputError(
+            f"estimator {text!r}: there is none of that name; "
+            + _nearest(name, [entry.name for entry in ESTIMATORS], spellings)
+        )
+    value = 0.0
+    options: Sequence[str] = ()
+    if found.parameter is None:
+        if colon:
+            raise InputError(f"estimator {text!r}: {name} takes no parameter; write {name!r}")
+    elif found.choices:
+        if found.options:
+            parameter, *options = parameter.split(",")
+        if parameter not in found.choices:
+            raise InputError(
+                f"estimator {text!r}: {name} takes a {found.parameter.lower()}, written "
+                f"{found.spelling}; " + _nearest(parameter, found.choices, found.choices)
+            )
+    else:
+        try:
+            value = float(parameter)
+        except ValueError:
+            raise InputError(
+                f"estimator {text!r}: {name} needs a number; write {found.spelling}, such as "
+                f"{found.example}"
+            ) from None
+    return found, _Given(value, parameter, options, settings, actual_runtimes, seed)
+
+
+def _nearest(given: str, names: Sequence[str], spellings: Sequence[str]) -> str:
+    near = difflib.get_close_matches(given, names, n=1, cutoff=0)
+    return f"did you mean {near[0]!r}? Valid: {', '.join(spellings)}"

@@ -17,14 +17,18 @@ from foretime_estimators.estimator import (
     RoleEstimator,
     RolePrediction,
     RuntimeEstimator,
+    StartObserver,
 )
+from foretime_estimators.job_events import learn_history, tell
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.registry import parse_estimator
 from foretime_estimators.requested import Requested
 
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
+from foretime_sim.estimator_core import is_native
 from foretime_sim.finished_history import finished_before
+from foretime_sim.learning_core import native_learning_run, runs_natively
 from foretime_sim.machine import Machine
 from foretime_sim.policy import Policy, Roles
 from foretime_sim.resource_requests import job_resources
@@ -121,10 +125,11 @@ def simulate_with_estimator(
     """Schedule a workload by what an estimator predicts for its jobs.
 
     A job is predicted at its submission, after all that ended by then has been learned, in the
-    order in which it ended. What ends in the very second of a submission is known to it under the
-    event order ``per-timestep``, and is not under ``per-event``, where submissions come first. An
-    estimator that learns nothing, or is not to, gives all its predictions at once, and the whole
-    log runs in one native call; the schedule is the same.
+    order in which it ended; an estimator that observes starts is told of those, too. What ends in
+    the very second of a submission is known to it under the event order ``per-timestep``, and is
+    not under ``per-event``, where submissions come first. An estimator that learns nothing, or is
+    not to, gives all its predictions at once, and the whole log runs in one native call; the
+    schedule is the same.
 
     Parameters
     ----------
@@ -155,12 +160,19 @@ def simulate_with_estimator(
         If a checked schedule breaks a law.
     """
     if history is not None and len(workload):
-        for job in finished_before(history, workload):
-            estimator.learn_one(job)
+        learn_history(estimator, finished_before(history, workload))
     if isinstance(estimator, Requested):
         scheduled = workload.requested_time.astype(np.int64)
         schedule = simulate(workload, policy, reservations=reservations, check=check)
         return EstimatedSchedule(schedule, scheduled)
+    if learn and runs_natively(workload, policy) and is_native(estimator):
+        schedule, scheduled = native_learning_run(
+            estimator, workload, policy, reservations, progress
+        )
+        times = _by_role(scheduled, scheduled, scheduled, policy.roles)
+        if check:
+            check_schedule(workload, schedule, workload.requested_time, reservations)
+        return EstimatedSchedule(schedule, scheduled, times)
     requests = job_requests(workload)
     if not learn or isinstance(estimator, Memoryless):
         predict = role_predictor(estimator)
@@ -196,15 +208,22 @@ def _learning_run(
     endings = logged_endings(workload)
     roles = engine.policy.roles
     predict = role_predictor(estimator)
+    observes_starts = isinstance(estimator, StartObserver)
     predicted: list[RolePrediction] = []
     step = max(len(requests) // 100, 1)
     for request, actual_runtime in zip(requests, actual_runtimes, strict=True):
         if request.submit_time > now:
             now = request.submit_time
-            for index in engine.advance(now).finished.tolist():
-                estimator.learn_one(
-                    finished_job(requests[index], *engine.ran(index), endings[index])
-                )
+            moves = engine.advance(now)
+            started = []
+            if observes_starts:
+                indices = moves.started.tolist()
+                started = [(requests[job], engine.started_at(job)) for job in indices]
+            finished = [
+                finished_job(requests[job], *engine.ran(job), endings[job])
+                for job in moves.finished.tolist()
+            ]
+            tell(estimator, started, finished)
         times = predict(request, now)
         predicted.append(times)
         resources = None
@@ -270,6 +289,10 @@ def _told(predicted: Sequence[RolePrediction]) -> Int64Array:
 def _role_times(predicted: Sequence[RolePrediction], roles: Roles) -> RoleTimes:
     """Give the times by role, requested ones where a role goes by those."""
     queue, backfill, drain = np.array(predicted, dtype=np.int64).reshape(-1, 3).T
+    return _by_role(queue, backfill, drain, roles)
+
+
+def _by_role(queue: Int64Array, backfill: Int64Array, drain: Int64Array, roles: Roles) -> RoleTimes:
     return RoleTimes(
         queue if roles.queue else None,
         backfill if roles.backfill else None,
@@ -308,7 +331,7 @@ class _RuntimesOf(Mapping[str, int]):
     def _all(self) -> dict[str, int]:
         if self._runtimes is None:
             runtimes = self._workload.actual_runtime.tolist()
-            self._runtimes = dict(zip(_job_ids(self._workload), runtimes, strict=True))
+            self._runtimes = dict(zip(self._workload.distinct_job_ids(), runtimes, strict=True))
         return self._runtimes
 
     def __getitem__(self, job_id: str) -> int:
@@ -339,7 +362,7 @@ def job_requests(workload: Workload) -> list[JobRequest]:
     return list(
         map(
             JobRequest,
-            _job_ids(workload),
+            workload.distinct_job_ids(),
             users,
             projects,
             workload.processors.tolist(),
@@ -350,19 +373,6 @@ def job_requests(workload: Workload) -> list[JobRequest]:
             executables,
         )
     )
-
-
-def _job_ids(workload: Workload) -> list[str]:
-    """Give the log's job numbers; a repeated one is followed by which of them it is, from 2."""
-    ids = [str(number) for number in workload.job_id.tolist()]
-    if len(set(ids)) == len(ids):
-        return ids
-    seen: dict[str, int] = {}
-    for job, number in enumerate(ids):
-        seen[number] = seen.get(number, 0) + 1
-        if seen[number] > 1:
-            ids[job] = f"{number}#{seen[number]}"
-    return ids
 
 
 def logged_endings(workload: Workload) -> list[Ending]:

@@ -470,6 +470,19 @@ class Engine:
             and job.end_time - job.start_time < job.actual_runtime,
         )
 
+    def started_at(self, index: int) -> int:
+        """Give when one job that runs or has finished started, seconds.
+
+        Raises
+        ------
+        InputError
+            If there is no such job, or it has not started.
+        """
+        job = self._job(index)
+        if job.state not in (State.RUNNING, State.FINISHED):
+            raise InputError(f"job {index} is {job.state.name.lower()}: it has not started")
+        return job.start_time
+
     def ran(self, index: int) -> tuple[int, int]:
         """Give when one job that has finished started and ended, seconds.
 

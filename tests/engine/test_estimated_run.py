@@ -14,6 +14,7 @@ from foretime_estimators.estimator import (
     RoleEstimator,
     RolePrediction,
     RuntimeEstimator,
+    StartObserver,
     clamped,
 )
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
@@ -32,7 +33,7 @@ from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
 from foretime_sim.workload import Labels, Workload
 
 JOBS = lublin2003.generate(400, processors=64, load=0.9)
-NAMES = [entry.name if entry.parameter is None else f"{entry.name}:0.5" for entry in ESTIMATORS]
+NAMES = [entry.example for entry in ESTIMATORS]
 SOON = replace(AccuracySettings.tang2010(), threshold=3)
 """Accuracy rules that predict something from few jobs."""
 IDS = ("default", "per-event", "sjf-sjbf-slurm")
@@ -72,6 +73,30 @@ class RolesInTheLoop(InTheLoop):
     def predict_roles(self, job: JobRequest, now: int) -> RolePrediction:
         assert isinstance(self.estimator, RoleEstimator)
         return self.estimator.predict_roles(job, now)
+
+
+class StartsInTheLoop(InTheLoop):
+    """Notes every start and end that it was told of."""
+
+    def __init__(self, estimator: RuntimeEstimator) -> None:
+        super().__init__(estimator)
+        self.told: list[tuple[int, str, str]] = []
+        self.running: set[str] = set()
+
+    def start_one(self, job: JobRequest, start_time: int) -> None:
+        self.told.append((start_time, "start", job.job_id))
+        self.running.add(job.job_id)
+        if isinstance(self.estimator, StartObserver):
+            self.estimator.start_one(job, start_time)
+
+    def learn_one(self, job: FinishedJob) -> None:
+        super().learn_one(job)
+        self.told.append((job.end_time, "end", job.request.job_id))
+        self.running.remove(job.request.job_id)
+
+    def predict_one(self, job: JobRequest, now: int) -> int:
+        assert all(time <= now for time, _, _ in self.told[-1:])
+        return super().predict_one(job, now)
 
 
 class LearnedRuntimes:
@@ -124,6 +149,8 @@ def test_every_estimator_gives_the_schedule_of_its_predictions(name: str, policy
 def test_the_fast_path_is_the_loop(name: str, policy: Policy) -> None:
     estimator = fresh(name)
     wrapper = RolesInTheLoop if isinstance(estimator, RoleEstimator) else InTheLoop
+    if isinstance(estimator, StartObserver):
+        wrapper = StartsInTheLoop
     in_the_loop = wrapper(estimator)
     assert_same(run(name, policy), simulate_with_estimator(JOBS, policy, in_the_loop))
     assert len(in_the_loop.learned) > 300
@@ -258,3 +285,18 @@ def test_progress_is_told_as_it_goes() -> None:
     told: list[int] = []
     run("last-two", Policy(), progress=told.append)
     assert told == list(range(4, 401, 4))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=IDS)
+def test_starts_and_ends_are_told_in_order_before_the_next_submission(policy: Policy) -> None:
+    observer = StartsInTheLoop(LastTwo())
+    estimated = simulate_with_estimator(JOBS, policy, observer)
+    assert_same(run("last-two", policy), estimated)
+    assert [time for time, _, _ in observer.told] == sorted(time for time, _, _ in observer.told)
+    last = int(JOBS.submit_time[-1])
+    on_time = last if policy.event_order is EventOrder.PER_TIMESTEP else last - 1
+    for kind, times in (("start", estimated.start_time), ("end", estimated.end_time)):
+        told = {job: time for time, what, job in observer.told if what == kind}
+        happened = dict(zip(map(str, JOBS.job_id.tolist()), times.tolist(), strict=True))
+        by_then = {job: time for job, time in happened.items() if time < on_time}
+        assert by_then.items() <= told.items() <= happened.items()

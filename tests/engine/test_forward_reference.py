@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 from foretime_estimators.errors import InputError
-from foretime_sim.admission import Dependencies, GroupLimit
+from foretime_sim.admission import After, Dependencies, GroupLimit
 from foretime_sim.advance_reservations import NodeReservation
 from foretime_sim.forward import forward_runs, start_times_of
 from foretime_sim.machine import Machine
 from foretime_sim.node_request import JobResources
 from foretime_sim.node_snapshot import NodeRequests
-from foretime_sim.policy import EventOrder, Policy
+from foretime_sim.policy import Backfill, Compression, EventOrder, Policy
 from foretime_sim.reference_forward import forward_run
 from foretime_sim.resource_requests import job_resources
-from foretime_sim.snapshot import PendingJobs, Snapshot
+from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.workload import Int64Array, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,6 +80,37 @@ def test_a_flat_pool(
     assert starts.tolist() == forward_run(snapshot, policy, runtimes[0]).tolist()
     if len(snapshot.pending):
         assert start_times_of(-1, snapshot, policy, runtimes).tolist() == [starts[-1]]
+
+
+def test_a_job_let_in_late_is_reinserted_at_the_place_of_its_submission() -> None:
+    """Compressed by submission, though two jobs that no limit keeps were in the queue before it."""
+    submitted, running = 11, 2
+    after_the_first_start = Dependencies.of_rows(
+        [(4, 0, int(After.START), 0, 0), (8, 0, int(After.START), 0, 0)]
+    )
+    snapshot = Snapshot(
+        now=1000,
+        machine_processors=8,
+        running=RunningJobs(np.array([1000, 1000]), np.array([7, 1]), np.array([1, 1])),
+        pending=PendingJobs(
+            submit_time=np.full(submitted, 900),
+            processors=np.array([1, 1, 1, 1, 8, 1, 1, 1, 1, 1, 1]),
+            requested_time=np.full(submitted, 1),
+            eligible_time=np.array([901] + [900] * 10),
+            dependencies=after_the_first_start,
+        ),
+        limits=(GroupLimit(np.array([2]), None, None),),
+    )
+    policy = Policy(
+        backfill=Backfill.CONSERVATIVE,
+        compression=Compression.SUBMISSION_ORDER,
+        event_order=EventOrder.PER_TIMESTEP,
+    )
+    runtimes = np.zeros((1, running + submitted), dtype=np.int64)
+    runtimes[0, 10] = 1
+    starts = forward_runs(snapshot, policy, runtimes, threads=1)[0].tolist()
+    assert starts == forward_run(snapshot, policy, runtimes[0]).tolist()
+    assert starts == [1000] * 6 + [1001] + [1000] * 6, "all but the one that needs the whole pool"
 
 
 @given(workload=machines().flatmap(workloads), policy=policies(), data=st.data())

@@ -72,6 +72,11 @@ COMMANDS = {
         "decisions",
         "Show the audit: what each job was planned with instead of what was asked for, and why.",
     ),
+    "estimators": CommandModule(
+        "foretime_sidecar.cli.estimators",
+        "estimators",
+        "Show how well every estimator predicts the site's runtimes, the best one first.",
+    ),
     "forget": CommandModule(
         "foretime_sidecar.cli.forget",
         "forget",

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any, Literal
 
 import typer
 from foretime_estimators.errors import ForetimeError, InputError
-from foretime_sim.campaign_cells import Cell, Plan, plan
-from foretime_sim.campaign_execution import Executor, LocalProcesses, Outcome, execute, to_do
+from foretime_sim.campaign_cells import Plan, plan
+from foretime_sim.campaign_execution import Executor, LocalProcesses, to_do
 from foretime_sim.campaign_failures import causes
 from foretime_sim.campaign_file import read_campaign
 from foretime_sim.campaign_runs import LogFacts, Record, log_facts
 from foretime_sim.campaign_store import CampaignStore
 from foretime_sim.campaign_timing import TimeEstimate, told
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from foretime_sidecar.cli.campaign_progress import INTERRUPTED, run_cells, terminable
 from foretime_sidecar.cli.output_files import check_folder, check_no_file
 from foretime_sidecar.figures import counted
 
 _NEEDED = ("pandas", "matplotlib", "pyarrow")
-_LINE_EVERY_S = 30.0
-INTERRUPTED = 130
 
 app = typer.Typer(
     help="Run many simulations from one TOML file, and report them.",
@@ -99,10 +95,10 @@ def run_command(
     before = store.records()
     began = time.perf_counter()
     with ExitStack() as stack:
-        stack.enter_context(_terminable())
+        stack.enter_context(terminable())
         try:
             executor, count = _executor(planned, workers, dask, dask_jobqueue, stack, as_json)
-            outcome = _executed(planned, store, executor, count, retry_failed)
+            outcome = run_cells(planned, store, executor, workers=count, retry_failed=retry_failed)
         except KeyboardInterrupt:
             kept = len(planned.cells) - len(to_do(planned, store.records()))
             planned_cells = counted(len(planned.cells), "cell")
@@ -387,74 +383,6 @@ def _executor(
 def _tell_idle(waited_s: float) -> None:
     so_far = f" (for {told(waited_s)} so far)" if waited_s >= 1 else ""
     typer.echo(f"Dask has no workers: the cells wait until one connects{so_far}.", err=True)
-
-
-def _executed(
-    planned: Plan,
-    store: CampaignStore,
-    executor: Executor,
-    workers: int | None,
-    retry_failed: bool,
-) -> Outcome:
-    """Run the cells under a progress bar; without a terminal, with a line now and then."""
-    console = Console(stderr=True)
-    records = store.records()
-    waiting = {cell.id: cell for cell in to_do(planned, records, retry_failed=retry_failed)}
-    total = len(waiting)
-    estimate = TimeEstimate()
-    for cell in planned.cells:
-        if cell.id in records:
-            estimate.learn(cell, records[cell.id])
-    began = time.monotonic()
-    spent_s = 0.0
-    failed = 0
-    next_line = began + _LINE_EVERY_S
-    with Progress(
-        TextColumn("running"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[left]}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        bar = progress.add_task("run", total=total, left="")
-
-        def ended(cell: Cell, record: Record) -> None:
-            nonlocal spent_s, failed, next_line
-            waiting.pop(cell.id, None)
-            estimate.learn(cell, record)
-            spent_s += record["wall_clock_s"] or 0.0
-            failed += record["status"] == "failed"
-            now = time.monotonic()
-            # How many work at once: as told, or on Dask as measured.
-            at_once = workers or max(1.0, spent_s / max(now - began, 1e-9))
-            left = f"about {told(estimate.remaining(waiting.values(), 1) / at_once)} left"
-            if failed:
-                left += f", {failed:,} failed"
-            progress.update(bar, advance=1, left=left if waiting else "")
-            if not console.is_terminal and now >= next_line and waiting:
-                next_line = now + _LINE_EVERY_S
-                typer.echo(
-                    f"{total - len(waiting):,} of {counted(total, 'cell')}, {left}", err=True
-                )
-
-        return execute(planned, store, executor, retry_failed=retry_failed, progress=ended)
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM (a batch system's, say) stop a run as cleanly as Ctrl-C."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _counts(planned: Plan, records: dict[str, Record]) -> dict[str, int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from foretime_estimators.accuracy_settings import AccuracySettings
+from foretime_estimators.job_events import learn_history
 from foretime_estimators.registry import parse_estimator
 from foretime_estimators.scaled_request import ScaledRequest
 
@@ -246,8 +247,7 @@ def _plan(given: StudyInput, estimate: str, seed: int) -> _Planned:
         return _Planned(np.array(times, dtype=np.int64), beyond_request=True)
     estimator = estimator_of(estimate, given.test, settings=AccuracySettings.tang2010(), seed=seed)
     if given.history is not None:
-        for job in finished_before(given.history, given.test):
-            estimator.learn_one(job)
+        learn_history(estimator, finished_before(given.history, given.test))
     now = requests[0].submit_time
     times = [estimator.predict_one(request, now) for request in requests]
     return _Planned(np.array(times, dtype=np.int64))
