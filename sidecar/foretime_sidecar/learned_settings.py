@@ -10,14 +10,14 @@ from foretime_sidecar.settings_section import Names, Section, refused_as_value
 
 
 class LearnedSettings(Section):
-    """The scheme ``learned``: an estimator fills the table (docs/estimators.md)."""
+    """The scheme ``learned``: an estimator fills the table (docs/learned.md)."""
 
     estimator: str = Field(
         default="similar",
         description="Which: a name of foretime simulate --estimator, and no oracle.",
     )
     threshold: int = Field(
-        default=5,
+        default=2,
         ge=1,
         description="Finished submissions of a kind that a user's own row needs.",
     )

@@ -38,7 +38,7 @@ class ExpectedRuntimeSettings:
     """
 
     half_life_jobs: float = 8.0
-    enough_jobs: float = 2.0
+    enough_jobs: float = 8.0
     window_s: int = 180 * DAY_S
     shortest_s: int = 10
 

@@ -12,11 +12,14 @@ from foretime_estimators.accuracy_estimator import AccuracyEstimator
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.actual import Actual, ActualBelow
 from foretime_estimators.blend import Blend
+from foretime_estimators.calibrated_runtime import CalibratedRuntime, CalibrationSettings
 from foretime_estimators.errors import InputError
 from foretime_estimators.estimator import RuntimeEstimator
 from foretime_estimators.expected_runtime import ExpectedRuntime
+from foretime_estimators.expert_mixture import ExpertMixture, MixtureSettings
 from foretime_estimators.last_two import LastTwo
 from foretime_estimators.learned_runtime import OPTIONS, learned_runtime
+from foretime_estimators.outcome_classes import OutcomeClasses, OutcomeSettings
 from foretime_estimators.prediction_loss import LOSSES
 from foretime_estimators.recent_maximum import RecentMaximum
 from foretime_estimators.requested import Requested
@@ -59,7 +62,7 @@ class EstimatorName:
     choices
         What the parameter may be, where it is a name and not a number.
     options
-        What may stand behind it, each after a comma.
+        What may stand behind it, each after a colon: commas part estimators in lists.
     """
 
     name: str
@@ -90,6 +93,20 @@ def _accuracy(scheme: Scheme) -> _Build:
 def _typical(level: float) -> SimilarJobsSettings:
     rule = RoleRule(level)
     return SimilarJobsSettings(queue=rule, backfill=rule, drain=rule, minimum_scheduled_time_s=1)
+
+
+def _experts(given: _Given) -> dict[str, RuntimeEstimator]:
+    """Build what `mixture` mixes: every kind of estimator that costs microseconds."""
+    return {
+        "requested": Requested(),
+        "combined": AccuracyEstimator(Scheme.COMBINED, given.settings),
+        "last-two": LastTwo(),
+        "recent-maximum": RecentMaximum(),
+        "expected": ExpectedRuntime(),
+        "outcomes:0.3": OutcomeClasses(OutcomeSettings(level=0.3)),
+        "outcomes:0.5": OutcomeClasses(OutcomeSettings(level=0.5)),
+        "outcomes:0.8": OutcomeClasses(OutcomeSettings(level=0.8)),
+    }
 
 
 ESTIMATORS: tuple[EstimatorName, ...] = (
@@ -162,6 +179,27 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         tuple(LOSSES),
         OPTIONS,
     ),
+    EstimatorName(
+        "outcomes",
+        "LEVEL",
+        "fails at once, runs to its limit or between: which is likely, by what errors cost",
+        False,
+        lambda given: OutcomeClasses(OutcomeSettings(level=given.value)),
+    ),
+    EstimatorName(
+        "mixture",
+        "LEVEL",
+        "the other estimators, weighed for each user by how well they do at that level",
+        False,
+        lambda given: ExpertMixture(_experts(given), MixtureSettings(level=given.value)),
+    ),
+    EstimatorName(
+        "calibrated",
+        "SHARE",
+        "expected, times a factor by user with which that share of jobs runs longer",
+        False,
+        lambda given: CalibratedRuntime(ExpectedRuntime(), CalibrationSettings(given.value)),
+    ),
     EstimatorName("doubled", None, "twice the request", False, lambda _: ScaledRequest(2.0)),
     EstimatorName(
         "scaled",
@@ -226,7 +264,7 @@ def estimator_name(text: str) -> str:
     found.build(given)
     if found.parameter is None:
         return found.name
-    parameter = ",".join((given.choice, *given.options)) if found.choices else f"{given.value:g}"
+    parameter = ":".join((given.choice, *given.options)) if found.choices else f"{given.value:g}"
     return f"{found.name}:{parameter}"
 
 
@@ -249,7 +287,7 @@ def _parsed(
             raise InputError(f"estimator {text!r}: {name} takes no parameter; write {name!r}")
     elif found.choices:
         if found.options:
-            parameter, *options = parameter.split(",")
+            parameter, *options = parameter.split(":")
         if parameter not in found.choices:
             raise InputError(
                 f"estimator {text!r}: {name} takes a {found.parameter.lower()}, written "

@@ -17,7 +17,7 @@ from foretime_estimators.estimator import (
     RoleEstimator,
     RolePrediction,
     RuntimeEstimator,
-    StartObserver,
+    observes_starts,
 )
 from foretime_estimators.job_events import learn_history, tell
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
@@ -208,7 +208,7 @@ def _learning_run(
     endings = logged_endings(workload)
     roles = engine.policy.roles
     predict = role_predictor(estimator)
-    observes_starts = isinstance(estimator, StartObserver)
+    told_of_starts = observes_starts(estimator)
     predicted: list[RolePrediction] = []
     step = max(len(requests) // 100, 1)
     for request, actual_runtime in zip(requests, actual_runtimes, strict=True):
@@ -216,7 +216,7 @@ def _learning_run(
             now = request.submit_time
             moves = engine.advance(now)
             started = []
-            if observes_starts:
+            if told_of_starts:
                 indices = moves.started.tolist()
                 started = [(requests[job], engine.started_at(job)) for job in indices]
             finished = [

@@ -142,6 +142,7 @@ class _CoreLearnedRuntime:
 
     def _user(self, code: int, job_ids: list[str]) -> dict[str, Any]:
         past, running = self.core.jobs_of_user(code)
+        requested_time = self._workload.requested_time
         last_runtimes, jobs, runtime_sum, processors_sum, last_end = past
         return {
             "last_runtimes": last_runtimes,
@@ -150,7 +151,8 @@ class _CoreLearnedRuntime:
             "processors_sum": processors_sum,
             "last_end": last_end,
             "running": {
-                job_ids[job]: [start_time, processors] for job, start_time, processors in running
+                job_ids[job]: [start_time, processors, start_time + int(requested_time[job])]
+                for job, start_time, processors in running
             },
         }
 

@@ -62,7 +62,7 @@ def test_kinds_of_which_nothing_ended_for_long_are_forgotten(finished: Finished)
 
 def test_a_time_for_each_role_by_hand(finished: Finished) -> None:
     """One job of 360 s of 3600: weight 1 of 3 in the finest kind, of what is left in the next."""
-    estimator = ExpectedRuntime()
+    estimator = ExpectedRuntime(ExpectedRuntimeSettings(enough_jobs=2.0))
     job = finished(360, 3_600, project=None)
     estimator.learn_one(job)
     kinds = len(kinds_of(job.request))

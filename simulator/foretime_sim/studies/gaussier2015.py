@@ -52,7 +52,7 @@ class Triple(NamedTuple):
     @property
     def title(self) -> str:
         """As tables write it."""
-        prediction = self.prediction.removeprefix(REGRESSION).partition(",")[0]
+        prediction = self.prediction.removeprefix(REGRESSION).partition(":")[0]
         parts = (prediction, self.correction, self.backfill)
         return " / ".join(part for part in parts if part is not None)
 
@@ -127,7 +127,7 @@ class StudySettings:
 
     def regression(self, loss: str) -> str:
         """Give the name of the estimator that is learned with a loss."""
-        return ",".join((REGRESSION + loss, *self.options))
+        return ":".join((REGRESSION + loss, *self.options))
 
     @property
     def paper_choice(self) -> Triple:
