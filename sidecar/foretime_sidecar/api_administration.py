@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI, Query
 from foretime_estimators.jobs import JobRequest
 
 from foretime_sidecar.ab_report import ab_report
-from foretime_sidecar.api_callers import ApiError, Caller, caller_of
+from foretime_sidecar.api_callers import ApiError, Caller, caller_of, operators_only
 from foretime_sidecar.decision_log import Decision
 from foretime_sidecar.reasons import REASONS
 from foretime_sidecar.sidecar import Sidecar
@@ -65,14 +65,14 @@ def add_administration(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float
     @app.get("/v1/ab")
     def ab(caller: Asker, since: Annotated[int, Query(ge=0)]) -> dict[str, Any]:
         """Compare planned jobs with those that were only observed."""
-        _administrator(caller)
+        operators_only(caller)
         with sidecar.lock:
             return ab_report(sidecar.store, since).as_json()
 
     @app.get("/v1/breaker")
     def breaker(caller: Asker) -> dict[str, Any]:
         """Give the circuit breaker's figures, its limits and whether it is open."""
-        _administrator(caller)
+        operators_only(caller)
         with sidecar.lock:
             figures = oversight.breaker.figures(math.floor(clock()))
             trip = oversight.breaker.trip()
@@ -87,20 +87,10 @@ def add_administration(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float
     @app.post("/v1/breaker/reset")
     def reset(caller: Asker) -> dict[str, Any]:
         """Close the circuit breaker."""
-        _administrator(caller)
+        operators_only(caller)
         with sidecar.lock:
             trip = oversight.breaker.reset(math.floor(clock()))
         return {"was_open": trip is not None, "reason": None if trip is None else trip.reason}
-
-
-def _administrator(caller: Caller) -> None:
-    if not caller.sees_everybody:
-        raise ApiError(
-            403,
-            "this is for administrators",
-            "user",
-            "ask as root, as the daemon's own user or as one of api.operators",
-        )
 
 
 def _request(decision: Decision) -> JobRequest:

@@ -261,9 +261,8 @@ class DecisionLog:
                 found = self._changed(before, job, exclusions, now, refined)
             if found is not None:
                 new[key] = found
-            latest = found or before
-            assert latest is not None  # noqa: S101 - for the type checker
-            present[key] = latest
+            if latest := found or before:
+                present[key] = latest
         if new:
             rows = [_row(decision) for decision in new.values()]
             self._store.write("record what was decided", _INSERT, rows)

@@ -28,7 +28,7 @@ from foretime_sim.estimator_hook import EstimatorHook
 from foretime_sim.finished_history import finished_before
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_slurm import SlurmSetup
-from foretime_sim.policy import Backfill, Correction, Order, Policy, Roles
+from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.replay_result import HookStatistics
 from foretime_sim.schedule import Schedule
 from foretime_sim.schedule import check as check_schedule
@@ -60,21 +60,6 @@ TABLE_SCHEMES = ("user", "project", "combined", "learned")
 SCHEMES = ("requested", *TABLE_SCHEMES, "actual", "blend:a")
 
 _OUTLASTS_ANY_LOG_S = 100 * 365 * 86_400
-
-
-def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
-    """Give a policy the roles and the correction rule that a mechanism has.
-
-    A limit that is rewritten is raised again when the job starts, so running jobs are planned with
-    t_req: Tang's selective scheme S110. The soft limits are used in all roles.
-    """
-    match mechanism:
-        case Mechanism.SLURM_SOFT_LIMIT:
-            return replace(policy, roles=Roles.parse("111"), correction=Correction.SLURM)
-        case Mechanism.REWRITE_LIMIT:
-            return replace(policy, roles=Roles.parse("110"), correction=Correction.REQUESTED)
-        case Mechanism.PBS_SOFT_WALLTIME:
-            return replace(policy, roles=Roles.parse("111"), correction=Correction.PBS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,8 +345,6 @@ class Replay:
             sidecar = Sidecar(
                 settings, scheduler.client, store, forecasts=forecasts, estimating_s=math.inf
             )
-            if sidecar.forecasting is not None:
-                sidecar.forecasting.draws_maps = False  # nobody looks at them
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)
                 store.add_finished(records, Cursor(begin - 1), settings.scheduler.kind)
@@ -451,7 +434,7 @@ class Replay:
             sidecar.see(at)
             if self.learn:
                 sidecar.poll(at)
-            forecasting.refresh()
+            forecasting.refresh(maps=False)  # nobody looks at them
             at += self.forecast_interval_s
         return at
 

@@ -7,10 +7,14 @@ site has its scores on the first day.
 
 from __future__ import annotations
 
+import logging
 import threading
 
+from foretime_estimators.errors import StateError
+
 from foretime_sidecar.daily_scores import DAY_S, DailyScores, JobClasses
-from foretime_sidecar.estimator_board import EstimatorBoard, board_of
+from foretime_sidecar.estimator_board import EstimatorBoard, board_of, estimator_in_use
+from foretime_sidecar.estimator_switches import EstimatorSwitches
 from foretime_sidecar.event_feed import EventFeed
 from foretime_sidecar.model_states import NAMED, ModelStates
 from foretime_sidecar.queue_events import PastEvents
@@ -19,6 +23,8 @@ from foretime_sidecar.settings import Settings
 from foretime_sidecar.shadow_course import ShadowCourse
 from foretime_sidecar.shadow_estimators import shadow_estimators
 from foretime_sidecar.store import Store
+
+logger = logging.getLogger("foretime")
 
 STATE = NAMED + "estimators in the shadow"
 _AT_A_TIME_S, _HURRIED_S = 2.0, 0.5
@@ -41,13 +47,12 @@ class ShadowScoreboard:
     ----------
     board
         The scores as of a few minutes ago; ``None`` before the first.
+    course
+        What the estimators go through.
+    switches
+        The log of what was in use.
     failures, last_failure
         How often the work has failed, and why the last time; "" if it went through.
-
-    Raises
-    ------
-    InputError
-        If the settings name an estimator that there is not.
     """
 
     def __init__(self, settings: Settings, store: Store, lock: threading.RLock) -> None:
@@ -56,7 +61,9 @@ class ShadowScoreboard:
         self.board: EstimatorBoard | None = None
         self._settings = settings
         chosen = settings.estimators
-        estimators = shadow_estimators(chosen.names, settings.accuracy.to_model())
+        estimators = shadow_estimators(
+            chosen.names, estimator_in_use(settings), settings.accuracy.to_model()
+        )
         classes = JobClasses(settings.accuracy.class_bounds_s)
         scores = DailyScores(len(estimators), classes, chosen.half_life_days * DAY_S)
         self.course = ShadowCourse(estimators, scores, chosen.most_jobs)
@@ -67,6 +74,7 @@ class ShadowScoreboard:
             ModelStates(store, lock),
             chosen.past_days * DAY_S,
         )
+        self.switches = EstimatorSwitches(store, lock)
         self._look: Look | None = None
         self._is_new = False
 
@@ -96,6 +104,8 @@ class ShadowScoreboard:
             self.course.drop_before(now - _LONGEST_FOLLOWED_S)
         if self._is_due(now):
             self.board = self.board_as_of(now)
+            if self.board.complete:
+                self._log_switches(self.board)
         return self._is_new or not self._feed.caught_up
 
     def _is_due(self, now: int) -> bool:
@@ -104,6 +114,12 @@ class ShadowScoreboard:
         if board is None or caught_up != board.complete:
             return board is None or caught_up
         return not 0 <= now - board.made_at < _BOARD_EVERY_S
+
+    def _log_switches(self, board: EstimatorBoard) -> None:
+        try:
+            self.switches.note(board)
+        except StateError as error:
+            logger.warning("the estimator in use is not logged: %s", error)
 
     def board_as_of(self, now: int) -> EstimatorBoard:
         """Give the scores as of now, epoch seconds; call it from the thread that refreshes."""

@@ -38,7 +38,7 @@ from foretime_sidecar.queue_events import PastEvents
 from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.refinements import NOTHING_REFINED, Refined, Refinements
-from foretime_sidecar.served_forecaster import CalibratedLadder
+from foretime_sidecar.served_forecaster import CalibratedBest
 from foretime_sidecar.served_forecasts import ServedForecasts
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
@@ -168,7 +168,7 @@ class Sidecar:
         if forecasts:
             self.forecasting = WaitForecasting(
                 settings.forecast,
-                CalibratedLadder(settings.forecast.most_jobs),
+                CalibratedBest(settings.forecast.most_jobs),
                 PastEvents(store, self.lock),
                 ServedForecasts(store, self.lock, settings.api.smallest_group),
                 ModelStates(store, self.lock),
@@ -205,6 +205,13 @@ class Sidecar:
         self._must_publish = False  # as somebody was forgotten; changed with the lock held
         self._next_cleaning = 0
         self._carried: tuple[Mode, Exclusions, Advice] | None = None
+
+    @property
+    def waits(self) -> WaitForecasting:
+        """What forecasts waits, of a sidecar that does; `TypeError` for another."""
+        if self.forecasting is None:
+            raise TypeError("this sidecar forecasts no waits")
+        return self.forecasting
 
     def start(self, now: int) -> None:
         """Learn everything stored, and go on where the reading of finished jobs had stopped.

@@ -1,12 +1,19 @@
 #include "learning_bindings.hpp"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "interruption.hpp"
 #include "last_two.hpp"
+#include "learned_runtime.hpp"
 #include "learning_run.hpp"
 #include "numpy_columns.hpp"
 
@@ -38,6 +45,104 @@ std::vector<std::vector<Seconds>> recent_jobs(const LastTwo& estimator, UserCode
   return jobs;
 }
 
+using Floats = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Terms = OnlineRegression::Terms;
+
+Terms terms_of(Floats values) {
+  Terms terms{};
+  std::copy_n(values.data(), std::min(values.shape(0), OnlineRegression::kTerms), terms.begin());
+  return terms;
+}
+
+Out<double> numpy_terms(const Terms& terms) {
+  return to_numpy(std::vector<double>(terms.begin(), terms.begin() + OnlineRegression::kTerms));
+}
+
+using Learned = std::tuple<std::int64_t, double, Out<double>, Out<double>, Out<double>>;
+
+// Examples, normalised squares, weights, scales, squared gradients.
+Learned learned_of(const LearnedRuntime& estimator) {
+  const OnlineRegression::Learned& learned = estimator.regression().learned();
+  return {learned.examples, learned.normalised_squares, numpy_terms(learned.weight),
+          numpy_terms(learned.scale), numpy_terms(learned.gradient_squares)};
+}
+
+using Past = std::tuple<std::vector<Seconds>, std::int64_t, Seconds, Processors,
+                        std::optional<Seconds>>;
+using Running = std::vector<std::tuple<JobIndex, Seconds, Processors>>;
+
+// The last runtimes, latest first, jobs, sum of runtimes, of processors, end of the last; and what
+// runs: job, start, processors.
+std::pair<Past, Running> jobs_of_user(const LearnedRuntime& estimator, UserCode code) {
+  const RuntimeFeatures::UserJobs& user = estimator.features().user(code);
+  Running running;
+  for (const auto& job : user.running) running.emplace_back(job.job, job.start, job.processors);
+  return {Past{user.last_runtimes, user.jobs, user.runtime_sum, user.processors_sum, user.last_end},
+          std::move(running)};
+}
+
+void restore_user(LearnedRuntime& estimator, UserCode code, const Past& past) {
+  RuntimeFeatures::UserJobs user;
+  std::tie(user.last_runtimes, user.jobs, user.runtime_sum, user.processors_sum, user.last_end) =
+      past;
+  estimator.features().restore(code, std::move(user));
+}
+
+using Asked = std::vector<std::pair<JobIndex, std::vector<double>>>;
+
+Asked asked_of(const LearnedRuntime& estimator) {
+  Asked asked;
+  for (const auto& [job, features] : estimator.asked()) {
+    asked.emplace_back(job, std::vector<double>(features.begin(), features.end()));
+  }
+  return asked;
+}
+
+void register_learned_runtime(nb::module_& m) {
+  nb::enum_<LossBranch>(m, "LossBranch")
+      .value("SQUARED", LossBranch::kSquared)
+      .value("LINEAR", LossBranch::kLinear);
+  nb::enum_<LossWeight>(m, "LossWeight")
+      .value("CONSTANT", LossWeight::kConstant)
+      .value("SHORT_WIDE", LossWeight::kShortWide)
+      .value("LONG_NARROW", LossWeight::kLongNarrow)
+      .value("SMALL_AREA", LossWeight::kSmallArea)
+      .value("LARGE_AREA", LossWeight::kLargeArea);
+  nb::class_<PredictionLoss>(m, "PredictionLoss")
+      .def(
+          "__init__",
+          [](PredictionLoss* self, LossBranch over, LossBranch under, LossWeight weight,
+             double log_base, double least_weight) {
+            new (self) PredictionLoss{over, under, weight, log_base, least_weight};
+          },
+          nb::arg("over"), nb::arg("under"), nb::arg("weight"), nb::arg("log_base"),
+          nb::arg("least_weight"));
+  nb::class_<LearnedRuntime, OnlineEstimator>(m, "LearnedRuntime")
+      .def(
+          "__init__",
+          [](LearnedRuntime* self, const PredictionLoss& loss, double eta, double l2,
+             double decay, bool absolute, std::size_t most_asked) {
+            new (self) LearnedRuntime(loss, {eta, l2, decay}, absolute, most_asked);
+          },
+          nb::arg("loss"), nb::arg("eta"), nb::arg("l2"), nb::arg("decay"),
+          nb::arg("absolute"), nb::arg("most_asked"))
+      .def(
+          "restore_learned",
+          [](LearnedRuntime& estimator, std::int64_t examples, double normalised_squares,
+             Floats weight, Floats scale, Floats gradient_squares) {
+            estimator.regression().restore({examples, normalised_squares, terms_of(weight),
+                                            terms_of(scale), terms_of(gradient_squares)});
+          },
+          nb::arg("examples"), nb::arg("normalised_squares"), nb::arg("weight"), nb::arg("scale"),
+          nb::arg("gradient_squares"))
+      .def("restore_user", &restore_user, nb::arg("user"), nb::arg("past"))
+      .def("learned", &learned_of)
+      .def_prop_ro("users",
+                   [](const LearnedRuntime& estimator) { return estimator.features().users(); })
+      .def("jobs_of_user", &jobs_of_user, nb::arg("user"))
+      .def("asked", &asked_of);
+}
+
 }  // namespace
 
 void register_learning(nb::module_& m) {
@@ -53,6 +158,8 @@ void register_learning(nb::module_& m) {
           nb::arg("user"), nb::arg("actual_runtime"), nb::arg("requested_time"))
       .def_prop_ro("users", [](const LastTwo& estimator) { return estimator.users(); })
       .def("recent", &recent_jobs, nb::arg("user"));
+
+  register_learned_runtime(m);
 
   nb::class_<LearningRun>(m, "LearningRun")
       .def(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from foretime_estimators.endings import Evidence, evidence_of
-from foretime_estimators.errors import StateError
+from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.estimator import clamped
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.online_regression import OnlineRegression, RegressionSettings
-from foretime_estimators.prediction_loss import E_LOSS, PredictionLoss
+from foretime_estimators.prediction_loss import E_LOSS, LOSSES, PredictionLoss
 from foretime_estimators.runtime_features import FEATURES, Float64Array, RuntimeFeatures
 
+OPTIONS = ("clipped", "half-life=JOBS")
+"""What may stand behind a loss's name: negative predictions are 1 s; recent jobs weigh more."""
 MOST_ASKED = 200_000
 """Of how many jobs at most features are remembered until they end."""
 
@@ -54,6 +57,11 @@ class LearnedRuntime:
         self.features = RuntimeFeatures()
         self.regression = OnlineRegression(len(FEATURES), settings)
         self._asked: dict[str, Float64Array] = {}
+
+    @property
+    def awaits_ends(self) -> bool:
+        """Whether a job that was asked about, or that runs, is still to end."""
+        return bool(self._asked) or self.features.any_running
 
     def predict_one(self, job: JobRequest, now: int) -> int:
         """Give what the model says, seconds; the requested time until it has learned a job."""
@@ -135,3 +143,31 @@ class LearnedRuntime:
         restored.features.restore(users)
         self.regression, self.features = restored.regression, restored.features
         self._asked = asked
+
+
+def learned_runtime(loss: str, options: Sequence[str] = ()) -> LearnedRuntime:
+    """Build a fresh one by the name of its loss, and `OPTIONS` as people write them.
+
+    Raises
+    ------
+    InputError
+        If there is no such option, or its number is none.
+    """
+    settings = RegressionSettings()
+    for option in options:
+        name, _, value = option.partition("=")
+        if option == "clipped":
+            settings = replace(settings, absolute=False)
+        elif name == "half-life":
+            try:
+                settings = replace(settings, recent_half_life=float(value))
+            except ValueError:
+                raise InputError(
+                    f"regression option {option!r}: give a number of jobs, such as half-life=1000"
+                ) from None
+        else:
+            raise InputError(
+                f"regression option {option!r}: there is none of that name; valid: "
+                f"{', '.join(OPTIONS)}"
+            )
+    return LearnedRuntime(LOSSES[loss], settings)

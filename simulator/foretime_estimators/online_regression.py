@@ -78,6 +78,12 @@ class RegressionSettings:
                 f"recent_half_life is {half_life}: give a number of jobs above 0, or leave it out"
             )
 
+    @property
+    def decay(self) -> float:
+        """d: what is left of squared gradients at each example."""
+        half_life = self.recent_half_life
+        return 1.0 if half_life is None else 0.5 ** (2.0 / half_life)
+
 
 class OnlineRegression:
     """The model and what it has learned.
@@ -101,8 +107,6 @@ class OnlineRegression:
         self._scale = np.zeros(size)
         self._gradient_squares = np.zeros(size)
         self._normalised_squares = 0.0
-        half_life = self.settings.recent_half_life
-        self._decay = 1.0 if half_life is None else 0.5 ** (2.0 / half_life)
 
     @property
     def weights(self) -> Float64Array:
@@ -150,7 +154,7 @@ class OnlineRegression:
         self._normalised_squares += _sum(normalised * normalised)
         self.examples += 1
         gradient = slope(predicted) * phi + self.settings.l2 * weight
-        self._gradient_squares *= self._decay
+        self._gradient_squares *= self.settings.decay
         self._gradient_squares += gradient * gradient
         rate = self.settings.eta * math.sqrt(self.examples / self._normalised_squares)
         weight -= np.divide(

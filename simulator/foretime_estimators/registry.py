@@ -12,15 +12,20 @@ from foretime_estimators.accuracy_estimator import AccuracyEstimator
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.actual import Actual, ActualBelow
 from foretime_estimators.blend import Blend
+from foretime_estimators.calibrated_runtime import CalibratedRuntime, CalibrationSettings
 from foretime_estimators.errors import InputError
 from foretime_estimators.estimator import RuntimeEstimator
+from foretime_estimators.expected_runtime import ExpectedRuntime
+from foretime_estimators.expert_mixture import ExpertMixture, MixtureSettings
 from foretime_estimators.last_two import LastTwo
-from foretime_estimators.learned_runtime import LearnedRuntime
+from foretime_estimators.learned_runtime import OPTIONS, learned_runtime
+from foretime_estimators.outcome_classes import OutcomeClasses, OutcomeSettings
 from foretime_estimators.prediction_loss import LOSSES
 from foretime_estimators.recent_maximum import RecentMaximum
 from foretime_estimators.requested import Requested
 from foretime_estimators.scaled_request import RandomisedRequest, ScaledRequest
 from foretime_estimators.similar_jobs_estimator import SimilarJobsEstimator
+from foretime_estimators.similar_jobs_settings import RoleRule, SimilarJobsSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,7 @@ class _Given:
 
     value: float
     choice: str
+    options: Sequence[str]
     settings: AccuracySettings | None
     actual_runtimes: Mapping[str, int]
     seed: int
@@ -55,6 +61,8 @@ class EstimatorName:
         Builds a fresh one.
     choices
         What the parameter may be, where it is a name and not a number.
+    options
+        What may stand behind it, each after a colon: commas part estimators in lists.
     """
 
     name: str
@@ -63,6 +71,7 @@ class EstimatorName:
     oracle: bool
     build: _Build
     choices: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @property
     def spelling(self) -> str:
@@ -79,6 +88,25 @@ class EstimatorName:
 
 def _accuracy(scheme: Scheme) -> _Build:
     return lambda given: AccuracyEstimator(scheme, given.settings)
+
+
+def _typical(level: float) -> SimilarJobsSettings:
+    rule = RoleRule(level)
+    return SimilarJobsSettings(queue=rule, backfill=rule, drain=rule, minimum_scheduled_time_s=1)
+
+
+def _experts(given: _Given) -> dict[str, RuntimeEstimator]:
+    """Build what `mixture` mixes: every kind of estimator that costs microseconds."""
+    return {
+        "requested": Requested(),
+        "combined": AccuracyEstimator(Scheme.COMBINED, given.settings),
+        "last-two": LastTwo(),
+        "recent-maximum": RecentMaximum(),
+        "expected": ExpectedRuntime(),
+        "outcomes:0.3": OutcomeClasses(OutcomeSettings(level=0.3)),
+        "outcomes:0.5": OutcomeClasses(OutcomeSettings(level=0.5)),
+        "outcomes:0.8": OutcomeClasses(OutcomeSettings(level=0.8)),
+    }
 
 
 ESTIMATORS: tuple[EstimatorName, ...] = (
@@ -129,12 +157,48 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         lambda _: SimilarJobsEstimator(),
     ),
     EstimatorName(
+        "typical",
+        "LEVEL",
+        "what that share of similar jobs stayed within, from the most alike to all",
+        False,
+        lambda given: SimilarJobsEstimator(_typical(given.value)),
+    ),
+    EstimatorName(
+        "expected",
+        None,
+        "mean share of their requests that similar jobs took; a time for each role",
+        False,
+        lambda _: ExpectedRuntime(),
+    ),
+    EstimatorName(
         "regression",
         "LOSS",
         "online regression on 20 features, learned by a loss such as squared-linear-large-area",
         False,
-        lambda given: LearnedRuntime(LOSSES[given.choice]),
+        lambda given: learned_runtime(given.choice, given.options),
         tuple(LOSSES),
+        OPTIONS,
+    ),
+    EstimatorName(
+        "outcomes",
+        "LEVEL",
+        "fails at once, runs to its limit or between: which is likely, by what errors cost",
+        False,
+        lambda given: OutcomeClasses(OutcomeSettings(level=given.value)),
+    ),
+    EstimatorName(
+        "mixture",
+        "LEVEL",
+        "the other estimators, weighed for each user by how well they do at that level",
+        False,
+        lambda given: ExpertMixture(_experts(given), MixtureSettings(level=given.value)),
+    ),
+    EstimatorName(
+        "calibrated",
+        "SHARE",
+        "expected, times a factor by user with which that share of jobs runs longer",
+        False,
+        lambda given: CalibratedRuntime(ExpectedRuntime(), CalibrationSettings(given.value)),
     ),
     EstimatorName("doubled", None, "twice the request", False, lambda _: ScaledRequest(2.0)),
     EstimatorName(
@@ -180,6 +244,34 @@ def parse_estimator(
         For a name or parameter that there is not (with the nearest), a number missing, superfluous
         or out of range, or an oracle without actual runtimes.
     """
+    found, given = _parsed(text, settings, actual_runtimes or {}, seed)
+    if found.oracle and actual_runtimes is None:
+        raise InputError(
+            f"estimator {text!r} needs the actual runtimes: it works only on a log of finished jobs"
+        )
+    return found.build(given)
+
+
+def estimator_name(text: str) -> str:
+    """Give the one spelling of an estimator that may be written in several ways.
+
+    Raises
+    ------
+    InputError
+        As `parse_estimator`.
+    """
+    found, given = _parsed(text, None, {}, 0)
+    found.build(given)
+    if found.parameter is None:
+        return found.name
+    parameter = ":".join((given.choice, *given.options)) if found.choices else f"{given.value:g}"
+    return f"{found.name}:{parameter}"
+
+
+def _parsed(
+    text: str, settings: AccuracySettings | None, actual_runtimes: Mapping[str, int], seed: int
+) -> tuple[EstimatorName, _Given]:
+    """Find the estimator that a text names, and what stands behind the colon."""
     name, colon, parameter = text.strip().partition(":")
     found = next((entry for entry in ESTIMATORS if entry.name == name), None)
     if found is None:
@@ -189,10 +281,13 @@ def parse_estimator(
             + _nearest(name, [entry.name for entry in ESTIMATORS], spellings)
         )
     value = 0.0
+    options: Sequence[str] = ()
     if found.parameter is None:
         if colon:
             raise InputError(f"estimator {text!r}: {name} takes no parameter; write {name!r}")
     elif found.choices:
+        if found.options:
+            parameter, *options = parameter.split(":")
         if parameter not in found.choices:
             raise InputError(
                 f"estimator {text!r}: {name} takes a {found.parameter.lower()}, written "
@@ -206,11 +301,7 @@ def parse_estimator(
                 f"estimator {text!r}: {name} needs a number; write {found.spelling}, such as "
                 f"{found.example}"
             ) from None
-    if found.oracle and actual_runtimes is None:
-        raise InputError(
-            f"estimator {text!r} needs the actual runtimes: it works only on a log of finished jobs"
-        )
-    return found.build(_Given(value, parameter, settings, actual_runtimes or {}, seed))
+    return found, _Given(value, parameter, options, settings, actual_runtimes, seed)
 
 
 def _nearest(given: str, names: Sequence[str], spellings: Sequence[str]) -> str:

@@ -97,6 +97,11 @@ class RuntimeFeatures:
     def __init__(self) -> None:
         self._users: dict[str, _UserJobs] = {}
 
+    @property
+    def any_running(self) -> bool:
+        """Whether a job has been told as started and not as ended."""
+        return any(user.running for user in self._users.values())
+
     def start_one(self, job: JobRequest, start_time: int) -> None:
         """Take note that a job runs since ``start_time``, seconds; started again, since then."""
         if job.user is None:

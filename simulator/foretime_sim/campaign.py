@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.errors import InputError
-from foretime_estimators.registry import ESTIMATORS, parse_estimator
+from foretime_estimators.registry import ESTIMATORS, estimator_name
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from foretime_sim.advance_reservations import AdvanceReservation
@@ -67,9 +67,7 @@ def _backfill(value: str, info: ValidationInfo) -> str:
 
 
 def _estimator(value: str) -> str:
-    _asked(lambda: parse_estimator(value, actual_runtimes={}))
-    name, colon, number = value.strip().partition(":")
-    return f"{name}:{float(number):g}" if colon else name
+    return str(_asked(lambda: estimator_name(value)))
 
 
 def _metric(value: str) -> str:

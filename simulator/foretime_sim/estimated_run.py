@@ -17,7 +17,7 @@ from foretime_estimators.estimator import (
     RoleEstimator,
     RolePrediction,
     RuntimeEstimator,
-    StartObserver,
+    observes_starts,
 )
 from foretime_estimators.job_events import learn_history, tell
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
@@ -26,8 +26,9 @@ from foretime_estimators.requested import Requested
 
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
+from foretime_sim.estimator_core import is_native
 from foretime_sim.finished_history import finished_before
-from foretime_sim.learning_core import learns_natively, native_learning_run
+from foretime_sim.learning_core import native_learning_run, runs_natively
 from foretime_sim.machine import Machine
 from foretime_sim.policy import Policy, Roles
 from foretime_sim.resource_requests import job_resources
@@ -164,7 +165,7 @@ def simulate_with_estimator(
         scheduled = workload.requested_time.astype(np.int64)
         schedule = simulate(workload, policy, reservations=reservations, check=check)
         return EstimatedSchedule(schedule, scheduled)
-    if learn and learns_natively(estimator, workload, policy):
+    if learn and runs_natively(workload, policy) and is_native(estimator):
         schedule, scheduled = native_learning_run(
             estimator, workload, policy, reservations, progress
         )
@@ -207,7 +208,7 @@ def _learning_run(
     endings = logged_endings(workload)
     roles = engine.policy.roles
     predict = role_predictor(estimator)
-    observes_starts = isinstance(estimator, StartObserver)
+    told_of_starts = observes_starts(estimator)
     predicted: list[RolePrediction] = []
     step = max(len(requests) // 100, 1)
     for request, actual_runtime in zip(requests, actual_runtimes, strict=True):
@@ -215,7 +216,7 @@ def _learning_run(
             now = request.submit_time
             moves = engine.advance(now)
             started = []
-            if observes_starts:
+            if told_of_starts:
                 indices = moves.started.tolist()
                 started = [(requests[job], engine.started_at(job)) for job in indices]
             finished = [
@@ -330,7 +331,7 @@ class _RuntimesOf(Mapping[str, int]):
     def _all(self) -> dict[str, int]:
         if self._runtimes is None:
             runtimes = self._workload.actual_runtime.tolist()
-            self._runtimes = dict(zip(_job_ids(self._workload), runtimes, strict=True))
+            self._runtimes = dict(zip(self._workload.distinct_job_ids(), runtimes, strict=True))
         return self._runtimes
 
     def __getitem__(self, job_id: str) -> int:
@@ -361,7 +362,7 @@ def job_requests(workload: Workload) -> list[JobRequest]:
     return list(
         map(
             JobRequest,
-            _job_ids(workload),
+            workload.distinct_job_ids(),
             users,
             projects,
             workload.processors.tolist(),
@@ -372,19 +373,6 @@ def job_requests(workload: Workload) -> list[JobRequest]:
             executables,
         )
     )
-
-
-def _job_ids(workload: Workload) -> list[str]:
-    """Give the log's job numbers; a repeated one is followed by which of them it is, from 2."""
-    ids = [str(number) for number in workload.job_id.tolist()]
-    if len(set(ids)) == len(ids):
-        return ids
-    seen: dict[str, int] = {}
-    for job, number in enumerate(ids):
-        seen[number] = seen.get(number, 0) + 1
-        if seen[number] > 1:
-            ids[job] = f"{number}#{seen[number]}"
-    return ids
 
 
 def logged_endings(workload: Workload) -> list[Ending]:

@@ -1,20 +1,18 @@
-"""Runs with an estimator in the loop, whole in the native core: which ones can be, and how."""
+"""A run with an estimator in the loop, whole in the native core."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 from foretime_estimators.endings import EVIDENCE, Evidence
-from foretime_estimators.estimator import RuntimeEstimator
 from foretime_estimators.jobs import Ending
-from foretime_estimators.last_two import LastTwo
 
 from foretime_sim import _core
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine_core import core_engine, core_schedule
+from foretime_sim.estimator_core import CoreUsers, NativeEstimator, core_estimator
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import has_python
 from foretime_sim.role_times import job_times
@@ -22,15 +20,13 @@ from foretime_sim.schedule import Schedule
 from foretime_sim.workload import ENDINGS, Int64Array, Workload
 
 
-def learns_natively(
-    estimator: RuntimeEstimator, workload: Workload, policy: Policy
-) -> TypeGuard[LastTwo]:
+def runs_natively(workload: Workload, policy: Policy) -> bool:
     """Whether the native core can do a whole run: on a flat pool, without a policy in Python."""
-    return workload.machine is None and not has_python(policy) and type(estimator) is LastTwo
+    return workload.machine is None and not has_python(policy)
 
 
 def native_learning_run(
-    estimator: LastTwo,
+    estimator: NativeEstimator,
     workload: Workload,
     policy: Policy,
     reservations: Sequence[AdvanceReservation],
@@ -54,16 +50,15 @@ def native_learning_run(
     job_times(workload, policy.roles)
     now = int(workload.submit_time[0]) if len(workload) else 0
     engine = core_engine(workload.machine_processors, policy, now, reservations, None)
-    users = _Users(workload)
-    native = _of_last_two(estimator, users)
+    native = core_estimator(estimator, workload)
     run = _core.LearningRun(
         engine,
-        native,
+        native.core,
         _column(workload.submit_time),
         _column(workload.processors),
         _column(workload.actual_runtime),
         _column(workload.requested_time),
-        _column(users.codes),
+        CoreUsers(workload).codes,
         _is_evidence(workload),
         policy.roles.queue,
         policy.roles.backfill,
@@ -75,7 +70,7 @@ def native_learning_run(
         if progress is not None:
             progress(submitted)
     engine.finish()
-    estimator.restore(_last_two_state(native, users))
+    estimator.restore(native.state())
     return core_schedule(engine, policy, None), run.predicted()
 
 
@@ -89,39 +84,9 @@ def _up_to(jobs: int, step: int) -> Iterator[int]:
         yield jobs
 
 
-class _Users:
-    """The codes that the native core knows users by: the workload's, and others after those."""
-
-    def __init__(self, workload: Workload) -> None:
-        labels = workload.users
-        self.codes = np.full(len(workload), -1) if labels is None else labels.codes
-        self.names = [] if labels is None else list(labels.names)
-        self._code_of = {name: code for code, name in enumerate(self.names)}
-
-    def code(self, name: str) -> int:
-        """Give the code of a user, who may have no job in the workload."""
-        if name not in self._code_of:
-            self._code_of[name] = len(self.names)
-            self.names.append(name)
-        return self._code_of[name]
-
-
 def _is_evidence(workload: Workload) -> npt.NDArray[np.bool_]:
     """Say of each job whether its ending in the log tells of its runtime; shape (jobs,)."""
     if workload.endings is None:
         return np.ones(len(workload), dtype=np.bool_)
     tells = np.array([EVIDENCE[ending] is not Evidence.NONE for ending in ENDINGS])
     return tells[workload.endings.filled(ENDINGS.index(Ending.COMPLETED))]
-
-
-def _of_last_two(estimator: LastTwo, users: _Users) -> _core.LastTwo:
-    native = _core.LastTwo()
-    for user, jobs in estimator.state()["recent"].items():
-        for runtime, requested in jobs:
-            native.remember(users.code(user), runtime, requested)
-    return native
-
-
-def _last_two_state(native: _core.LastTwo, users: _Users) -> dict[str, object]:
-    recent = {users.names[user]: native.recent(user) for user in native.users}
-    return {"length": 2, "recent": recent}

@@ -178,6 +178,18 @@ class Workload:
             executable=name(self.executables),
         )
 
+    def distinct_job_ids(self) -> list[str]:
+        """Give every job's number; a repeated one is followed by which of them it is, from 2."""
+        ids = [str(number) for number in self.job_id.tolist()]
+        if len(set(ids)) == len(ids):
+            return ids
+        seen: dict[str, int] = {}
+        for job, number in enumerate(ids):
+            seen[number] = seen.get(number, 0) + 1
+            if seen[number] > 1:
+                ids[job] = f"{number}#{seen[number]}"
+        return ids
+
     def head(self, jobs: int) -> Workload:
         """Give the workload of the first jobs; InputError unless at least one is asked for."""
         if jobs < 1:

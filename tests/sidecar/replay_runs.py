@@ -13,13 +13,12 @@ from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.replay import (
     Replay,
     ReplaySchedule,
-    mechanism_policy,
 )
 from foretime_sidecar.settings import (
     AccuracySection,
 )
 from foretime_sim.comparison import PairedRun
-from foretime_sim.mechanism import Mechanism
+from foretime_sim.mechanism import Mechanism, mechanism_policy
 from foretime_sim.policy import Policy
 from foretime_sim.workload import ENDINGS, Labels, Workload
 

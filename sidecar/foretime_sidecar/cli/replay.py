@@ -19,7 +19,7 @@ from foretime_sim.advance_reservations import check_reservations, read_reservati
 from foretime_sim.comparison import Comparison, compare
 from foretime_sim.finished_history import placed_before
 from foretime_sim.job_log import log_of_workload
-from foretime_sim.mechanism import Mechanism
+from foretime_sim.mechanism import Mechanism, mechanism_policy
 from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
 from foretime_sim.policy import (
     Backfill,
@@ -85,7 +85,6 @@ from foretime_sidecar.replay import (
     TABLE_SCHEMES,
     AdjustedStatistics,
     Replay,
-    mechanism_policy,
     oracle_share,
 )
 from foretime_sidecar.replay_export import CSV_COLUMNS, metric_rows, to_json

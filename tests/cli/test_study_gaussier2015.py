@@ -1,0 +1,76 @@
+"""``foretime study gaussier2015``, and its page is what it wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from foretime_sim.job_log import log_of_workload
+from foretime_sim.lublin2003 import generate
+from foretime_sim.swf import write_swf
+from foretime_sim.workload import Labels
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    jobs = generate(120, processors=32, load=0.9)
+    object.__setattr__(jobs, "users", Labels(np.arange(120, dtype=np.int32) % 4, tuple("abcd")))
+    path = tmp_path_factory.mktemp("log") / "small.swf.gz"
+    write_swf(log_of_workload(jobs), path)
+    return path
+
+
+def test_a_log_is_studied_and_kept(run: Run, small: Path, tmp_path: Path) -> None:
+    words = ("study", "gaussier2015", small, "-o", tmp_path, "--repeat", "3")
+    code, out, err = run(*words, "--processors", "small=40")
+    assert (code, err) == (0, "")
+    assert "120 of 120 jobs kept" in " ".join(out.split())
+    assert "Table 6" in out
+    assert "…" not in out
+    document = json.loads((tmp_path / "results.json").read_text())
+    assert document["command"].endswith("small.swf.gz --processors small=40 --repeat 3")
+    assert (tmp_path / "figure5.svg").exists()
+    kept = (tmp_path / "cells.jsonl").read_text()
+    assert kept.count("\n") == 130 + 3 * 4
+    code, out, err = run(*words, "--processors", "small=40", "--json")
+    assert (code, json.loads(out)) == (0, document)
+    assert (tmp_path / "cells.jsonl").read_text() == kept
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("no.swf",), "there is no such file"),
+        (("SMALL", "SMALL"), "another log is called small"),
+        (("SMALL", "--processors", "64"), "write a log and its size"),
+        (("SMALL", "--processors", "KTH=64"), "none of the logs begins so"),
+        (("SMALL", "--processors", "small=0"), "write a log and its size"),
+        (("SMALL", "--repeat", "-1"), "--repeat"),
+        (("SMALL", "-o", "SMALL"), "is a file"),
+    ],
+)
+def test_bad_input(
+    run: Run, small: Path, tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    given = [str(small) if word == "SMALL" else word for word in words]
+    output = () if "-o" in words else ("-o", tmp_path)
+    code, out, err = run("study", "gaussier2015", *given, *output)
+    assert (code, out) == (2, "")
+    assert says in err
+
+
+def test_a_log_without_requests_is_refused_before_all_runs(
+    run: Run, trace: Callable[[str], Path], tmp_path: Path
+) -> None:
+    log = trace("METACENTRUM-2009-2.swf.gz")
+    code, _, err = run(
+        "study", "gaussier2015", log, "-o", tmp_path, "--processors", "METACENTRUM=2000"
+    )
+    assert code == 2
+    assert "none of the 103,656 jobs has a requested time" in err
+    assert list(tmp_path.iterdir()) == []
