@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Query
+from foretime_estimators.jobs import JobRequest
 
 from foretime_sidecar.ab_report import ab_report
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of, operators_only
 from foretime_sidecar.decision_log import Decision
 from foretime_sidecar.reasons import REASONS
 from foretime_sidecar.sidecar import Sidecar
+from foretime_sidecar.table import Scheme
 
 MOST_DECISIONS = 100_000
 
@@ -91,6 +93,18 @@ def add_administration(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float
         return {"was_open": trip is not None, "reason": None if trip is None else trip.reason}
 
 
+def _request(decision: Decision) -> JobRequest:
+    return JobRequest(
+        decision.job_id,
+        decision.user,
+        decision.project,
+        decision.processors,
+        decision.requested_time_s,
+        decision.submit_time,
+        decision.queue,
+    )
+
+
 def _explanation(sidecar: Sidecar, latest: list[Decision]) -> dict[str, Any]:
     first, last = latest[0], latest[-1]
     history = []
@@ -98,8 +112,14 @@ def _explanation(sidecar: Sidecar, latest: list[Decision]) -> dict[str, Any]:
         if of is not None:
             history += sidecar.learner.describe(**{name: of})
     time_class = sidecar.learner.class_of_requested_time(first.requested_time_s)
+    learned = sidecar.learner.scheme is Scheme.LEARNED
+    needed = sidecar.settings.learned.threshold if learned else None
     own = [
-        {"submissions": one.submissions, "threshold": one.threshold, "adjustment": one.adjustment}
+        {
+            "submissions": one.submissions,
+            "threshold": needed or one.threshold,
+            "adjustment": one.adjustment,
+        }
         for one in history
         if one.requested_time_class == time_class and one.name == first.user
     ]
@@ -108,5 +128,6 @@ def _explanation(sidecar: Sidecar, latest: list[Decision]) -> dict[str, Any]:
         "why": REASONS.get(last.reason, last.reason),
         "history": [dataclasses.asdict(decision) for decision in latest],
         "own_jobs": own[0] if own else None,
+        "estimated_from": sidecar.learner.kind_of(_request(last)),
         "mode": sidecar.progress.mode,
     }

@@ -30,10 +30,10 @@ def add_estimators(app: FastAPI, sidecar: Sidecar) -> None:
                 "/v1/estimators",
                 "ask again in some minutes: the daemon has just begun",
             )
-        advised = better(board)
+        best = better(board)
         return {
             **dataclasses.asdict(board),
-            "advised": None if advised is None else advised.name,
+            "more_accurate": None if best is None else best.name,
             "scheme": sidecar.settings.accuracy.scheme,
         }
 

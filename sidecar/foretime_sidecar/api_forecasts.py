@@ -194,10 +194,18 @@ class ForecastDesk:
             scheduled = self._scheduled_time(running.request)
             answer = forecast_answers.of_running(board, running, scheduled, self.now())
             return self._coarse(answer, caller)
+        if caller.identity is None:
+            raise ApiError(
+                404,
+                f"whether job {job_id} is yours is not known, as this connection does not tell who "
+                "you are",
+                "job_id",
+                "ask through the daemon's unix socket, or show a token of Slurm's",
+            )
         raise ApiError(
             404,
-            f"no job {job_id} of yours is in the queue as it was "
-            f"{max(self.now() - board.made_at, 0)} s ago",
+            f"no job {job_id}{'' if caller.sees_everybody else ' of yours'} is in the queue as it "
+            f"was {max(self.now() - board.made_at, 0)} s ago",
             "job_id",
             "look at the number; a job that was submitted just now is there in a minute",
         )

@@ -153,7 +153,8 @@ class EstimatorBoard:
 
 def estimator_in_use(settings: Settings) -> str:
     """Give the name of the estimator that jobs are planned by."""
-    return settings.accuracy.scheme
+    scheme = settings.accuracy.scheme
+    return settings.learned.estimator if scheme == "learned" else scheme
 
 
 def board_of(
@@ -187,6 +188,7 @@ def board_of(
         and bool(found["under_predicted"][0, place] <= most_under)
         for place, estimator in enumerate(estimators)
     ]
+    used = estimator_in_use(settings)
     order = sorted(
         range(len(estimators)),
         key=lambda place: (
@@ -194,10 +196,10 @@ def board_of(
             not scored[place],
             not eligible[place],
             -accuracy[place] if scored[place] else 0.0,
+            estimators[place].name != used,  # of equals the one that is there
         ),
     )
     best = order[0] if order and eligible[order[0]] else None
-    used = estimator_in_use(settings)
     rows = []
     for place in order:
         interval = behind_interval = None

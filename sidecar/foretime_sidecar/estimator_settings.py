@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from foretime_estimators.registry import parse_estimator
+from pydantic import Field, field_validator
 
-from foretime_sidecar.settings_section import Names, Section
+from foretime_sidecar.settings_section import Names, Section, refused_as_value
 
 
 class EstimatorsSettings(Section):
@@ -20,8 +21,8 @@ class EstimatorsSettings(Section):
     names: Names = Field(
         default=[],
         description=(
-            "The estimators, as in docs/estimators.md; empty: all that need no number and are "
-            "installed."
+            "The estimators, as in docs/estimators.md; empty: all that are installed, those that "
+            "take a number with 0.5."
         ),
     )
     half_life_days: int = Field(
@@ -44,3 +45,8 @@ class EstimatorsSettings(Section):
         le=100,
         description="Of one processor: what predicting and learning may use.",
     )
+
+    @field_validator("names")
+    @classmethod
+    def _are_estimators(cls, value: list[str]) -> list[str]:
+        return [refused_as_value(name, parse_estimator) for name in value]

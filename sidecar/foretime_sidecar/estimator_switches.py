@@ -20,7 +20,7 @@ from foretime_sidecar.store import Store
 
 logger = logging.getLogger("foretime")
 
-ADVISED_AGAIN_S = 7 * DAY_S
+SAID_AGAIN_S = 7 * DAY_S
 _INSERT = "INSERT INTO estimator_switches VALUES (NULL, ?, ?, ?, ?, ?)"
 _SELECT = (
     "SELECT happened_at, event, estimator, instead_of, evidence FROM estimator_switches "
@@ -37,8 +37,8 @@ class Switch:
     happened_at
         Epoch seconds.
     event
-        ``in-use``: from here on jobs are planned by it; ``advised``: it is better than what they
-        are planned by, and that is hardly chance.
+        ``in-use``: from here on jobs are planned by it; ``more-accurate``: it predicts better than
+        what they are planned by, and that is hardly chance.
     estimator
         Which.
     instead_of
@@ -48,7 +48,7 @@ class Switch:
     """
 
     happened_at: int
-    event: Literal["in-use", "advised"]
+    event: Literal["in-use", "more-accurate"]
     estimator: str
     instead_of: str | None
     evidence: dict[str, Any]
@@ -99,14 +99,14 @@ class EstimatorSwitches:
         best = better(board)
         if best is None:
             return
-        since = board.made_at - ADVISED_AGAIN_S
+        since = board.made_at - SAID_AGAIN_S
         if any(
-            one.event == "advised" and one.estimator == best.name and one.happened_at > since
+            one.event == "more-accurate" and one.estimator == best.name and one.happened_at > since
             for one in known
         ):
             return
         evidence = _of(board, best.name)
-        self._write(Switch(board.made_at, "advised", best.name, board.in_use, evidence))
+        self._write(Switch(board.made_at, "more-accurate", best.name, board.in_use, evidence))
         logger.info(
             "the estimator %s predicts this site's jobs better than %s, by which they are planned; "
             "see foretime estimators",

@@ -40,6 +40,14 @@ class Kind:
     exact: bool
     sized: bool
 
+    @property
+    def description(self) -> str:
+        """Say which jobs those are, as seen from one of them."""
+        whose = {"user": "its user's jobs", "project": "its account's jobs", None: "all jobs"}
+        time = "the same time" if self.exact else "about as much time"
+        size = " and about as many processors" if self.sized else ""
+        return f"{whose[self.who]} that ask for {time}{size}"
+
     def name(self, job: JobRequest) -> str | None:
         """Give the name in a job's row; ``None`` if the job can't be of this kind."""
         if self.who is None:

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
-from foretime_estimators.errors import InputError
 from foretime_estimators.registry import parse_estimator
 from pydantic import Field, field_validator
-from pydantic_core import PydanticCustomError
 
 from foretime_sidecar.learned_kinds import DEFAULT_BACK_OFF, BackOff
-from foretime_sidecar.settings_section import Names, Section
-
-Value = TypeVar("Value")
-
-
-def _refused_as_value(value: Value, use: Callable[[Value], object]) -> Value:
-    """Give a value that can be used; the error says why one can't."""
-    try:
-        use(value)
-    except InputError as error:
-        raise PydanticCustomError("unusable", "{reason}", {"reason": str(error)}) from error
-    return value
+from foretime_sidecar.settings_section import Names, Section, refused_as_value
 
 
 class LearnedSettings(Section):
-    """The scheme ``learned``: an estimator fills the table (docs/estimators.md)."""
+    """The scheme ``learned``: an estimator fills the table (docs/learned.md)."""
 
     estimator: str = Field(
         default="similar",
         description="Which: a name of foretime simulate --estimator, and no oracle.",
     )
     threshold: int = Field(
-        default=5,
+        default=2,
         ge=1,
         description="Finished submissions of a kind that a user's own row needs.",
     )
@@ -72,17 +56,17 @@ class LearnedSettings(Section):
     @field_validator("estimator")
     @classmethod
     def _is_estimator(cls, value: str) -> str:
-        return _refused_as_value(value, parse_estimator)
+        return refused_as_value(value, parse_estimator)
 
     @field_validator("backoff")
     @classmethod
     def _is_back_off(cls, value: list[str]) -> list[str]:
-        return _refused_as_value(value, lambda kinds: BackOff((), tuple(kinds)))
+        return refused_as_value(value, lambda kinds: BackOff((), tuple(kinds)))
 
     @field_validator("size_bounds")
     @classmethod
     def _ascends(cls, value: list[int]) -> list[int]:
-        return _refused_as_value(value, lambda bounds: BackOff(tuple(bounds)))
+        return refused_as_value(value, lambda bounds: BackOff(tuple(bounds)))
 
     def to_back_off(self) -> BackOff:
         """Give where to look for rows."""

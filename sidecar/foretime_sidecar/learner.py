@@ -11,6 +11,7 @@ from foretime_estimators.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar.clients.client import SchedulerConfiguration
 from foretime_sidecar.exclusions import Exclusions
+from foretime_sidecar.learned_kinds import KINDS
 from foretime_sidecar.learned_rows import LearnedRows, micro_of
 from foretime_sidecar.settings import HookSettings, Settings
 from foretime_sidecar.slurm_release import SOFT_LIMIT_SINCE, slurm_release
@@ -144,6 +145,11 @@ class Learner:
             return self._model.adjustment(job, self._scheme)
         adjustment = self._learned_micro(job)
         return None if adjustment is None else adjustment / MICRO
+
+    def kind_of(self, job: JobRequest) -> str | None:
+        """Say what kind of jobs the row is of that the hook finds for a job; ``None`` if none."""
+        row = self.learned.row_of(job) if self.learned is not None and self._by_estimator else None
+        return None if row is None else KINDS[row.kind].description
 
     def _learned_micro(self, job: JobRequest) -> int | None:
         row = None if self.learned is None else self.learned.row_of(job)

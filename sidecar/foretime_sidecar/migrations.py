@@ -237,3 +237,18 @@ def estimator_switches(database: Database) -> None:
         )
         """
     )
+
+
+@migrations(name="0013-refined-times")
+def refined_times(database: Database) -> None:
+    """Keep which time_min of pending jobs are ours besides those that the hook has noted."""
+    database.execute(
+        """
+        CREATE TABLE refined_times (
+            job_id TEXT NOT NULL,
+            time_min_s INTEGER NOT NULL,
+            set_at INTEGER NOT NULL,
+            PRIMARY KEY (job_id, time_min_s)
+        ) WITHOUT ROWID
+        """
+    )

@@ -197,6 +197,8 @@ def _nearest(name: str, parts: Iterable[ClusterPartition]) -> str:
     first = sorted(shown, key=unlike)[:_MOST_NAMED]
     if not first:
         return "ask which there are"
+    if len(shown) == 1:
+        return f"there is {first[0]} alone"
     more = len(shown) - len(first)
     return f"there are {', '.join(first)}{f' and {more} more' if more else ''}"
 

@@ -77,9 +77,8 @@ class Daemon:
             store.close()
             self._listener.close()
             raise
-        assert self.sidecar.forecasting is not None  # noqa: S101 - for the type checker
         self.forecasts = BackgroundThread(
-            "forecasts of waits", self.sidecar.forecasting, settings.forecast.cpu_percent
+            "forecasts of waits", self.sidecar.waits, settings.forecast.cpu_percent
         )
         self._background = [self.forecasts]
         self.shadow: BackgroundThread | None = None

@@ -149,7 +149,7 @@ class ShadowCourse:
             "estimators": [estimator.name for estimator in self.estimators],
             "learned": learned,
             "set_aside": set_aside,
-            "scores": json.dumps(self.scores.state()),
+            "scores": self.scores.state(),
             "followed": followed,
             "finished_of": self._finished_of,
             "latest_end": self._latest_end,
@@ -178,7 +178,7 @@ class ShadowCourse:
         names = [estimator.name for estimator in self.estimators]
         if state["estimators"] != names:
             raise ValueError("they are of other estimators")
-        self.scores.restore(json.loads(state["scores"]))
+        self.scores.restore(state["scores"])
         for estimator in self.estimators:
             if estimator.name in state["set_aside"]:
                 estimator.leave(str(state["set_aside"][estimator.name]))

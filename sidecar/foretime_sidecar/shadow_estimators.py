@@ -103,36 +103,26 @@ def shadow_estimators(
     Parameters
     ----------
     names
-        As in the registry; empty for all that are no oracles, need no number and have what they
-        need installed, each of its choices where there is a choice.
+        As in the registry; empty for all that are no oracles and are installed: with
+        each name that may stand behind it, or one number as an example.
     in_use
         The one that jobs are planned by: always among them.
     settings
         Of the schemes that go by past accuracy, as the table does.
-
-    Raises
-    ------
-    InputError
-        For a name that there is not, an oracle, or one whose extra is not installed.
     """
-    found = []
-    for name in dict.fromkeys([*(names or _available(settings)), in_use]):
-        try:
-            found.append(ShadowEstimator(name, settings))
-        except InputError as error:
-            raise InputError(f"estimators.names: {error}") from error
-    return tuple(found)
+    chosen = dict.fromkeys([*(names or _available(settings)), in_use])
+    return tuple(ShadowEstimator(name, settings) for name in chosen)
 
 
 def _available(settings: AccuracySettings) -> list[str]:
     found = []
     for entry in ESTIMATORS:
-        if entry.oracle or (entry.parameter is not None and not entry.choices):
+        if entry.oracle:
             continue
         try:
             parse_estimator(entry.example, settings=settings)
         except (InputError, ModuleNotFoundError) as error:
             logger.info("the estimator %s is left out: %s", entry.name, error)
             continue
-        found += [f"{entry.name}:{choice}" for choice in entry.choices] or [entry.name]
+        found += [f"{entry.name}:{choice}" for choice in entry.choices] or [entry.example]
     return found

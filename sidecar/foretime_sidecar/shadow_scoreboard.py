@@ -53,11 +53,6 @@ class ShadowScoreboard:
         The log of what was in use.
     failures, last_failure
         How often the work has failed, and why the last time; "" if it went through.
-
-    Raises
-    ------
-    InputError
-        If the settings name an estimator that there is not.
     """
 
     def __init__(self, settings: Settings, store: Store, lock: threading.RLock) -> None:

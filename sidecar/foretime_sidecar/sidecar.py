@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.cluster import Cluster
+from foretime_sidecar.decision_log import outside
 from foretime_sidecar.exclusions import Exclusions, exclusions_of
 from foretime_sidecar.learned_scheme import LearnedScheme
 from foretime_sidecar.learner import Learner, effective_mode
@@ -36,6 +38,7 @@ from foretime_sidecar.personal_data import erase
 from foretime_sidecar.queue_events import PastEvents
 from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_snapshot import as_submitted
+from foretime_sidecar.refinements import NOTHING_REFINED, Refined, Refinements
 from foretime_sidecar.served_forecaster import CalibratedBest
 from foretime_sidecar.served_forecasts import ServedForecasts
 from foretime_sidecar.settings import Settings
@@ -43,7 +46,7 @@ from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
-from foretime_sidecar.table import Advice, Mode, read_table, write_table
+from foretime_sidecar.table import Advice, Mode, Scheme, read_table, write_table
 from foretime_sidecar.wait_forecasting import WaitForecasting
 
 logger = logging.getLogger("foretime")
@@ -179,8 +182,16 @@ class Sidecar:
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
         self._guard: StarvationGuard | None = None
+        self._refinements: Refinements | None = None
         if settings.scheduler.kind == "slurm":
             self._limits = SlurmLimits(settings, client)
+            if settings.hook.mechanism == "slurm-soft-limit":
+                self._refinements = Refinements(
+                    settings.learned,
+                    raises_own=settings.hook.user_time_min == "raise",
+                    store=store,
+                    lock=self.lock,
+                )
             if settings.hook.starvation_guard_s:
                 self._guard = StarvationGuard(settings.hook.starvation_guard_s)
         self._site_limits: SiteLimits | None = None
@@ -195,6 +206,13 @@ class Sidecar:
         self._must_publish = False  # as somebody was forgotten; changed with the lock held
         self._next_cleaning = 0
         self._carried: tuple[Mode, Exclusions, Advice] | None = None
+
+    @property
+    def waits(self) -> WaitForecasting:
+        """What forecasts waits, of a sidecar that does; `TypeError` for another."""
+        if self.forecasting is None:
+            raise TypeError("this sidecar forecasts no waits")
+        return self.forecasting
 
     def start(self, now: int) -> None:
         """Learn everything stored, and go on where the reading of finished jobs had stopped.
@@ -314,8 +332,10 @@ class Sidecar:
             self._guard.look(queue, now)
         # What can be mended without an answer is, and it is raised then.
         mode, exclusions, failure = Mode.OBSERVE, None, None
+        refined = NOTHING_REFINED
         try:
             mode, _ = self._mode(configuration)
+            refined = self._refined(queue.jobs, mode, now)
             exclusions = self._exclusions(configuration, now)
         except (SchedulerError, StateError) as error:
             failure = error
@@ -324,15 +344,41 @@ class Sidecar:
             self._allowed = mode, exclusions
             self._next_publication = now
         if self._limits is not None:
-            self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now, self.pause_s)
+            self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now, self.pause_s, refined)
         if failure is not None:
             raise failure
         assert exclusions is not None  # noqa: S101 - else there was a failure
-        if self.oversight.note(seen, self.learner, exclusions, now):
+        if self.oversight.note(seen, self.learner, exclusions, now, refined):
             self._next_publication = now
         if self._ordering is not None:
             self._ordering.arrange(queue.jobs, configuration, self._scheduled_time_of, now)
         return seen
+
+    def _refined(self, jobs: Sequence[QueuedJob], mode: Mode, now: int) -> Refined:
+        """Say what time_min of pending jobs is to be by what the estimator says of each now."""
+        if self._refinements is None:
+            return NOTHING_REFINED
+        with self.lock:
+            learner = self.learner
+        estimating, hook = self.estimating, self.settings.hook
+        if (
+            estimating is None
+            or mode is not Mode.ENFORCE
+            or not self.settings.learned.refine
+            or learner.scheme is not Scheme.LEARNED
+        ):
+            return self._refinements.now(jobs, None, now)
+
+        def estimated(job: QueuedJob) -> int | None:
+            request = as_submitted(job)
+            with self.lock:
+                known = learner.adjustment(request) is not None
+            if not known or outside(job, hook):
+                return None  # the hook would not plan it now
+            expected_s = estimating.predict(request, now)
+            return None if expected_s is None else learner.as_planned(request, expected_s)
+
+        return self._refinements.now(jobs, estimated, now)
 
     def see(self, now: int) -> Look:
         """Look at the queue for forecasts alone; raises `SchedulerError` as `look`."""

@@ -226,6 +226,11 @@ class Table:
     back_off: BackOff | None = None
     learned_rows: tuple[LearnedRow, ...] = ()
 
+    @property
+    def row_count(self) -> int:
+        """How many rows there are, of either kind."""
+        return len(self.rows) + len(self.learned_rows)
+
 
 def encode_name(name: str) -> str:
     """Write a name with only ``A-Za-z0-9._-``, every other byte of its UTF-8 as ``%XX``."""
@@ -328,8 +333,7 @@ def _rows(table: Table) -> Iterable[tuple[str, str]]:
 
 
 def _buckets(table: Table) -> Iterable[bytes]:
-    rows = len(table.rows) + len(table.learned_rows)
-    count = max(1, -(-rows // ROWS_PER_BUCKET))
+    count = max(1, -(-table.row_count // ROWS_PER_BUCKET))
     buckets: list[list[str]] = [[] for _ in range(count)]
     for name, line in _rows(table):
         buckets[_check_again(name.encode("ascii")) % count].append(line)

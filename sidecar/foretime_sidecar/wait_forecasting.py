@@ -125,8 +125,6 @@ class WaitForecasting:
     ----------
     board
         What is forecast of the last look that was worked on; ``None`` before the first.
-    draws_maps
-        Whether maps are drawn at all.
     reliability
         How forecasts have done in the last 30 days, as of a few minutes ago; ``None`` before.
     failures, last_failure
@@ -144,7 +142,6 @@ class WaitForecasting:
         self.failures = 0
         self.last_failure = ""
         self.board: Board | None = None
-        self.draws_maps = True
         self._maps: dict[str | None, WaitMap] = {}
         self._drawing: MapDrawing | None = None
         self._scored_at: int | None = None
@@ -196,10 +193,11 @@ class WaitForecasting:
             with _all_the_same():
                 self._served.reread()
 
-    def refresh(self, *, hurried: bool = False) -> bool:
+    def refresh(self, *, hurried: bool = False, maps: bool = True) -> bool:
         """Forecast all pending jobs of the latest look; say whether there was a new one.
 
-        There may be another by then. ``hurried``: with fewer samples.
+        There may be another by then. ``hurried``: with fewer samples; without ``maps`` none is
+        drawn.
         """
         with self._lock:
             look, self._look = self._look, None
@@ -212,7 +210,7 @@ class WaitForecasting:
         self.board = self._forecast(look)
         self._has_board.set()
         self._keep(self.board)
-        if self.draws_maps:
+        if maps:
             self._draw_maps(self.board)
         if self._scored_at is None or _is_over(self._scored_at, look.taken_at):
             self._scored_at = look.taken_at

@@ -109,7 +109,7 @@ void RuntimeFeatures::finish(const FinishedJob& job) {
     user.running.erase(ran);
   }
   user.last_end = job.end;
-  if (!job.is_evidence) return;
+  if (job.evidence == Evidence::kNone) return;
   if (user.last_runtimes.size() == 3) user.last_runtimes.pop_back();
   user.last_runtimes.insert(user.last_runtimes.begin(), job.runtime());
   ++user.jobs;

@@ -63,7 +63,7 @@ class EstimatorName:
     choices
         What the parameter may be, where it is a name and not a number.
     options
-        What may stand behind it, each after a comma.
+        What may stand behind it, each after a colon: commas part estimators in lists.
     """
 
     name: str
@@ -272,7 +272,7 @@ def estimator_name(text: str) -> str:
     found.build(given)
     if found.parameter is None:
         return found.name
-    parameter = ",".join((given.choice, *given.options)) if found.choices else f"{given.value:g}"
+    parameter = ":".join((given.choice, *given.options)) if found.choices else f"{given.value:g}"
     return f"{found.name}:{parameter}"
 
 
@@ -295,7 +295,7 @@ def _parsed(
             raise InputError(f"estimator {text!r}: {name} takes no parameter; write {name!r}")
     elif found.choices:
         if found.options:
-            parameter, *options = parameter.split(",")
+            parameter, *options = parameter.split(":")
         if parameter not in found.choices:
             raise InputError(
                 f"estimator {text!r}: {name} takes a {found.parameter.lower()}, written "

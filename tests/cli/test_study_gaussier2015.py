@@ -36,7 +36,7 @@ def test_a_log_is_studied_and_kept(run: Run, small: Path, tmp_path: Path) -> Non
     assert document["command"].endswith("small.swf.gz --processors small=40 --repeat 3")
     assert (tmp_path / "figure5.svg").exists()
     kept = (tmp_path / "cells.jsonl").read_text()
-    assert kept.count("\n") == 130 + 3 * 4
+    assert kept.count("\n") == 130 + 3 * 5
     code, out, err = run(*words, "--processors", "small=40", "--json")
     assert (code, json.loads(out)) == (0, document)
     assert (tmp_path / "cells.jsonl").read_text() == kept

@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 from foretime_estimators import learned_runtime
-from foretime_estimators.estimator import RuntimeEstimator, StartObserver
+from foretime_estimators.estimator import RolePrediction, RuntimeEstimator, StartObserver
+from foretime_estimators.expected_runtime import ExpectedRuntime, ExpectedRuntimeSettings
 from foretime_estimators.job_events import learn_history
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.last_two import LastTwo
 from foretime_estimators.learned_runtime import LearnedRuntime
 from foretime_estimators.online_regression import RegressionSettings
-from foretime_estimators.prediction_loss import E_LOSS, LOSSES
+from foretime_estimators.prediction_loss import LOSSES
 from foretime_sim import estimator_core, lublin2003
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.estimated_run import (
     EstimatedSchedule,
     job_requests,
+    role_predictor,
     simulate_with_estimator,
 )
 from foretime_sim.estimator_core import is_native
@@ -39,6 +41,10 @@ from tests.engine.real_logs import KTH, Load
 Make = Callable[[], RuntimeEstimator]
 MAKES: dict[str, Make] = {
     "last-two": LastTwo,
+    "expected": ExpectedRuntime,
+    "expected, soon forgotten": lambda: ExpectedRuntime(
+        ExpectedRuntimeSettings(half_life_jobs=1.5, enough_jobs=0.1, window_s=40, shortest_s=3)
+    ),
     "regression": LearnedRuntime,
     "other loss, recent jobs": lambda: LearnedRuntime(
         LOSSES["linear-squared-short-wide"],
@@ -65,6 +71,9 @@ class InPython:
     def start_one(self, job: JobRequest, start_time: int) -> None:
         if isinstance(self.estimator, StartObserver):
             self.estimator.start_one(job, start_time)
+
+    def predict_roles(self, job: JobRequest, now: int) -> RolePrediction:
+        return role_predictor(self.estimator)(job, now)
 
     def state(self) -> dict[str, Any]:
         return self.estimator.state()
@@ -110,7 +119,10 @@ def workloads(draw: st.DrawFn, longest_s: int) -> Workload:
     def column(values: st.SearchStrategy[int]) -> Any:
         return np.array(draw(st.lists(values, min_size=jobs, max_size=jobs)), dtype=np.int64)
 
-    users = draw(st.none() | st.just(column(st.integers(-1, 2)).astype(np.int32)))
+    def names(*known: str) -> Labels | None:
+        codes = column(st.integers(-1, len(known) - 1)).astype(np.int32)
+        return Labels(codes, known) if draw(st.booleans()) else None
+
     endings = draw(st.none() | st.just(column(st.integers(0, len(ENDINGS) - 1))))
     return Workload(
         name="drawn",
@@ -121,7 +133,10 @@ def workloads(draw: st.DrawFn, longest_s: int) -> Workload:
         processors=column(st.integers(1, processors)),
         actual_runtime=column(times),
         requested_time=np.maximum(column(times), 1),
-        users=None if users is None else Labels(users, ("ann", "bob", "eve")),
+        users=names("ann", "bob", "eve"),
+        projects=names("physics"),
+        queues=names("short", "long"),
+        executables=names("cp2k"),
         endings=None
         if endings is None
         else np.ma.MaskedArray(endings.astype(np.int8), mask=endings == 0),
@@ -290,15 +305,29 @@ def test_a_signal_stops_a_run_and_leaves_the_estimator(soon_interrupted: type[Ex
     assert estimator.state() == LastTwo().state()
 
 
+WHOLE: dict[str, tuple[Make, Correction]] = {
+    "paper's choice": (LearnedRuntime, Correction.INCREMENTAL),
+    "another loss": (
+        lambda: LearnedRuntime(LOSSES["linear-squared-short-wide"]),
+        Correction.REQUESTED,
+    ),
+    "linear, doubling": (
+        lambda: LearnedRuntime(LOSSES["linear-linear-small-area"]),
+        Correction.DOUBLING,
+    ),
+    "expected": (ExpectedRuntime, Correction.REQUESTED),
+}
+
+
 @pytest.mark.traces
 @pytest.mark.slow
-@pytest.mark.parametrize("correction", [Correction.REQUESTED, Correction.INCREMENTAL])
-@pytest.mark.parametrize("loss", [E_LOSS.name, "linear-squared-short-wide"])
-def test_the_whole_of_kth(load: Load, loss: str, correction: Correction) -> None:
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_whole_of_kth(load: Load, name: str) -> None:
+    make, correction = WHOLE[name]
     policy = Policy(
         backfill=Backfill.EASY_SJBF, correction=correction, event_order=EventOrder.PER_EVENT
     )
-    agree(lambda: LearnedRuntime(LOSSES[loss]), load(KTH), policy)
+    agree(make, load(KTH), policy)
 
 
 @pytest.mark.parametrize("name", MAKES)

@@ -213,8 +213,12 @@ def test_the_forecast_of_a_job_in_the_queue(world: World) -> None:
     # A job of another's looks like none at all, but not to root.
     error = world.refused(f"/v1/jobs/{first}/forecast", NOBODY, 404)
     assert error["what"] == "no job 1 of yours is in the queue as it was 15 s ago"
-    assert world.refused("/v1/jobs/1/forecast", None, 404)["where"] == "job_id"
+    error = world.refused("/v1/jobs/1/forecast", None, 404)
+    assert error["what"].startswith("whether job 1 is yours is not known")
+    assert error["remedy"].startswith("ask through the daemon's unix socket")
     assert world.refused("/v1/jobs/99/forecast", NOBODY, 404)["where"] == "job_id"
+    error = world.refused("/v1/jobs/99/forecast", ROOT, 404)
+    assert error["what"] == "no job 99 is in the queue as it was 15 s ago"
     seen = world.ask("/v1/jobs/1/forecast", ROOT)
     assert (seen["state"], seen["started_at"], seen["wait_s"]) == ("running", NOW, None)
     everyones = world.ask("/v1/jobs/forecasts", ROOT)

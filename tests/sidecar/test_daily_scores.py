@@ -86,11 +86,12 @@ def test_sums_survive_json() -> None:
 @pytest.mark.parametrize(
     "days",
     [
-        {"20000": [[[1.0]]]},
-        {"x": []},
+        {"20000": "[[[1.0]]]"},
+        {"20000": "[[["},
+        {"x": "[]"},
         {"20000": None},
         [],
-        {"20000": [[[float("nan")] * 7] * 1] * 11},
+        {"20000": json.dumps([[[float("nan")] * 7]] * 11)},
     ],
 )
 def test_damaged_sums_are_refused_and_change_nothing(days: Any) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from foretime_estimators.errors import InputError
 from foretime_sidecar.cli import estimators as command
+from foretime_sidecar.daemon_client import DaemonError
+from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policy import Policy
 from typer.testing import CliRunner, Result
+
+from tests.sidecar.mock_site import MockSite
 
 app = typer.Typer()
 app.command("estimators")(command.estimators)
@@ -68,7 +75,7 @@ def board(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "most_under_predicted": 0.5,
         "best": rows[0]["name"],
         "in_use": "combined",
-        "advised": None,
+        "more_accurate": None,
         "scheme": "combined",
         "rows": list(rows),
         **changes,
@@ -102,7 +109,7 @@ BROKEN = row("recent-maximum", None, set_aside="it takes 0.2 s a job", eligible=
 
 def test_the_table_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     text = printed(
-        monkeypatch, board(BEST, ALIKE, USED, BROKEN, advised="last-two", too_many=7)
+        monkeypatch, board(BEST, ALIKE, USED, BROKEN, more_accurate="last-two", too_many=7)
     ).output
     lines = text.splitlines()
     assert lines[0].startswith("1,234 jobs that ended on 40 days")
@@ -124,8 +131,11 @@ def test_the_table_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
         (board(BEST, USED, complete=False), "Not all jobs that are stored"),
         (board(USED | {"as_good": True}, BEST), "planned by combined, the best one"),
         (board(BEST, USED | {"as_good": True}), "that last-two is better may be chance"),
-        (board(BEST, USED), "intervals need more days"),
-        (board(row("user", 0.6), USED, advised="user"), 'accuracy.scheme = "user", and restart'),
+        (board(BEST, USED), "it takes more days to tell whether last-two"),
+        (
+            board(row("user", 0.6), USED, more_accurate="user"),
+            'accuracy.scheme = "user", and restart',
+        ),
         (board(BROKEN, best=None), "No estimator can be recommended"),
         (
             board(USED, BEST | {"eligible": False}),
@@ -158,7 +168,7 @@ def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
         },
         {
             "happened_at": 1_800_600_000,
-            "event": "advised",
+            "event": "more-accurate",
             "estimator": "last-two",
             "instead_of": "combined",
             "evidence": {"combined": USED, "last-two": BEST},
@@ -183,3 +193,26 @@ def test_options_that_do_not_go_together(
     monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
     assert isinstance(printed(monkeypatch, board(BEST), *options).exception, InputError)
+
+
+def test_a_daemon_is_asked_through_its_socket(tmp_path: Path) -> None:
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, 1_700_000_000)
+    for number in range(6):
+        slurm.submit(Submission(f"user{number}", "physics", None, 4, 3600, 900))
+    slurm.advance(slurm.now + 1000)
+    with MockSite(tmp_path, slurm, estimators={"names": ["requested", "last-two"]}) as site:
+        scoreboard = site.daemon.sidecar.scoreboard
+        assert scoreboard is not None
+        until = time.monotonic() + 60
+        while scoreboard.board is None or not scoreboard.board.complete:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        options = ["--socket", str(site.socket_path)]
+        text = CliRunner().invoke(app, options).output
+        assert text.startswith("6 jobs that ended on 1 day,")
+        assert text.splitlines()[-1] == "Jobs are planned by combined, the best one."
+        shown = CliRunner().invoke(app, [*options, "--switches", "--json"]).output
+        assert [one["estimator"] for one in json.loads(shown)] == ["combined"]
+    result = CliRunner().invoke(app, options)
+    assert isinstance(result.exception, DaemonError)
+    assert result.exception.exit_code == 3

@@ -26,7 +26,9 @@ from tests.engine.real_logs import KTH, read_workload
 
 LOOK_EVERY_S = 1800
 DAY_S = 86_400
-CLOCK = 1_000_000_000
+WEEK_S = 7 * DAY_S
+# Days and weeks begin together with those of the log's own clock.
+CLOCK = 1_653 * WEEK_S
 SLOWLY = EstimatorsSettings(half_life_days=3650)
 
 

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,15 +18,20 @@ from foretime_estimators.last_two import LastTwo
 from foretime_estimators.registry import ESTIMATORS
 from foretime_sidecar import shadow_estimators, shadow_scoreboard
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
+from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.daily_scores import DAY_S
 from foretime_sidecar.estimator_board import BoardRow
 from foretime_sidecar.estimator_settings import EstimatorsSettings
 from foretime_sidecar.queue_moment import Look
+from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import AccuracySection, BreakerSettings, Settings
+from foretime_sidecar.settings_file import parse_settings
 from foretime_sidecar.shadow_course import LATE_S
 from foretime_sidecar.shadow_scoreboard import STATE, ShadowScoreboard
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
+from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.policy import Policy
 
 NOW = 20_000 * DAY_S
 NAMES = ["requested", "last-two"]
@@ -321,7 +327,8 @@ def damaged(store: Store, change: Callable[[dict[str, Any]], Any]) -> None:
     "change",
     [
         lambda model: model.update(scores="{"),
-        lambda model: model.update(scores='{"time_bounds_s": [], "days": {}}'),
+        lambda model: model.update(scores={"time_bounds_s": [], "days": {}}),
+        lambda model: model["scores"]["days"].update({"20000": "[1"}),
         lambda model: model.update(learned={}),
         lambda model: model["learned"].update({"last-two": '{"estimator": "last-two"}'}),
         lambda model: model["learned"].update({"last-two": "null"}),
@@ -421,12 +428,12 @@ def test_a_long_history_is_gone_through_a_little_at_a_time(
 # -- which ones ------------------------------------------------------------------------------------
 
 
-def test_all_of_the_registry_run_that_need_no_number_and_are_no_oracles() -> None:
+def test_all_of_the_registry_run_that_are_no_oracles() -> None:
     site = Site(names=[])
     names = {estimator.name for estimator in site.scoreboard.course.estimators}
     for entry in ESTIMATORS:
-        written = {f"{entry.name}:{choice}" for choice in entry.choices} or {entry.name}
-        if entry.oracle or (entry.parameter and not entry.choices):
+        written = {f"{entry.name}:{choice}" for choice in entry.choices} or {entry.example}
+        if entry.oracle:
             assert not written & names
         else:
             assert written <= names
@@ -443,16 +450,15 @@ def test_one_whose_extra_is_not_installed_is_left_out(monkeypatch: pytest.Monkey
     names = {estimator.name for estimator in Site(names=[]).scoreboard.course.estimators}
     assert "last-two" not in names
     assert "requested" in names
-    with pytest.raises(InputError, match=r"estimators\.names: this needs an extra"):
-        Site(names=["last-two"])
 
 
 @pytest.mark.parametrize(
     ("name", "why"), [("lats-two", "did you mean 'last-two'"), ("actual", "needs the actual")]
 )
 def test_a_name_that_can_not_be_used_is_refused(name: str, why: str) -> None:
-    with pytest.raises(InputError, match=f"estimators.names: .*{why}"):
-        Site(names=[name])
+    text = f'[estimators]\nshadow = true\nnames = ["requested", "{name}"]\n'
+    with pytest.raises(InputError, match=rf"settings:3: estimators\.names.*{why}"):
+        parse_settings(text)
 
 
 def test_the_one_in_use_runs_whatever_the_names() -> None:
@@ -474,17 +480,17 @@ def test_what_was_in_use_and_what_was_better_is_logged_with_the_evidence() -> No
     site.look(NOW + 13 * DAY_S, ended=days_of_jobs(13))
     assert switches(site) == [("in-use", "combined", None)]
     site.look(NOW + 20 * DAY_S, ended=days_of_jobs(20))
-    assert switches(site)[1:] == [("advised", "last-two", "combined")]
-    advised = site.scoreboard.switches.all()[-1]
-    assert set(advised.evidence) == {"last-two", "combined"}
-    assert advised.evidence["last-two"]["accuracy"] == site.row("last-two").accuracy
+    assert switches(site)[1:] == [("more-accurate", "last-two", "combined")]
+    line = site.scoreboard.switches.all()[-1]
+    assert set(line.evidence) == {"last-two", "combined"}
+    assert line.evidence["last-two"]["accuracy"] == site.row("last-two").accuracy
     # Once a week, over restarts, too.
     site.scoreboard.save()
     site.start()
     site.look(NOW + 26 * DAY_S)
     assert len(switches(site)) == 2
     site.look(NOW + 28 * DAY_S)
-    assert switches(site)[2:] == [("advised", "last-two", "combined")]
+    assert switches(site)[2:] == [("more-accurate", "last-two", "combined")]
 
 
 def test_a_switch_in_the_settings_is_logged() -> None:
@@ -498,11 +504,79 @@ def test_a_switch_in_the_settings_is_logged() -> None:
     assert "user" in switch.evidence
 
 
-def test_nothing_is_advised_that_may_be_chance() -> None:
+def test_nothing_is_more_accurate_that_may_be_chance() -> None:
     site = Site(names=["project", "user"])
     # Both go by the same jobs, as nobody else has any.
     site.look(NOW + 30 * DAY_S, ended=days_of_jobs(30))
     assert switches(site) == [("in-use", "combined", None)]
+
+
+# -- in the daemon ---------------------------------------------------------------------------------
+
+
+def daemon_in(folder: Path, **estimators: Any) -> Daemon:
+    settings = Settings.model_validate(
+        {
+            "store": {"path": str(folder / "store")},
+            "table": {"path": str(folder / "table")},
+            "api": {"listen": f"unix:{folder}/socket"},
+            "hook": {"disable_file": str(folder / "off")},
+            "estimators": estimators,
+        }
+    )
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+    return Daemon(settings, SlurmCommands(slurm.run), clock=lambda: NOW + DAY_S)
+
+
+def test_the_daemon_scores_in_a_thread_and_saves_at_its_end(tmp_path: Path) -> None:
+    daemon = daemon_in(tmp_path, names=NAMES)
+    daemon.sidecar.store.add_finished(days_of_jobs(1), Cursor(NOW + DAY_S))
+    assert daemon.shadow is not None
+    assert daemon.sidecar.scoreboard is not None
+    daemon.shadow.start()
+    daemon.poll_once()
+    until = time.monotonic() + 60
+    while daemon.sidecar.scoreboard.board is None or not daemon.sidecar.scoreboard.board.complete:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert daemon.shadow.end(60)
+    assert daemon.sidecar.store.rows("SELECT count(*) FROM model_states")[0][0] == 1
+    daemon.sidecar.store.close()
+    daemon._listener.close()
+
+
+def test_a_scoreboard_that_breaks_leaves_everything_else_working(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon = daemon_in(tmp_path, names=NAMES)
+
+    def broken(*_: object) -> None:
+        raise FloatingPointError("it broke")
+
+    assert daemon.shadow is not None
+    assert daemon.sidecar.scoreboard is not None
+    monkeypatch.setattr(daemon.sidecar.scoreboard.course, "drop_before", broken)
+    daemon.poll_once()
+    assert not daemon.shadow.refresh()
+    assert "scores of estimators were not refreshed" in caplog.text
+    assert daemon.sidecar.scoreboard.last_failure == "FloatingPointError: it broke"
+    assert daemon.health.last_error == ""
+    monkeypatch.undo()
+    daemon.poll_once()
+    daemon.shadow.refresh()
+    assert daemon.sidecar.scoreboard.last_failure == ""
+    daemon.sidecar.store.close()
+    daemon._listener.close()
+
+
+def test_without_a_shadow_there_is_none(tmp_path: Path) -> None:
+    daemon = daemon_in(tmp_path, shadow=False)
+    assert daemon.shadow is None
+    assert daemon.sidecar.scoreboard is None
+    daemon.poll_once()
+    daemon.sidecar.forget("alice", NOW)
+    daemon.sidecar.store.close()
+    daemon._listener.close()
 
 
 # -- forgetting ------------------------------------------------------------------------------------

@@ -30,11 +30,11 @@ from foretime_sim.studies.waits_runs import (
     kept_run,
     kept_runs,
     run_log,
-    sampled_evenly,
 )
 from foretime_sim.studies.waits_scores import ScoredRun, targets
 from foretime_sim.swf import write_swf
 from foretime_sim.waits.forecaster import MEDIAN
+from foretime_sim.waits.moments import sampled_evenly
 from foretime_sim.workload import Workload
 from typer.testing import CliRunner
 

@@ -42,6 +42,11 @@ COMMANDS = {
         "serve",
         "Run the daemon: learn from finished jobs, publish the table, answer questions.",
     ),
+    "demo": CommandModule(
+        "foretime_sidecar.cli.demo",
+        "demo",
+        "Try `foretime wait` and the page without a scheduler: on a mock Slurm that lives a log.",
+    ),
     "watchdog": CommandModule(
         "foretime_sidecar.cli.watchdog",
         "watchdog",

@@ -22,6 +22,7 @@ from foretime_sidecar.cli.whole_tables import print_whole
 from foretime_sidecar.daemon_client import ask, where
 from foretime_sidecar.durations import format_duration
 from foretime_sidecar.estimator_board import estimator_in_use
+from foretime_sidecar.figures import counted
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.settings_file import read_settings
 
@@ -111,8 +112,8 @@ def estimators(
 def _heading(board: dict[str, Any]) -> str:
     jobs = max((row["jobs"] for row in board["rows"]), default=0)
     return (
-        f"{jobs:,} jobs that ended on {board['days']} days, a day's counting half as much after "
-        f"{board['half_life_days']} days; intervals of 95%"
+        f"{counted(jobs, 'job')} that ended on {counted(board['days'], 'day')}, a day's counting "
+        f"half as much after {counted(board['half_life_days'], 'day')}; intervals of 95%"
     )
 
 
@@ -198,19 +199,19 @@ def _words(board: dict[str, Any]) -> list[str]:
 
 
 def _advice(board: dict[str, Any]) -> str:
-    used, best, advised = board["in_use"], board["best"], board["advised"]
+    used, best, better = board["in_use"], board["best"], board["more_accurate"]
     if best is None:
         return "No estimator can be recommended."
     if used == best:
         return f"Jobs are planned by {used}, the best one."
-    if advised is None:
+    if better is None:
         if any(row["in_use"] and row["as_good"] for row in board["rows"]):
             return f"Jobs are planned by {used}: that {best} is better may be chance."
-        return f"Jobs are planned by {used}; intervals need more days before another is advised."
+        return f"Jobs are planned by {used}; it takes more days to tell whether {best} is better."
     return (
-        f"Jobs are planned by {used}, and {advised} predicts them better. What planning by it does "
-        f"to waits is another question: foretime estimators --replay --only {used},{advised}. To "
-        f"plan by it: {_how(advised)}, and restart the daemon."
+        f"Jobs are planned by {used}, and {better} predicts them better. What planning by it does "
+        f"to waits is another question: foretime estimators --replay --only {used},{better}. To "
+        f"plan by it: {_how(better)}, and restart the daemon."
     )
 
 

@@ -19,7 +19,6 @@ from foretime_estimators.runtime_histories import RuntimeHistories
 
 from foretime_sim.code_digest import code_digest
 from foretime_sim.estimated_run import estimator_of
-from foretime_sim.metrics import BoolArray
 from foretime_sim.policy import Policy
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.best_of import BestOf
@@ -30,7 +29,7 @@ from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.moment import Moment
-from foretime_sim.waits.moments import LOOKS_S, Asking, ask_forecasters
+from foretime_sim.waits.moments import LOOKS_S, Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
@@ -134,20 +133,6 @@ class WaitsRun:
     def now_within_s(self) -> int:
         """A start within so many seconds is one at once."""
         return 0 if self.kind == SIMULATED else LOGGED_NOW_S
-
-
-def sampled_evenly(workload: Workload, count: int, seed: int) -> BoolArray:
-    """Choose jobs to ask about: each week's share of them is its share of the submissions.
-
-    In each of as many stretches of the log as are asked for, of equally many submissions, one job
-    is drawn; all if there are no more. Shape (jobs,).
-    """
-    jobs = len(workload)
-    chosen = np.zeros(jobs, dtype=np.bool_)
-    edges = np.linspace(0, jobs, min(count, jobs) + 1).astype(np.int64)
-    rng = np.random.default_rng(seed)
-    chosen[rng.integers(edges[:-1], edges[1:])] = True
-    return chosen
 
 
 def forecasters_of(workload: Workload, settings: WaitsSettings, now_s: int) -> list[WaitForecaster]:

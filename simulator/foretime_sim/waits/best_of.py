@@ -58,13 +58,15 @@ class _Said:
 
     made_at: int
     wait_s: npt.NDArray[np.float32]
+    array_id: str | None
 
 
 class BestOf:
     """A `foretime_sim.waits.forecaster.WaitForecaster` that answers as the best of several does.
 
     Where the best has no answer, the next best has the word. Those that have been judged too little
-    come after those that have been, in the order given.
+    come after those that have been, in the order given. Of an array one task at a time is judged,
+    so that a large one does not outvote everybody else.
 
     Parameters
     ----------
@@ -138,11 +140,13 @@ class BestOf:
         return best
 
     def _remember(self, moment: Moment, answers: Sequence[WaitForecasts]) -> None:
+        arrays = {said.array_id for said in self._said.values()} - {None}
         for row, column in enumerate(moment.asked.tolist()):
-            job_id = moment.requests[column].job_id
-            if job_id not in self._said:
+            job = moment.requests[column]
+            if job.job_id not in self._said and job.array_id not in arrays:
                 said = np.array([answer.wait_s[row] for answer in answers], dtype=np.float32)
-                self._said[job_id] = _Said(moment.now, said)
+                self._said[job.job_id] = _Said(moment.now, said, job.array_id)
+                arrays |= {job.array_id} - {None}
         while len(self._said) > self._settings.remembered:
             del self._said[next(iter(self._said))]
 
@@ -191,7 +195,11 @@ class BestOf:
             "judged": self._judged.tolist(),
             "as_of": self._as_of,
             "said": {
-                job_id: [said.made_at, base64.b64encode(said.wait_s.tobytes()).decode("ascii")]
+                job_id: [
+                    said.made_at,
+                    base64.b64encode(said.wait_s.tobytes()).decode("ascii"),
+                    said.array_id,
+                ]
                 for job_id, said in self._said.items()
             },
         }
@@ -216,9 +224,11 @@ class BestOf:
         shape = len(self._forecasters), len(LEVELS)
         said = {
             job_id: _Said(
-                made_at, np.frombuffer(base64.b64decode(rows), dtype=np.float32).reshape(shape)
+                made_at,
+                np.frombuffer(base64.b64decode(rows), dtype=np.float32).reshape(shape),
+                array_id,
             )
-            for job_id, (made_at, rows) in state["said"].items()
+            for job_id, (made_at, rows, array_id) in state["said"].items()
         }
         self._beyond = np.array(state["beyond"], dtype=np.float64)
         self._judged = np.array(state["judged"], dtype=np.float64)
