@@ -199,10 +199,23 @@ def bounds(text):
     return None if None in values else values
 
 
+def back_off(text):
+    """Kinds of jobs as (word, whose, whether with the very t_req, whether with a size)."""
+    kinds = []
+    for kind in text.split(b","):
+        who, _, times = kind.partition(b"+")
+        if who not in (b"user", b"project"):
+            who, times = None, kind
+        if times not in (b"request", b"request+size", b"class", b"class+size"):
+            return None
+        kinds.append((kind, who, times.startswith(b"request"), times.endswith(b"+size")))
+    return kinds
+
+
 SETTINGS = {
     b"mode": lower_case,
     b"enforce_share_percent": percent,
-    b"scheme": one_of(b"user", b"project", b"combined"),
+    b"scheme": one_of(b"user", b"project", b"combined", b"learned"),
     # These two are about Slurm: understood, and of no meaning here.
     b"mechanism": one_of(
         b"time-min", b"time-min-at-look", b"rewrite-limit", b"rewrite-limit-at-look"
@@ -213,6 +226,8 @@ SETTINGS = {
     b"rounding_s": positive,
     b"requested_time_bounds_s": bounds,
 }
+# Only in tables of the scheme learned: kinds of jobs, in the order to look for a row.
+LEARNED_SETTINGS = {b"size_bounds": bounds, b"backoff": back_off}
 KINDS = (b"user", b"account", b"slurm_partition", b"qos", b"queue")
 ONLY_KINDS = (b"account", b"slurm_partition", b"queue")
 ADVICE = (b"told", b"told_until", b"median_wait_s")
@@ -230,6 +245,7 @@ class Table:
         self.only = {}
         self.advice = {name: set() for name in ADVICE}
         self.reservations = []
+        self.checked = {}  # buckets, by their tags
         first, newline, _ = data.partition(b"\n")
         if not newline or not first.startswith(b"foretime-table "):
             raise LeftAlone("table", "not a Foretime table")
@@ -257,7 +273,10 @@ class Table:
         for line in data[len(first) + 1 : head].split(b"\n")[:-1]:
             if not self.take_setting(line):
                 raise LeftAlone("table", "a setting that this hook can't read: %r" % line[:80])
-        for name in SETTINGS:
+        needed = list(SETTINGS)
+        if self.settings.get(b"scheme") == b"learned":
+            needed += LEARNED_SETTINGS
+        for name in needed:
             if name not in self.settings:
                 raise LeftAlone("table", "no setting %r" % name)
         self.mode = self.settings[b"mode"]
@@ -298,9 +317,10 @@ class Table:
             where = None if words[2] == b"*" else words[2].split(b",")
             self.reservations.append((start, stop, where))
             return start is not None and stop is not None
-        if name not in SETTINGS or name in self.settings:
+        parse = SETTINGS.get(name) or LEARNED_SETTINGS.get(name)
+        if parse is None or name in self.settings:
             return False
-        self.settings[name] = SETTINGS[name](value)
+        self.settings[name] = parse(value)
         return self.settings[name] is not None
 
     def take_advice(self, name, value):
@@ -313,10 +333,11 @@ class Table:
             return not first
         return number(first) is not None if name == b"median_wait_s" else word(first) is not None
 
-    def adjustment(self, scope, name, time_class, processor_seconds):
-        """A in millionths as this row has it; None if there is none, or not for such a job."""
-        encoded = encode(name)
+    def rows_of(self, encoded):
+        """The rows of the bucket that a name's are in."""
         tag = b"#%06d " % (check_sum(encoded, self.deadline) % self.buckets)
+        if tag in self.checked:
+            return self.checked[tag]
         start = self.data.find(tag)
         line_end = self.data.find(b"\n", start) if start >= 0 else -1
         if line_end < 0:
@@ -326,7 +347,14 @@ class Table:
         expected = ten_digits(self.data[start + len(tag) : line_end])
         if expected != check_sum(rows + tag + self.generation, self.deadline):
             raise LeftAlone("table", "damaged: bucket %r" % tag)
-        key = b"\n%s %s %d " % (scope, encoded, time_class)
+        self.checked[tag] = rows
+        return rows
+
+    def adjustment(self, scope, name, values, processor_seconds):
+        """A in millionths as this row has it; None if there is none, or not for such a job."""
+        encoded = encode(name)
+        rows = self.rows_of(encoded)
+        key = b"\n%s %s %s " % (scope, encoded, values)
         at = rows.find(key)
         if at < 0:
             return None
@@ -608,13 +636,18 @@ def round_up(value, unit):
     return -(-value // unit) * unit
 
 
-def scheduled_time(table, job, requested_time):
-    """t_sched in seconds (Tang 2010, equations 4 and 5); TABLE.md has the same in words."""
-    settings = table.settings
+def class_of(value, upper_ends):
+    """How many of the classes' upper ends lie below a value."""
     time_class = 0
-    for at, bound in enumerate(settings[b"requested_time_bounds_s"]):
-        if bound < requested_time:
+    for at, bound in enumerate(upper_ends):
+        if bound < value:
             time_class = at + 1
+    return time_class
+
+
+def mean_adjustment(table, job, requested_time):
+    """A of the user's and the project's rows (Tang 2010, equation 5), None without one."""
+    time_class = b"%d" % class_of(requested_time, table.settings[b"requested_time_bounds_s"])
     processor_seconds = job.processors() * requested_time
     found = []
     for scope, name, other in (
@@ -625,9 +658,34 @@ def scheduled_time(table, job, requested_time):
             value = table.adjustment(scope, name, time_class, processor_seconds)
             if value is not None:
                 found.append(value)
-    if not found:
+    return (found[0] + found[-1] + 1) // 2 if found else None
+
+
+def learned_adjustment(table, job, requested_time):
+    """A of the first kind in the back-off order that has a row for such a job, or None."""
+    settings, processors = table.settings, job.processors()
+    time_class = class_of(requested_time, settings[b"requested_time_bounds_s"])
+    size = class_of(processors, settings[b"size_bounds"])
+    for kind, who, exact, sized in settings[b"backoff"]:
+        name = {b"user": job.user, b"project": job.project, None: "-"}[who]
+        if not name:
+            continue
+        values = b"%d" % (requested_time if exact else time_class)
+        if sized:
+            values += b".%d" % size
+        value = table.adjustment(kind, name, values, processors * requested_time)
+        if value is not None:
+            return value
+    return None
+
+
+def scheduled_time(table, job, requested_time):
+    """t_sched in seconds (Tang 2010, equation 4); TABLE.md has the same in words."""
+    settings = table.settings
+    find = learned_adjustment if table.scheme == b"learned" else mean_adjustment
+    adjustment = find(table, job, requested_time)
+    if adjustment is None:
         raise LeftAlone("no-row")
-    adjustment = (found[0] + found[-1] + 1) // 2
     adjustment = max(adjustment, settings[b"minimum_adjustment"])
     time_s = round_up(
         round_up(adjustment * requested_time, MICRO) // MICRO, settings[b"rounding_s"]

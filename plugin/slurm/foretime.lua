@@ -119,7 +119,7 @@ end
 local modes = { observe = true, advise = true, enforce = true }
 
 local choices = {
-  scheme = { user = true, project = true, combined = true },
+  scheme = { user = true, project = true, combined = true, learned = true },
   mechanism = {
     ["time-min"] = { field = "time_min" },
     ["time-min-at-look"] = { at_look = true },
@@ -133,6 +133,38 @@ local function micro(text)
   local whole, fraction = match(text, "^([01])%.(%d%d%d%d%d%d)$")
   local value = whole and tonumber(whole) * MICRO + tonumber(fraction)
   return value and value <= MICRO and value or nil
+end
+
+-- Ascending whole numbers parted by commas, "-" for none; nil for anything else.
+local function numbers(text)
+  local found = {}
+  if text == "-" then
+    return found
+  end
+  for word in string.gmatch(text .. ",", "([^,]*),") do
+    if not match(word, "^%d+$") then
+      return nil
+    end
+    found[#found + 1] = tonumber(word)
+  end
+  return found
+end
+
+local kind_times = {
+  ["request"] = { exact = true },
+  ["request+size"] = { exact = true, sized = true },
+  ["class"] = {},
+  ["class+size"] = { sized = true },
+}
+
+-- A kind of jobs that the scheme learned has rows of, such as user+request+size; nil for others.
+local function kind_of(word)
+  local who, times = match(word, "^(%l+)%+(.+)$")
+  if who ~= "user" and who ~= "project" then
+    who, times = nil, word
+  end
+  times = kind_times[times]
+  return times and { word = word, who = who, exact = times.exact, sized = times.sized }
 end
 
 local parsers = {
@@ -150,19 +182,7 @@ local parsers = {
     local value = match(text, "^%d+$") and tonumber(text)
     return value and value >= 1 and value or nil
   end,
-  requested_time_bounds_s = function(text)
-    local bounds = {}
-    if text == "-" then
-      return bounds
-    end
-    for word in string.gmatch(text .. ",", "([^,]*),") do
-      if not match(word, "^%d+$") then
-        return nil
-      end
-      bounds[#bounds + 1] = tonumber(word)
-    end
-    return bounds
-  end,
+  requested_time_bounds_s = numbers,
 }
 
 local without_case = { account = true, qos = true }
@@ -209,6 +229,27 @@ local repeated = {
       return nil
     end
     settings.told_until = tonumber(text)
+    return true
+  end,
+  size_bounds = function(settings, text)
+    if settings.size_bounds then
+      return nil
+    end
+    settings.size_bounds = numbers(text)
+    return settings.size_bounds
+  end,
+  backoff = function(settings, text)
+    if settings.backoff then
+      return nil
+    end
+    settings.backoff = {}
+    for word in string.gmatch(text .. ",", "([^,]*),") do
+      local kind = kind_of(word)
+      if not kind then
+        return nil
+      end
+      settings.backoff[#settings.backoff + 1] = kind
+    end
     return true
   end,
   median_wait_s = function(settings, text)
@@ -262,6 +303,9 @@ local function parse_settings(text)
     if settings[key] == nil then
       return nil, "no setting " .. key
     end
+  end
+  if settings.scheme == "learned" and not (settings.backoff and settings.size_bounds) then
+    return nil, "no setting backoff or size_bounds"
   end
   return settings
 end
@@ -360,11 +404,12 @@ local function usable_table(now)
   return result
 end
 
--- A row: its adjustment in millionths and the largest job (processor-seconds) that it applies to,
--- nil for any; false where the table has no such row, nil if the table is damaged there.
--- The bucket's check covers the absence of a row as well as its value.
-local function find_row(t, name, row)
+-- The rows of the bucket that a name's are in, nil if the table is damaged there.
+local function rows_of(t, name)
   local tag = format("#%06d ", check(name) % t.buckets)
+  if t.last_tag == tag then
+    return t.last_rows -- a job's rows are mostly in one
+  end
   local start = find(t.data, tag, 1, true)
   local line_end = start and find(t.data, "\n", start, true)
   if not line_end then
@@ -374,6 +419,18 @@ local function find_row(t, name, row)
   local rows = sub(t.data, line_end, next_start and next_start - 1 or t.rows_end)
   local sum = match(sub(t.data, start + #tag, line_end - 1), "^%d%d%d%d%d%d%d%d%d%d$")
   if not sum or tonumber(sum) ~= check(rows .. tag .. t.generation) then
+    return nil
+  end
+  t.last_tag, t.last_rows = tag, rows
+  return rows
+end
+
+-- A row: its adjustment in millionths and the largest job (processor-seconds) that it applies to,
+-- nil for any; false where the table has no such row, nil if the table is damaged there.
+-- The bucket's check covers the absence of a row as well as its value.
+local function find_row(t, name, row)
+  local rows = rows_of(t, name)
+  if not rows then
     return nil
   end
   local _, key_end = find(rows, row, 1, true)
@@ -386,11 +443,11 @@ local function find_row(t, name, row)
 end
 
 local function row_of(t, scope, name, class)
-  local key = scope .. class .. " " .. name
+  local key = scope .. " " .. class .. " " .. name
   local value = t.cache[key]
   if value == nil then
     local encoded = encode(name)
-    value = find_row(t, encoded, format("\n%s %s %d ", scope, encoded, class))
+    value = find_row(t, encoded, format("\n%s %s %s ", scope, encoded, class))
     if value == nil then
       log(slurm.log_error, "damaged", "jobs are left alone: table %s is damaged at %s %s",
         config.table, scope, encoded)
@@ -420,20 +477,19 @@ local function applicable(row, processor_seconds)
   return nil
 end
 
-local function class_of(t, requested_time)
+local function class_of(bounds, value)
   local class = 0
-  for i = 1, #t.requested_time_bounds_s do
-    if t.requested_time_bounds_s[i] < requested_time then
+  for i = 1, #bounds do
+    if bounds[i] < value then
       class = i
     end
   end
   return class
 end
 
--- t_sched in seconds (Tang 2010, equations 4 and 5), nil if the table knows nothing of such a job.
--- Every step is exact: TABLE.md has the same in words.
-local function scheduled_time(t, user, project, processors, requested_time)
-  local class = class_of(t, requested_time)
+-- A of the user's and the project's rows (Tang 2010, equation 5), nil without one.
+local function mean_adjustment(t, user, project, processor_seconds, requested_time)
+  local class = format("%d", class_of(t.requested_time_bounds_s, requested_time))
   local user_row, project_row = false, false
   if t.scheme ~= "project" and user then
     user_row = row_of(t, "user", user, class)
@@ -444,15 +500,48 @@ local function scheduled_time(t, user, project, processors, requested_time)
   if user_row == nil or project_row == nil then
     return nil
   end
-  local processor_seconds = processors * requested_time
   local of_user = applicable(user_row, processor_seconds)
   local of_project = applicable(project_row, processor_seconds)
-  local adjustment = of_user or of_project
+  if of_user and of_project then
+    return floor((of_user + of_project + 1) / 2)
+  end
+  return of_user or of_project
+end
+
+-- A of the first kind in the back-off order that has a row for such a job, nil without one.
+local function learned_adjustment(t, user, project, processors, requested_time)
+  local request = format("%d", requested_time)
+  local class = format("%d", class_of(t.requested_time_bounds_s, requested_time))
+  local size = format(".%d", class_of(t.size_bounds, processors))
+  local names = { user = user, project = project }
+  for _, kind in ipairs(t.backoff) do
+    local name = kind.who and names[kind.who]
+    if name or not kind.who then
+      local values = (kind.exact and request or class) .. (kind.sized and size or "")
+      local row = row_of(t, kind.word, name or "-", values)
+      if row == nil then
+        return nil -- one further on must not stand in for it
+      end
+      local adjustment = applicable(row, processors * requested_time)
+      if adjustment then
+        return adjustment
+      end
+    end
+  end
+  return nil
+end
+
+-- t_sched in seconds (Tang 2010, equation 4), nil if the table knows nothing of such a job.
+-- Every step is exact: TABLE.md has the same in words.
+local function scheduled_time(t, user, project, processors, requested_time)
+  local adjustment
+  if t.scheme == "learned" then
+    adjustment = learned_adjustment(t, user, project, processors, requested_time)
+  else
+    adjustment = mean_adjustment(t, user, project, processors * requested_time, requested_time)
+  end
   if not adjustment then
     return nil
-  end
-  if of_user and of_project then
-    adjustment = floor((of_user + of_project + 1) / 2)
   end
   adjustment = max(adjustment, t.minimum_adjustment)
   local seconds = round_up(round_up(adjustment * requested_time, MICRO) / MICRO, t.rounding_s)
@@ -659,8 +748,9 @@ local function advise(t, user, requested_time, seconds, now)
     return
   end
   local gain = "A shorter --time fits into more gaps, and so may start sooner."
-  local class = class_of(t, seconds)
-  local shorter, longer = t.median_wait_s[class], t.median_wait_s[class_of(t, requested_time)]
+  local class = class_of(t.requested_time_bounds_s, seconds)
+  local shorter = t.median_wait_s[class]
+  local longer = t.median_wait_s[class_of(t.requested_time_bounds_s, requested_time)]
   if shorter and longer and shorter < longer then
     gain = format("Of late jobs with --time up to %s waited %s, those like this one %s (medians).",
       duration(t.requested_time_bounds_s[class + 1]), duration(shorter), duration(longer))

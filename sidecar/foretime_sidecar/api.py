@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 
 from foretime_sidecar.api_administration import add_administration
 from foretime_sidecar.api_callers import ApiError, Caller, Callers, caller_of
+from foretime_sidecar.api_estimators import add_estimators
 from foretime_sidecar.api_forecasts import ForecastDesk, add_forecasts
 from foretime_sidecar.api_personal import add_personal
 from foretime_sidecar.page import add_page
@@ -58,10 +59,12 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         """Say how accurate requests were: the caller's own, and of groups of users."""
         return _accuracy(sidecar, caller, user, project)
 
-    add_forecasts(app, sidecar, clock)
+    desk = ForecastDesk(sidecar, health, clock)
+    add_forecasts(app, desk)
     add_administration(app, sidecar, clock)
+    add_estimators(app, sidecar)
     add_personal(app, sidecar, clock)
-    add_page(app, ForecastDesk(sidecar, clock), health, limits, clock)
+    add_page(app, desk, health, limits, clock)
 
     @app.get("/healthz")
     def healthz() -> dict[str, Any]:
@@ -180,7 +183,7 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
     seen_at = health.started_at if progress.polled_at is None else progress.polled_at
     bound = 3 * sidecar.pause_s + scheduler.attempts * scheduler.command_timeout_s
     age = max(int(now) - seen_at, 0)
-    if age > bound:
+    if age > bound or (progress.polled_at is None and health.last_error):
         raise ApiError(
             503,
             health.last_error or f"no poll has gone through for {age} s",
@@ -203,4 +206,7 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
         "last_forecast_error": ""
         if sidecar.forecasting is None
         else sidecar.forecasting.last_failure,
+        "last_estimators_error": ""
+        if sidecar.scoreboard is None
+        else sidecar.scoreboard.last_failure,
     }

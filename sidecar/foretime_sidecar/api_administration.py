@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Query
+from foretime_estimators.jobs import JobRequest
 
 from foretime_sidecar.ab_report import ab_report
-from foretime_sidecar.api_callers import ApiError, Caller, caller_of
+from foretime_sidecar.api_callers import ApiError, Caller, caller_of, operators_only
 from foretime_sidecar.decision_log import Decision
 from foretime_sidecar.reasons import REASONS
 from foretime_sidecar.sidecar import Sidecar
+from foretime_sidecar.table import Scheme
 
 MOST_DECISIONS = 100_000
 
@@ -63,14 +65,14 @@ def add_administration(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float
     @app.get("/v1/ab")
     def ab(caller: Asker, since: Annotated[int, Query(ge=0)]) -> dict[str, Any]:
         """Compare planned jobs with those that were only observed."""
-        _administrator(caller)
+        operators_only(caller)
         with sidecar.lock:
             return ab_report(sidecar.store, since).as_json()
 
     @app.get("/v1/breaker")
     def breaker(caller: Asker) -> dict[str, Any]:
         """Give the circuit breaker's figures, its limits and whether it is open."""
-        _administrator(caller)
+        operators_only(caller)
         with sidecar.lock:
             figures = oversight.breaker.figures(math.floor(clock()))
             trip = oversight.breaker.trip()
@@ -85,20 +87,22 @@ def add_administration(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float
     @app.post("/v1/breaker/reset")
     def reset(caller: Asker) -> dict[str, Any]:
         """Close the circuit breaker."""
-        _administrator(caller)
+        operators_only(caller)
         with sidecar.lock:
             trip = oversight.breaker.reset(math.floor(clock()))
         return {"was_open": trip is not None, "reason": None if trip is None else trip.reason}
 
 
-def _administrator(caller: Caller) -> None:
-    if not caller.sees_everybody:
-        raise ApiError(
-            403,
-            "this is for administrators",
-            "user",
-            "ask as root, as the daemon's own user or as one of api.operators",
-        )
+def _request(decision: Decision) -> JobRequest:
+    return JobRequest(
+        decision.job_id,
+        decision.user,
+        decision.project,
+        decision.processors,
+        decision.requested_time_s,
+        decision.submit_time,
+        decision.queue,
+    )
 
 
 def _explanation(sidecar: Sidecar, latest: list[Decision]) -> dict[str, Any]:
@@ -108,8 +112,14 @@ def _explanation(sidecar: Sidecar, latest: list[Decision]) -> dict[str, Any]:
         if of is not None:
             history += sidecar.learner.describe(**{name: of})
     time_class = sidecar.learner.class_of_requested_time(first.requested_time_s)
+    learned = sidecar.learner.scheme is Scheme.LEARNED
+    needed = sidecar.settings.learned.threshold if learned else None
     own = [
-        {"submissions": one.submissions, "threshold": one.threshold, "adjustment": one.adjustment}
+        {
+            "submissions": one.submissions,
+            "threshold": needed or one.threshold,
+            "adjustment": one.adjustment,
+        }
         for one in history
         if one.requested_time_class == time_class and one.name == first.user
     ]
@@ -118,5 +128,6 @@ def _explanation(sidecar: Sidecar, latest: list[Decision]) -> dict[str, Any]:
         "why": REASONS.get(last.reason, last.reason),
         "history": [dataclasses.asdict(decision) for decision in latest],
         "own_jobs": own[0] if own else None,
+        "estimated_from": sidecar.learner.kind_of(_request(last)),
         "mode": sidecar.progress.mode,
     }

@@ -157,3 +157,20 @@ def caller_of(request: Request) -> Caller:
     """Give who asks; a FastAPI dependency, worked out once in a request."""
     callers: Callers = request.app.state.callers
     return callers.of(request)
+
+
+def operators_only(caller: Caller) -> None:
+    """Refuse whoever may not see everybody's.
+
+    Raises
+    ------
+    ApiError
+        403.
+    """
+    if not caller.sees_everybody:
+        raise ApiError(
+            403,
+            "this is for administrators",
+            "user",
+            "ask as root, as the daemon's own user or as one of api.operators",
+        )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query
-from foretime_estimators.errors import InputError
+from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar import forecast_answers
@@ -24,6 +24,7 @@ from foretime_sidecar.private_answers import (
     coarse_grid,
 )
 from foretime_sidecar.queue_moment import NewJob
+from foretime_sidecar.self_metrics import Health
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.wait_forecasting import RELIABILITY_DAYS, WaitForecasting
 from foretime_sidecar.wait_map import WaitMap
@@ -37,9 +38,8 @@ Asker = Annotated[Caller, Depends(caller_of)]
 Parameters = Annotated[JobParameters, Query()]
 
 
-def add_forecasts(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float]) -> None:
+def add_forecasts(app: FastAPI, desk: ForecastDesk) -> None:
     """Add the paths to the application; each is described in ``docs/api.md``."""
-    desk = ForecastDesk(sidecar, clock)
 
     @app.get("/v1/forecast")
     def forecast(caller: Asker, parameters: Parameters) -> dict[str, Any]:
@@ -113,12 +113,15 @@ class ForecastDesk:
     ----------
     sidecar
         Whose knowledge it is.
+    health
+        Why it may have none yet.
     clock
         Epoch seconds.
     """
 
-    def __init__(self, sidecar: Sidecar, clock: Callable[[], float]) -> None:
+    def __init__(self, sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> None:
         self._sidecar = sidecar
+        self._health = health
         self._clock = clock
 
     def now(self) -> int:
@@ -130,11 +133,12 @@ class ForecastDesk:
         forecasting = self._sidecar.forecasting
         board = None if forecasting is None else forecasting.latest_board(_PATIENCE_S)
         if forecasting is None or board is None:
+            why, _, remedy = self._health.last_error.partition("; ")
             raise ApiError(
                 503,
-                "the queue has not been read yet",
+                f"the queue has not been read yet{f': {why}' if why else ''}",
                 "scheduler",
-                "try again in a minute; if it stays so, look at the daemon's log",
+                remedy or "try again in a minute; if it stays so, look at the daemon's log",
             )
         return forecasting, board
 
@@ -190,10 +194,18 @@ class ForecastDesk:
             scheduled = self._scheduled_time(running.request)
             answer = forecast_answers.of_running(board, running, scheduled, self.now())
             return self._coarse(answer, caller)
+        if caller.identity is None:
+            raise ApiError(
+                404,
+                f"whether job {job_id} is yours is not known, as this connection does not tell who "
+                "you are",
+                "job_id",
+                "ask through the daemon's unix socket, or show a token of Slurm's",
+            )
         raise ApiError(
             404,
-            f"no job {job_id} of yours is in the queue as it was "
-            f"{max(self.now() - board.made_at, 0)} s ago",
+            f"no job {job_id}{'' if caller.sees_everybody else ' of yours'} is in the queue as it "
+            f"was {max(self.now() - board.made_at, 0)} s ago",
             "job_id",
             "look at the number; a job that was submitted just now is there in a minute",
         )
@@ -317,7 +329,8 @@ class ForecastDesk:
         """Answer how well forecasts have done."""
         forecasting, _ = self.board()
         done = forecasting.reliability_of(self.now(), days)
-        assert done is not None  # noqa: S101 - a sidecar's forecasts are kept
+        if done is None:
+            raise StateError("forecasts are not kept here; look at the daemon's log")
         return {
             **dataclasses.asdict(done),
             "smallest_group": self._sidecar.settings.api.smallest_group,

@@ -119,7 +119,8 @@ def split_words(text: str, where: str) -> tuple[str, ...]:
     words: list[str] = []
     position = 0
     while True:
-        begin = position = _end_of(_BLANKS.match(text, position))
+        blanks = _BLANKS.match(text, position)  # of any number, none too
+        begin = position = position if blanks is None else blanks.end()
         word = ""
         while piece := _PIECE.match(text, position):
             position = piece.end()
@@ -136,8 +137,3 @@ def split_words(text: str, where: str) -> tuple[str, ...]:
             words.append(word)
         if rest[:1] in ("", "#", "\\"):
             return tuple(words)
-
-
-def _end_of(found: re.Match[str] | None) -> int:
-    assert found is not None  # noqa: S101 - the pattern matches nothing, too
-    return found.end()

@@ -141,7 +141,7 @@ class CircuitBreaker:
             If it can't be stored.
         """
         trip = self.trip()
-        if trip is not None:
+        if trip is not None or not self._has_limits:
             return trip
         if self._looked_at is not None and 0 <= now - self._looked_at < _AGAIN_S:
             return None
@@ -151,6 +151,13 @@ class CircuitBreaker:
             return None
         self._record(now, "tripped", reason)
         return Trip(now, reason)
+
+    @property
+    def _has_limits(self) -> bool:
+        limits = self._limits
+        return bool(
+            limits.most_outliving_percent < 100 or limits.most_head_slip_s or limits.most_wait_p99_s
+        )
 
     def _passed(self, figures: BreakerFigures) -> str:
         limits = self._limits

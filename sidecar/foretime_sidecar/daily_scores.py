@@ -7,6 +7,7 @@ from a bootstrap that draws whole days (Künsch 1989), and estimators are compar
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -139,11 +140,6 @@ class DailyScores:
         """Begin anew."""
         self._days.clear()
 
-    def clear_of(self, estimator: int) -> None:
-        """Forget one estimator's."""
-        for sums in self._days.values():
-            sums[:, estimator] = 0
-
     def sums(self, now: int) -> DecayedSums:
         """Give the sums of each day, weighted as of ``now``, epoch seconds."""
         days = sorted(self._days)
@@ -158,29 +154,32 @@ class DailyScores:
         weights: Float64Array = 0.5 ** (age_s / self.half_life_s)
         return weights
 
-    def state_of(self, estimator: int) -> dict[str, Any]:
-        """Give one estimator's sums, as JSON can hold them."""
-        return {str(day): sums[:, estimator].tolist() for day, sums in self._days.items()}
+    def state(self) -> dict[str, Any]:
+        """Give the sums, as JSON can hold them: of each day a text, so that none takes long."""
+        days = {str(day): json.dumps(sums.tolist()) for day, sums in self._days.items()}
+        return {"time_bounds_s": list(self.classes.time_bounds_s), "days": days}
 
-    def restore_of(self, estimator: int, state: Mapping[str, Any]) -> None:
-        """Take over what `state_of` gave.
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave.
 
         Raises
         ------
         StateError
-            If it can't be used; then nothing has changed.
+            If it can't be used, or is of other classes; then nothing has changed.
         """
         try:
-            found = {int(day): np.array(rows, dtype=np.float64) for day, rows in state.items()}
-        except (AttributeError, TypeError, ValueError) as error:
-            raise StateError(f"the saved scores can't be used: {error}") from error
+            if state["time_bounds_s"] != list(self.classes.time_bounds_s):
+                raise StateError("accuracy.class_bounds_s has changed")
+            found = {
+                int(day): np.array(json.loads(text), dtype=np.float64)
+                for day, text in state["days"].items()
+            }
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise StateError(f"the saved sums can't be used: {error}") from error
         for sums in found.values():
-            if sums.shape != (self._shape[0], self._shape[2]) or not np.isfinite(sums).all():
-                raise StateError(f"the saved scores can't be used: sums of shape {sums.shape}")
-        for number, sums in found.items():
-            if number not in self._days:
-                self._days[number] = np.zeros(self._shape)
-            self._days[number][:, estimator] = sums
+            if sums.shape != self._shape or not np.isfinite(sums).all():
+                raise StateError(f"the saved sums can't be used: they are of shape {sums.shape}")
+        self._days = found
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,5 +209,5 @@ class DecayedSums:
             return None
         rng = np.random.default_rng([seed, days])
         draws = rng.multinomial(days, np.full(days, 1 / days), size=_RESAMPLES)
-        drawn: Float64Array = np.einsum("rd,dem->rem", draws, self.weighted[:, 0])
+        drawn: Float64Array = np.tensordot(draws.astype(np.float64), self.weighted[:, 0], 1)
         return drawn

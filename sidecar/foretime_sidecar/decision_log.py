@@ -15,6 +15,7 @@ from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState
 from foretime_sidecar.exclusions import Exclusions, Why, why_plain
 from foretime_sidecar.job_note import JobNote, read_note
 from foretime_sidecar.learner import Learner
+from foretime_sidecar.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.settings import HookSettings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import check, encode_name
@@ -139,9 +140,9 @@ def judge(
         return Action.OBSERVED, would_be_s, "observe"
     if table.mode == "advise":
         return Action.ADVISED, would_be_s, "advise"
-    outside = _outside(job, hook)
-    if outside:
-        return Action.OBSERVED, would_be_s, outside
+    part = outside(job, hook)
+    if part:
+        return Action.OBSERVED, would_be_s, part
     return Action.UNPLANNED, would_be_s, "hook"
 
 
@@ -183,7 +184,7 @@ def _left_alone(
     return "settings" if any(name in hook.leave_queues for name in queues) else ""
 
 
-def _outside(job: QueuedJob, hook: HookSettings) -> str:
+def outside(job: QueuedJob, hook: HookSettings) -> str:
     """Give what part of the cluster enforce is limited to that a job is not in, "" if it is."""
     request = job.request
     if not in_share(request.user, hook.enforce_share_percent):
@@ -236,6 +237,7 @@ class DecisionLog:
         learner: Learner,
         exclusions: Exclusions,
         now: int,
+        refined: Refined = NOTHING_REFINED,
     ) -> list[Decision]:
         """Record what is new of the jobs in the queue, and give it.
 
@@ -256,12 +258,11 @@ class DecisionLog:
             if before is None:
                 found: Decision | None = self._first(key, job, learner, exclusions, now)
             else:
-                found = self._changed(before, job, exclusions, now)
+                found = self._changed(before, job, exclusions, now, refined)
             if found is not None:
                 new[key] = found
-            latest = found or before
-            assert latest is not None  # noqa: S101 - for the type checker
-            present[key] = latest
+            if latest := found or before:
+                present[key] = latest
         if new:
             rows = [_row(decision) for decision in new.values()]
             self._store.write("record what was decided", _INSERT, rows)
@@ -314,7 +315,7 @@ class DecisionLog:
 
     @staticmethod
     def _changed(
-        before: Decision, job: QueuedJob, exclusions: Exclusions, now: int
+        before: Decision, job: QueuedJob, exclusions: Exclusions, now: int, refined: Refined
     ) -> Decision | None:
         """Give what was done since to a job that the hook had planned, ``None`` if nothing."""
         if job.state is not QueueState.PENDING or before.action not in _FOLLOWED:
@@ -328,14 +329,17 @@ class DecisionLog:
             if not planned_before:
                 return None
             why = why_plain(job, exclusions, now)
+            ours = job.time_min in refined.ours_of(job)
             action, scheduled_time = Action.CLEARED, limit
-            reason = "modified" if why is None else _WHY_PLAIN[why]
+            reason = ("refined" if ours else "modified") if why is None else _WHY_PLAIN[why]
         elif note is None and not planned_before:
             return None  # its user's own
         else:
             action, reason = Action.CHANGED, "modified" if planned_before else "-"
             if (limit, scheduled_time) == (before.requested_time_s, before.scheduled_time_s):
                 return None
+            if limit == before.requested_time_s and scheduled_time in refined.ours_of(job):
+                reason = "refined"
         return replace(
             before,
             made_at=now,

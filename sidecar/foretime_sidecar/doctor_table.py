@@ -55,7 +55,7 @@ def fresh_table(path: Path, now: int) -> Finding:
         )
     share = table.settings.enforce_share_percent
     return ok(
-        f"{path}: generation {table.generation}, {len(table.rows)} rows, {now - table.written_at} s"
+        f"{path}: generation {table.generation}, {table.row_count} rows, {now - table.written_at} s"
         f" old; enforced for {share}% of users"
     )
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from foretime_estimators.errors import StateError
 
 from foretime_sidecar.model_states import ModelStates
-from foretime_sidecar.queue_events import Event, Listener, PastEvents, QueueEvents
+from foretime_sidecar.queue_events import Event, Listener, PastEvents, QueueEvents, in_order
 from foretime_sidecar.queue_moment import Look
 
 logger = logging.getLogger("foretime")
@@ -53,21 +53,12 @@ class EventFeed:
         Where it is saved.
     history_s
         Jobs that ended longer ago are not told at the beginning, seconds.
-
-    Attributes
-    ----------
-    caught_up
-        Whether the model knows all that was seen at the last `follow`.
-    times_begun
-        How often the model began anew or was restored: what was asked of it before then may be of
-        somebody who is forgotten now.
     """
 
     def __init__(
         self, model: Model, name: str, past: PastEvents, states: ModelStates, history_s: int
     ) -> None:
-        self.caught_up = False
-        self.times_begun = 0
+        self._is_up_to_date = False
         self._model = model
         self._name = name
         self._past = past
@@ -78,6 +69,11 @@ class EventFeed:
         self._begun = False
         self._saved_at = 0
         self._must_begin_anew = False
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the model knows all that was seen at the last `follow`, and may be asked."""
+        return self._is_up_to_date and not self._must_begin_anew
 
     def follow(self, look: Look, most_s: float = math.inf) -> None:
         """Tell what has happened up to a look, and save now and then.
@@ -98,15 +94,15 @@ class EventFeed:
         until = time.monotonic() + most_s
         try:
             if self._must_begin_anew or not self._begun:
-                self._begin(look.taken_at)
-            self.caught_up = self._tell(until)
-            if self.caught_up:
+                self._begin(look)
+            self._is_up_to_date = self._tell(until)
+            if self._is_up_to_date:
                 self._to_tell = iter(self._seen.since_last(look, self._past.new()))
-                self.caught_up = self._tell(until)
+                self._is_up_to_date = self._tell(until)
         except StateError:
-            self._begun = self.caught_up = False
+            self._begun = self._is_up_to_date = False
             raise
-        if self.caught_up and not 0 <= look.taken_at - self._saved_at < _SAVED_EVERY_S:
+        if self._is_up_to_date and not 0 <= look.taken_at - self._saved_at < _SAVED_EVERY_S:
             self.save(look.taken_at)
 
     def _tell(self, until: float) -> bool:
@@ -117,9 +113,12 @@ class EventFeed:
                 return False
         return True
 
-    def _begin(self, now: int) -> None:
-        """Take over what was saved; without it, begin anew with all that is stored."""
-        self.times_begun += 1
+    def _begin(self, look: Look) -> None:
+        """Take over what was saved; without it, begin anew with all that is stored.
+
+        What is in the queue is told among it, at its own time.
+        """
+        now = look.taken_at
         self._must_begin_anew, self._begun, self._saved_at = False, True, now
         self._seen, self._past.last_seq, self._to_tell = QueueEvents(), 0, iter(())
         try:
@@ -128,7 +127,8 @@ class EventFeed:
         except (StateError, LookupError, TypeError, ValueError) as error:
             logger.warning("%s is learned anew from the store: %s", self._name, error)
         self._model.begin_anew()
-        self._to_tell = self._past.all(now - self._history_s)
+        past = self._past.all(now - self._history_s)
+        self._to_tell = in_order(past, self._seen.since_last(look, ()))
 
     def _restore(self, saved: Mapping[str, Any] | None) -> bool:
         if saved is None:
@@ -153,7 +153,7 @@ class EventFeed:
 
     def save(self, now: int) -> None:
         """Save what the model knows, if it is up to date; what fails is logged."""
-        if not self.caught_up or self._must_begin_anew:
+        if not self.caught_up:
             return
         self._saved_at = now
         try:

@@ -1,14 +1,9 @@
-"""An answer for every job, however long the queue: as many samples as there is time for.
-
-The queue is run forward with as many samples as its length allows; beyond ``forecast.most_jobs`` it
-is told what waits have been lately (QBETS), and failing that how long the work before a job lasts.
-"""
+"""The queue run forward with as many samples as there is time for."""
 
 from __future__ import annotations
 
 import time
 
-import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.runtime_histories import RuntimeHistories
 from foretime_sim.forward import usable_cores
@@ -16,10 +11,8 @@ from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.moment import Moment
-from foretime_sim.waits.qbets import Qbets
 
 from foretime_sidecar.drawn_once import DrawnOnce
-from foretime_sidecar.queue_places import backlog_waits
 
 # A scheduler looks at its queue this often at least: a start before then is one at once.
 NOW_S = 60
@@ -32,12 +25,12 @@ _SAMPLED_JOBS = 240_000
 
 
 class ForecastLadder:
-    """A `foretime_sim.waits.forecaster.WaitForecaster` that always answers.
+    """A `foretime_sim.waits.forecaster.WaitForecaster` of forward runs, if the queue allows them.
 
     Parameters
     ----------
     most_jobs
-        Jobs of a queue that is still run forward.
+        Jobs of a queue that is still run forward; of a longer one there is no answer.
 
     Attributes
     ----------
@@ -45,7 +38,7 @@ class ForecastLadder:
         Whether a quarter of the work must do, as the machine has other.
     """
 
-    name = "foretime"
+    name = "forward"
     oracle = False
 
     def __init__(self, most_jobs: int) -> None:
@@ -55,7 +48,6 @@ class ForecastLadder:
         histories = RuntimeHistories()
         self._runtimes = DrawnOnce(histories)
         self._arrivals = ResampledArrivals(histories)
-        self._past_waits = Qbets(now_within_s=NOW_S)
 
     def samples(self, jobs: int, asked: int = 2) -> int:
         """Give how many samples a queue of so many jobs is run forward with; 0: it is not.
@@ -77,38 +69,21 @@ class ForecastLadder:
             most /= 4
         return next((samples for samples in offered if samples <= most), offered[-1])
 
-    def basis(self, jobs: int) -> str:
-        """Say in words what forecasts of a queue of so many jobs stand on."""
-        samples = self.samples(jobs)
-        if samples:
-            return (
-                f"jobs run as long as those most like them have, and others come as they came in "
-                f"weeks past, drawn up to {samples} times"
-            )
-        return (
-            f"the queue has {jobs:,} jobs and is not run forward beyond {self._most_jobs:,} "
-            "(forecast.most_jobs): waits are as they were lately"
-        )
-
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
-        samples = self.samples(len(moment.snapshot), len(moment.asked))
-        if samples:
-            # Somebody waits for the answer about one job: on all cores, unless others need them.
-            threads = None if len(moment.asked) == 1 and not self.hurried else 1
-            forward = ForwardForecaster(
-                self.name, self._runtimes, self._arrivals, samples=samples, threads=threads
-            )
-            began = time.thread_time()
-            forecasts = forward.forecast(moment)
-            self._note(len(moment.asked), (time.thread_time() - began) / samples)
-            return forecasts
-        lately, worked_off = self._past_waits.forecast(moment), backlog_waits(moment)
-        known = lately.answered
-        return WaitForecasts(
-            np.where(known[:, np.newaxis], lately.wait_s, worked_off.wait_s),
-            np.where(known, lately.starts_now, worked_off.starts_now),
+        asked = len(moment.asked)
+        samples = self.samples(len(moment.snapshot), asked)
+        if not samples:
+            return WaitForecasts.none(asked)
+        # Somebody waits for the answer about one job: on all cores, unless others need them.
+        threads = None if asked == 1 and not self.hurried else 1
+        forward = ForwardForecaster(
+            self.name, self._runtimes, self._arrivals, samples=samples, threads=threads
         )
+        began = time.thread_time()
+        forecasts = forward.forecast(moment)
+        self._note(asked, (time.thread_time() - began) / samples)
+        return forecasts
 
     def _note(self, asked: int, s_per_sample: float) -> None:
         # A run for one job ends when it has started; one that starts at once tells nothing.
@@ -118,14 +93,11 @@ class ForecastLadder:
     def submitted(self, job: JobRequest) -> None:
         """Learn from a submission."""
         self._arrivals.submitted(job)
-        self._past_waits.submitted(job)
 
     def started(self, job: JobRequest, start_time: int) -> None:
-        """Learn from a start."""
-        self._past_waits.started(job, start_time)
+        """Nothing is learned from a start: the policy is known."""
 
     def finished(self, job: FinishedJob) -> None:
         """Learn from an end."""
         self._runtimes.learn_one(job)
         self._arrivals.finished(job)
-        self._past_waits.finished(job)

@@ -107,18 +107,22 @@ class HeldEstimator:
     def _guarded(self, what: str, ask: Callable[[], Given], job: JobRequest) -> Given | None:
         try:
             given = ask()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - any mistake that an estimator can have
             self.failures += 1
             self._failed_in_a_row[what] += 1
             self.last_failure = (
                 f"estimator {self.name} can't {what} a job of {job.requested_time} s on "
                 f"{job.processors} processors: {type(error).__name__}: {error}"
             )
-            if self.failures & (self.failures - 1) == 0:  # the 1st, 2nd, 4th, 8th ...
-                logger.exception("%s (failure %d)", self.last_failure, self.failures)
+            self._failed()
             return None
         self._failed_in_a_row[what] = 0
         return given
+
+    def _failed(self) -> None:
+        """Tell of a failure: the 1st, 2nd, 4th, 8th ..."""
+        if self.failures & (self.failures - 1) == 0:
+            logger.exception("%s (failure %d)", self.last_failure, self.failures)
 
     # Keeping
 

@@ -1,4 +1,4 @@
-"""From finished jobs to the table: the accuracy model, and its rows in the table's form."""
+"""From finished jobs to the table: the accuracy model, or an estimator, and rows from either."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from foretime_estimators.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar.clients.client import SchedulerConfiguration
 from foretime_sidecar.exclusions import Exclusions
+from foretime_sidecar.learned_kinds import KINDS
+from foretime_sidecar.learned_rows import LearnedRows, micro_of
 from foretime_sidecar.settings import HookSettings, Settings
 from foretime_sidecar.slurm_release import SOFT_LIMIT_SINCE, slurm_release
 from foretime_sidecar.table import (
@@ -19,6 +21,7 @@ from foretime_sidecar.table import (
     EnforcedOnly,
     Mechanism,
     Mode,
+    Scheme,
     Table,
     TableRow,
     TableSettings,
@@ -48,7 +51,16 @@ class EveryonesAccuracy:
 
 
 class Learner:
-    """The accuracy model under the daemon's settings, and the table that follows from it."""
+    """The accuracy model under the daemon's settings, and the table that follows from it.
+
+    Under the scheme ``learned`` the table follows from an estimator as long as that can be gone by
+    (`go_by_estimator`), and else from the accuracy model's combined scheme.
+
+    Attributes
+    ----------
+    learned
+        The rows that an estimator fills; ``None`` under other schemes.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -56,6 +68,16 @@ class Learner:
         self._model = AccuracyModel(settings.accuracy.to_model())
         self._rows: dict[RowKey, TableRow] = {}
         self._changed = False
+        self.learned: LearnedRows | None = None
+        self._by_estimator = False
+        self._least_micro = round(settings.accuracy.minimum_adjustment * MICRO)
+        if settings.accuracy.scheme == "learned":
+            self.learned = LearnedRows(
+                settings.learned.to_back_off(),
+                self._model.settings,
+                settings.learned.threshold,
+                settings.api.smallest_group,
+            )
         # Latest end of each user of a project and class, of the latest as many as make a group.
         self._members: dict[tuple[str, int], dict[str, int]] = {}
         self._smallest_group = settings.api.smallest_group
@@ -67,6 +89,8 @@ class Learner:
     def learn_one(self, job: FinishedJob) -> None:
         """Take in one finished job."""
         self._model.learn_one(job)
+        if self.learned is not None:
+            self.learned.learn_one(job)
         self._latest = max(self._latest, job.end_time)
         user, project = job.request.user, job.request.project
         if user is not None and project is not None and evidence_of(job) is not Evidence.NONE:
@@ -94,13 +118,54 @@ class Learner:
         live = sum(end_time >= oldest for end_time in members.values())
         return live >= self._smallest_group
 
+    def go_by_estimator(self, *, usable: bool) -> bool:
+        """Note whether the estimator can be gone by, and say whether that is new."""
+        new = usable != self._by_estimator
+        self._by_estimator = usable
+        self._changed = self._changed or new
+        return new
+
+    @property
+    def scheme(self) -> Scheme:
+        """Whose rows stand in the table."""
+        return Scheme.LEARNED if self._by_estimator else Scheme(self._scheme)
+
     def scheduled_time(self, job: JobRequest) -> int:
         """t_sched of a job, seconds: what the hook would set with a table of this moment."""
-        return self._model.scheduled_time(job, self._scheme)
+        if not self._by_estimator:
+            return self._model.scheduled_time(job, self._scheme)
+        adjustment = self._learned_micro(job)
+        if adjustment is None:
+            return job.requested_time
+        return self._model.settings.scheduled_time(adjustment, job.requested_time)
 
     def adjustment(self, job: JobRequest) -> float | None:
         """Give A of a job; ``None`` where there is too little history."""
-        return self._model.adjustment(job, self._scheme)
+        if not self._by_estimator:
+            return self._model.adjustment(job, self._scheme)
+        adjustment = self._learned_micro(job)
+        return None if adjustment is None else adjustment / MICRO
+
+    def kind_of(self, job: JobRequest) -> str | None:
+        """Say what kind of jobs the row is of that the hook finds for a job; ``None`` if none."""
+        row = self.learned.row_of(job) if self.learned is not None and self._by_estimator else None
+        return None if row is None else KINDS[row.kind].description
+
+    def _learned_micro(self, job: JobRequest) -> int | None:
+        row = None if self.learned is None else self.learned.row_of(job)
+        if row is None:
+            return None
+        return max(row.adjustment_micro, self._least_micro)
+
+    def as_planned(self, job: JobRequest, estimated_s: int) -> int:
+        """Give t_sched of a job, seconds, if an estimator expects it to take so long.
+
+        As a row of its own would have the hook compute it.
+        """
+        micro = max(
+            micro_of(estimated_s, job), round(self._settings.accuracy.minimum_adjustment * MICRO)
+        )
+        return self._model.settings.scheduled_time(micro, job.requested_time)
 
     def describe(self, user: str | None = None, project: str | None = None) -> list[ClassHistory]:
         """Say what is known of a user, a project or both, class by class."""
@@ -137,10 +202,14 @@ class Learner:
                     del self._rows[key]
                 else:
                     self._rows[key] = table_row
+        if self.learned is not None and self.learned.refresh(now) and self._by_estimator:
+            self._changed = True
         return self._changed
 
     def row_count(self) -> int:
-        """Count the rows, as of the last `refresh`."""
+        """Count the rows of the table, as of the last `refresh`."""
+        if self._by_estimator and self.learned is not None:
+            return len(self.learned.rows())
         return len(self._rows)
 
     def table(
@@ -166,6 +235,7 @@ class Learner:
             What the hook needs to tell users; empty unless the mode is ``advise``.
         """
         accuracy, hook = self._settings.accuracy, self._settings.hook
+        learned = self.learned if self._by_estimator else None
         return Table(
             generation=generation,
             written_at=written_at,
@@ -173,7 +243,7 @@ class Learner:
             settings=TableSettings(
                 mode=mode,
                 enforce_share_percent=hook.enforce_share_percent,
-                scheme=accuracy.to_scheme(),
+                scheme=self.scheme,
                 mechanism=_mechanism(hook),
                 user_time_min=UserTimeMin(hook.user_time_min),
                 minimum_adjustment=accuracy.minimum_adjustment,
@@ -190,7 +260,9 @@ class Learner:
             ),
             advice=advice,
             reservations=exclusions.reservations,
-            rows=tuple(self._rows.values()),
+            rows=tuple(self._rows.values()) if learned is None else (),
+            back_off=None if learned is None else learned.back_off,
+            learned_rows=() if learned is None else learned.rows(),
         )
 
     def published(self) -> None:

@@ -12,8 +12,11 @@ from dataclasses import dataclass, replace
 from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState
 from foretime_sidecar.exclusions import Exclusions, why_plain
 from foretime_sidecar.job_note import JobNote, read_note
+from foretime_sidecar.refinements import NOTHING_REFINED, Refined
 
 AS_PLANNED = "as the hook planned them"
+AS_REFINED = "as is estimated now"
+PLANS = frozenset([AS_PLANNED, AS_REFINED])
 """Why a job is planned short; every other repair gives a job back what its user asked for."""
 
 
@@ -30,6 +33,7 @@ def lowered_limits(
     soft_limit: bool,
     waited_with: Mapping[str, int],
     ran_before: Set[str] = frozenset(),
+    refined: Refined = NOTHING_REFINED,
 ) -> list[Repair]:
     """Give back its own limit to each running job whose limit was lowered for its plan's sake.
 
@@ -48,6 +52,8 @@ def lowered_limits(
         The limit, seconds, that each job by its id waited with at the last look.
     ran_before
         Jobs that had started by then: if their limit has changed since, somebody meant it.
+    refined
+        Which time_min are ours besides the notes'.
     """
     repairs = []
     for job in jobs:
@@ -63,21 +69,27 @@ def lowered_limits(
         before = None
         if job_id not in ran_before:
             before = waited_with.get(job_id) or waited_with.get(job.request.array_id or "")
-        if before is None and not soft_limit and limit == note.time_min:
+        is_planned = limit == note.time_min or limit in refined.ours_of(job)
+        if before is None and not soft_limit and is_planned:
             before = note.requested_time
-        if before is not None and limit < before and (limit == note.time_min or not soft_limit):
+        if before is not None and limit < before and (is_planned or not soft_limit):
             change = JobChange(job_id, time_limit=before)
             repairs.append(Repair(change, "whose limit Slurm lowered to time_min"))
     return repairs
 
 
 def time_min_changes(
-    jobs: Iterable[QueuedJob], exclusions: Exclusions, now: int, start_within_s: int
+    jobs: Iterable[QueuedJob],
+    exclusions: Exclusions,
+    now: int,
+    start_within_s: int,
+    refined: Refined = NOTHING_REFINED,
 ) -> list[Repair]:
     """Bring time_min of every pending job to what it must be while the hook plans jobs.
 
-    A job with a note gets the t_sched in it, unless it must be planned with its whole limit; that
-    also returns to it what it lost to a reservation since cancelled, or to the starvation guard.
+    A job with a note gets the t_sched in it, or what that is refined to, unless it must be planned
+    with its whole limit; that also returns to it what it lost to a reservation since cancelled, or
+    to the starvation guard.
     A job without one loses a time_min of its user's own only where it is a danger.
     """
     repairs = []
@@ -89,19 +101,23 @@ def time_min_changes(
             continue
         why = why_plain(job, exclusions, now, start_within_s)
         if why is None:
-            repairs += _planned(job, note)
+            repairs += _planned(job, note, refined)
         elif short and (planned is not None or why.is_danger):
             own = note.own_time_min if note is not None and not why.is_danger else None
             repairs += _with_time_min(job, own or 0, why.value)
     return repairs
 
 
-def _planned(job: QueuedJob, note: JobNote | None) -> list[Repair]:
+def _planned(job: QueuedJob, note: JobNote | None, refined: Refined) -> list[Repair]:
     if note is None or note.time_min is None or note.time_min > job.request.requested_time:
         return []
-    if job.time_min is not None and job.time_min not in (note.own_time_min, note.time_min):
+    known = {None, note.own_time_min, note.time_min} | refined.ours_of(job)
+    if job.time_min not in known:
         return []  # somebody meant that one
-    return _with_time_min(job, note.time_min, AS_PLANNED)
+    due = refined.due.get(job.request.job_id, note.time_min)
+    if due > job.request.requested_time:
+        due = note.time_min  # the job asks for less since
+    return _with_time_min(job, due, AS_PLANNED if due == note.time_min else AS_REFINED)
 
 
 def limit_changes(

@@ -220,3 +220,35 @@ def forgotten_users(database: Database) -> None:
     )
     database.execute("CREATE TABLE forgetting_salt (salt TEXT NOT NULL)")
     database.execute("INSERT INTO forgetting_salt VALUES (?)", (secrets.token_hex(16),))
+
+
+@migrations(name="0012-estimator-switches")
+def estimator_switches(database: Database) -> None:
+    """Keep which estimator was in use since when, and which was better; evidence is JSON."""
+    database.execute(
+        """
+        CREATE TABLE estimator_switches (
+            seq INTEGER PRIMARY KEY,
+            happened_at INTEGER NOT NULL,
+            event TEXT NOT NULL,
+            estimator TEXT NOT NULL,
+            instead_of TEXT,
+            evidence TEXT NOT NULL
+        )
+        """
+    )
+
+
+@migrations(name="0013-refined-times")
+def refined_times(database: Database) -> None:
+    """Keep which time_min of pending jobs are ours besides those that the hook has noted."""
+    database.execute(
+        """
+        CREATE TABLE refined_times (
+            job_id TEXT NOT NULL,
+            time_min_s INTEGER NOT NULL,
+            set_at INTEGER NOT NULL,
+            PRIMARY KEY (job_id, time_min_s)
+        ) WITHOUT ROWID
+        """
+    )

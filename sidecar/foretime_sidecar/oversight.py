@@ -12,6 +12,7 @@ from foretime_sidecar.decision_log import DecisionLog
 from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.learner import Learner
 from foretime_sidecar.queue_moment import Look
+from foretime_sidecar.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.store import Store
 from foretime_sidecar.table import NO_ADVICE, Advice, Mode
@@ -55,7 +56,14 @@ class Oversight:
             return True
         return True
 
-    def note(self, snapshot: Look, learner: Learner, exclusions: Exclusions, now: int) -> bool:
+    def note(
+        self,
+        snapshot: Look,
+        learner: Learner,
+        exclusions: Exclusions,
+        now: int,
+        refined: Refined = NOTHING_REFINED,
+    ) -> bool:
         """Record what is seen of the queue; say whether the table must be written anew at once.
 
         Raises
@@ -65,7 +73,7 @@ class Oversight:
         """
         jobs = snapshot.queue.jobs
         with self._lock:
-            self.decisions.note(jobs, learner, exclusions, now)
+            self.decisions.note(jobs, learner, exclusions, now, refined)
             self.breaker.note_heads(jobs, now)
             if self._settings.hook.mode == "advise":
                 ended = [record.job.request for record in self._finished]

@@ -146,7 +146,7 @@ class _Page:
             _, board = self._desk.board()
             pending = self._desk.pending(caller, brief=True)
         except ApiError as error:
-            shown["trouble"] = _said(error.what, self._health.last_error or error.remedy)
+            shown["trouble"] = _said(error.what, error.remedy)
             return error.status, shown
         shown["trouble"] = self._trouble(board.made_at, now)
         count = coarse_count if self._desk.why_coarse(caller) else int

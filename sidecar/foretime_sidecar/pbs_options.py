@@ -167,10 +167,10 @@ def _plain(given: dict[str, Option], now: float) -> Iterator[Option]:
     charged = project_of(
         None if account is None else account.value, None if project is None else project.value
     )
-    if charged is not None:
-        like = account if account is not None and account.value == charged else project
-        assert like is not None  # noqa: S101 - one of the two it is
-        yield _option("account", charged, like)
+    for like in (account, project):
+        if charged is not None and like is not None and like.value == charged:
+            yield _option("account", charged, like)
+            break
     for name, option in given.items():
         value = option.value or ""
         match name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -77,6 +78,11 @@ def _when(event: Event) -> tuple[int, int]:
         event.ended.start_time,
     )
     return event.time, _END_AT_ONCE if at_once else event.kind
+
+
+def in_order(*streams: Iterable[Event]) -> Iterator[Event]:
+    """Give the events of several streams, each in the order of time, in that order."""
+    return heapq.merge(*streams, key=_when)
 
 
 def events_of(job: FinishedJob) -> list[Event]:
@@ -207,6 +213,10 @@ class QueueEvents:
             (job_id, submit_time): _Known(started, seen_at)
             for job_id, submit_time, started, seen_at in state
         }
+
+    def knows(self, key: Key) -> bool:
+        """Whether a job was in the queue within the last days, and is not known to have ended."""
+        return key in self._known
 
     def _seen(self, job: QueuedJob, request: JobRequest, now: int) -> Iterator[Event]:
         key = request.job_id, request.submit_time

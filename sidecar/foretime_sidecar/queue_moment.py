@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import JobRequest
 from foretime_sim.policy import Backfill, Correction, Order, Policy
 from foretime_sim.waits.moment import Moment
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
-from foretime_sidecar.clients.cluster import AskedNodes, Cluster
+from foretime_sidecar.clients.cluster import AskedNodes, Cluster, ClusterPartition
+from foretime_sidecar.live_machine import LiveMachine
 from foretime_sidecar.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sidecar.settings import ForecastSettings
+
+_MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +142,15 @@ class QueueMoment:
 
         In a queue by the scheduler's priorities it has that of the job that was submitted last: its
         user's, or else anybody's.
+
+        Raises
+        ------
+        InputError
+            If a slurm_partition is unknown or takes no jobs, or no node has what it asks for.
         """
         snapshot, live = self.taken.snapshot, self.taken.live
+        if self.look.cluster is not None and live is not None and job.request.queue:
+            _check_partitions(job.request.queue, self.look.cluster, live)
         added = snapshot.with_job(
             job.request.processors,
             job.request.requested_time,
@@ -156,6 +168,39 @@ class QueueMoment:
         if not own:
             return None
         return max(own, key=lambda job: job.request.submit_time).priority
+
+
+def _check_partitions(asked: str, cluster: Cluster, live: LiveMachine) -> None:
+    """Refuse a job for slurm_partitions (names, with commas) as sbatch would, or that are down."""
+    names = list(filter(None, asked.split(",")))
+    every = {part.name: part for part in cluster.partitions}
+    taking = {part.name for part in live.machine.slurm_partitions}
+    for name in names:
+        if name not in every:
+            raise InputError(
+                f"there is no slurm_partition {name}; {_nearest(name, every.values())}"
+            )
+    if not taking.intersection(names) and not live.unmodelled.keys() & set(names):
+        others = [every[name] for name in every if name in taking]
+        raise InputError(f"slurm_partition {asked} takes no jobs now; {_nearest(names[0], others)}")
+
+
+def _nearest(name: str, parts: Iterable[ClusterPartition]) -> str:
+    """Say which slurm_partitions there are besides, those first that are written nearly so."""
+    shown = sorted(part.name for part in parts if not part.hidden)
+    matcher = difflib.SequenceMatcher(b=name)
+
+    def unlike(other: str) -> float:
+        matcher.set_seq1(other)
+        return -matcher.ratio()
+
+    first = sorted(shown, key=unlike)[:_MOST_NAMED]
+    if not first:
+        return "ask which there are"
+    if len(shown) == 1:
+        return f"there is {first[0]} alone"
+    more = len(shown) - len(first)
+    return f"there are {', '.join(first)}{f' and {more} more' if more else ''}"
 
 
 def running_jobs(look: Look) -> Mapping[str, QueuedJob]:

@@ -27,5 +27,6 @@ REASONS = {
     "hook": "the table says to plan it, but the hook did not: it opted out, its slurm_partition's "
     "limit is below its own, planning was switched off, or the hook is not reached",
     "started": "it started before the daemon had set its time_min",
+    "refined": "what such jobs take is estimated anew as others end (learned.refine)",
     "modified": "it was changed after its submission, by its user, an administrator or the daemon",
 }

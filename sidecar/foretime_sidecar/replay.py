@@ -8,6 +8,7 @@ clock and the scheduler alone are simulated.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
+from foretime_estimators.job_events import learn_history
 from foretime_estimators.registry import parse_estimator
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.comparison import PairedRun
@@ -26,7 +28,7 @@ from foretime_sim.estimator_hook import EstimatorHook
 from foretime_sim.finished_history import finished_before
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_slurm import SlurmSetup
-from foretime_sim.policy import Backfill, Correction, Order, Policy, Roles
+from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.replay_result import HookStatistics
 from foretime_sim.schedule import Schedule
 from foretime_sim.schedule import check as check_schedule
@@ -34,6 +36,7 @@ from foretime_sim.workload import Int64Array, Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.forecast_reliability import Reliability, reliability
+from foretime_sidecar.learned_settings import LearnedSettings
 from foretime_sidecar.replay_schedulers import (
     MockedScheduler,
     mocked_pbs,
@@ -42,6 +45,7 @@ from foretime_sidecar.replay_schedulers import (
 )
 from foretime_sidecar.settings import (
     AccuracySection,
+    BreakerSettings,
     ForecastSettings,
     HookSettings,
     SchedulerSettings,
@@ -52,25 +56,10 @@ from foretime_sidecar.settings import (
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
 
-TABLE_SCHEMES = ("user", "project", "combined")
+TABLE_SCHEMES = ("user", "project", "combined", "learned")
 SCHEMES = ("requested", *TABLE_SCHEMES, "actual", "blend:a")
 
 _OUTLASTS_ANY_LOG_S = 100 * 365 * 86_400
-
-
-def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
-    """Give a policy the roles and the correction rule that a mechanism has.
-
-    A limit that is rewritten is raised again when the job starts, so running jobs are planned with
-    t_req: Tang's selective scheme S110. The soft limits are used in all roles.
-    """
-    match mechanism:
-        case Mechanism.SLURM_SOFT_LIMIT:
-            return replace(policy, roles=Roles.parse("111"), correction=Correction.SLURM)
-        case Mechanism.REWRITE_LIMIT:
-            return replace(policy, roles=Roles.parse("110"), correction=Correction.REQUESTED)
-        case Mechanism.PBS_SOFT_WALLTIME:
-            return replace(policy, roles=Roles.parse("111"), correction=Correction.PBS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +143,14 @@ class Replay:
     policy
         Queue order, backfilling, correction, roles, guard and event order of both runs.
     scheme
-        One of `SCHEMES`: ``user``, ``project`` and ``combined`` go through hook, table and sidecar;
-        ``actual`` and ``blend:a`` are oracles that the engine is given directly.
+        One of `SCHEMES`: those of `TABLE_SCHEMES` go through hook, table and sidecar; ``actual``
+        and ``blend:a`` are oracles that the engine is given directly.
     mechanism
         How t_sched reaches the scheduler.
     accuracy
         The accuracy rule, as in the daemon's settings.
+    learned
+        The estimator of the scheme ``learned``, and how it is gone by, as in the daemon's settings.
     learn
         Whether jobs that finish are learned (otherwise the history alone decides).
     history
@@ -194,6 +185,7 @@ class Replay:
     scheme: str = "combined"
     mechanism: Mechanism = Mechanism.SLURM_SOFT_LIMIT
     accuracy: AccuracySection = field(default_factory=AccuracySection)
+    learned: LearnedSettings = field(default_factory=LearnedSettings)
     learn: bool = True
     history: Workload | None = None
     publish_interval_s: int = 3600
@@ -243,8 +235,8 @@ class Replay:
         clock, begin = _clock_and_begin(workload)
         hook = EstimatorHook(parse_estimator(estimator), self.readjust_after_s)
         if self.history is not None:
-            for record in _history_records(self.history, workload, clock):
-                hook.estimator.learn_one(record.job)
+            records = _history_records(self.history, workload, clock)
+            learn_history(hook.estimator, [record.job for record in records])
         scheduler = pbs_by_estimator(
             workload,
             self.policy,
@@ -286,6 +278,11 @@ class Replay:
             scheduler=SchedulerSettings(kind=kind, overlap_s=0),
             store=StoreSettings(path=str(folder / "foretime.sqlite"), durability="normal"),
             accuracy=self.accuracy.model_copy(update={"scheme": self.scheme}),
+            learned=self.learned,
+            # What would take enforce from the hook is for administrators to look into.
+            breaker=BreakerSettings(
+                most_outliving_percent=100, most_head_slip_s=0, most_wait_p99_s=0
+            ),
             table=TableSettings(
                 path=str(folder / "foretime.table"),
                 publish_interval_s=self.publish_interval_s,
@@ -345,9 +342,9 @@ class Replay:
         store = Store(settings.store.path, settings.store.durability)
         try:
             forecasts = self.forecast_interval_s is not None
-            sidecar = Sidecar(settings, scheduler.client, store, forecasts=forecasts)
-            if sidecar.forecasting is not None:
-                sidecar.forecasting.draws_maps = False  # nobody looks at them
+            sidecar = Sidecar(
+                settings, scheduler.client, store, forecasts=forecasts, estimating_s=math.inf
+            )
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)
                 store.add_finished(records, Cursor(begin - 1), settings.scheduler.kind)
@@ -408,6 +405,8 @@ class Replay:
                 at = now - (now - next_poll) % self.publish_interval_s
                 next_look = self._forecast(scheduler, sidecar, next_look, at)
                 mock.advance(at)
+                if sidecar.estimating is not None:
+                    sidecar.look(at)  # who has started, and what pending jobs are refined to
                 sidecar.poll(at)
                 next_poll = at + self.publish_interval_s
             next_look = self._forecast(scheduler, sidecar, next_look, now)
@@ -435,7 +434,7 @@ class Replay:
             sidecar.see(at)
             if self.learn:
                 sidecar.poll(at)
-            forecasting.refresh()
+            forecasting.refresh(maps=False)  # nobody looks at them
             at += self.forecast_interval_s
         return at
 

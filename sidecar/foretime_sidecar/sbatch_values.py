@@ -96,8 +96,8 @@ def array_tasks(text: str) -> int:
         found = _INDICES.fullmatch(part)
         if found is None:
             raise InputError("is no list of indices; write it as 0-15, 1,3,5-7 or 1-7:2")
-        first, last, step = (int(group) if group else None for group in found.groups())
-        assert first is not None  # noqa: S101 - the pattern's own
+        first = int(found[1])
+        last, step = (int(group) if group else None for group in found.group(2, 3))
         if last is not None and last < first:
             raise InputError(f"the index {last} is below {first}; write the smaller one first")
         tasks += 1 if last is None else (last - first) // (step or 1) + 1

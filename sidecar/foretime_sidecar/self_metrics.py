@@ -111,6 +111,7 @@ class SelfMetrics(Collector):
             errors.add_metric([part], count)
         yield errors
         yield from self._of_forecasts(now)
+        yield from self._of_estimators(now)
         yield from self._of_the_process()
 
     def _of_forecasts(self, now: float) -> Iterator[Metric]:
@@ -163,6 +164,51 @@ class SelfMetrics(Collector):
         for name, (meaning, value) in figures.items():
             if value is not None:
                 yield GaugeMetricFamily(name, meaning, value=value)
+
+    def _of_estimators(self, now: float) -> Iterator[Metric]:
+        scoreboard = self._sidecar.scoreboard
+        if scoreboard is None:
+            return
+        yield CounterMetricFamily(
+            "foretime_estimators_failures",
+            "Times that the estimators' scores could not be refreshed.",
+            value=scoreboard.failures,
+        )
+        board = scoreboard.board
+        if board is None:
+            return
+        yield GaugeMetricFamily(
+            "foretime_estimators_age_seconds",
+            "Since the look at the queue that the estimators' scores are of.",
+            value=max(now - board.made_at, 0.0),
+        )
+        yield GaugeMetricFamily(
+            "foretime_estimators_set_aside",
+            "Estimators that failed or were too slow.",
+            value=sum(bool(row.set_aside) for row in board.rows),
+        )
+        in_use = GaugeMetricFamily(
+            "foretime_estimator_in_use",
+            "1 for the estimator that jobs are planned by.",
+            labels=["estimator"],
+        )
+        accuracy = GaugeMetricFamily(
+            "foretime_estimator_accuracy",
+            "Mean of min/max of prediction and runtime.",
+            labels=["estimator"],
+        )
+        under = GaugeMetricFamily(
+            "foretime_estimator_under_predicted_share",
+            "Share of jobs that ran longer than predicted.",
+            labels=["estimator"],
+        )
+        enough = board.users >= self._sidecar.settings.api.smallest_group
+        for row in board.rows:
+            in_use.add_metric([row.name], float(row.in_use))
+            if enough and row.accuracy is not None and row.under_predicted is not None:
+                accuracy.add_metric([row.name], row.accuracy)
+                under.add_metric([row.name], row.under_predicted)
+        yield from (in_use, accuracy, under)
 
     def _of_the_process(self) -> Iterator[Metric]:
         with self._process.oneshot():

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
-from foretime_estimators.errors import ForetimeError, SchedulerError, StateError
+from foretime_estimators.errors import ForetimeError, InputError, SchedulerError, StateError
 
 from foretime_sidecar.api import create_app
 from foretime_sidecar.api_callers import Callers
@@ -65,11 +65,28 @@ class Daemon:
         except StateError:
             self._listener.close()
             raise
-        self.sidecar = Sidecar(settings, client or _client(settings), store, forecasts=True)
-        assert self.sidecar.forecasting is not None  # noqa: S101 - for the type checker
+        try:
+            self.sidecar = Sidecar(
+                settings,
+                client or _client(settings),
+                store,
+                forecasts=True,
+                shadow=settings.estimators.shadow,
+            )
+        except InputError:
+            store.close()
+            self._listener.close()
+            raise
         self.forecasts = BackgroundThread(
-            "forecasts of waits", self.sidecar.forecasting, settings.forecast.cpu_percent
+            "forecasts of waits", self.sidecar.waits, settings.forecast.cpu_percent
         )
+        self._background = [self.forecasts]
+        self.shadow: BackgroundThread | None = None
+        if self.sidecar.scoreboard is not None:
+            self.shadow = BackgroundThread(
+                "scores of estimators", self.sidecar.scoreboard, settings.estimators.cpu_percent
+            )
+            self._background.append(self.shadow)
         self.health = Health(int(clock()))
         self._rate = PollRate(settings.scheduler)
         self._ending = threading.Event()
@@ -99,14 +116,16 @@ class Daemon:
                 signal.signal(number, lambda *_: self.end())
         poller = threading.Thread(target=self._poll_until_told, name="poll", daemon=True)
         poller.start()
-        self.forecasts.start()
+        for thread in self._background:
+            thread.start()
         logger.info("listening on %s", self._listener.address)
         try:
             self._server.run(sockets=[self._listener.socket])
         finally:
             self.end()
             poller.join(_GRACE_S + _GIVE_BACK_S)
-            if self.forecasts.end(_GRACE_S) and not poller.is_alive():
+            ended = [thread.end(_GRACE_S) for thread in self._background]
+            if all(ended) and not poller.is_alive():
                 # Else a command of the scheduler is still awaited; what it would have told is read
                 # again after the next start.
                 self.sidecar.store.close()
@@ -180,7 +199,8 @@ class Daemon:
         for failure in dict.fromkeys(failures):
             logger.error("%s", failure)
         self.health.last_error = failures[-1] if failures else ""
-        self.forecasts.wake()
+        for thread in self._background:
+            thread.wake()
 
     def _look(self, now: int) -> None:
         self.sidecar.look(now)

@@ -12,6 +12,8 @@ from foretime_estimators.accuracy import AccuracySettings, Scheme
 from pydantic import Field
 
 from foretime_sidecar.api_settings import ApiSettings
+from foretime_sidecar.estimator_settings import EstimatorsSettings
+from foretime_sidecar.learned_settings import LearnedSettings
 from foretime_sidecar.settings_section import Names, Section
 
 _PRODUCTION = AccuracySettings.production()
@@ -141,9 +143,12 @@ class StoreSettings(Section):
 class AccuracySection(Section):
     """How past accuracy becomes a scheduled time (docs/estimators.md)."""
 
-    scheme: Literal["user", "project", "combined"] = Field(
+    scheme: Literal["user", "project", "combined", "learned"] = Field(
         default="combined",
-        description="Whose history decides: the user's, the project's, or both combined.",
+        description=(
+            "Whose history decides: the user's, the project's, or both combined; learned: an "
+            "estimator of runtimes (learned.estimator)."
+        ),
     )
     percentile: float = Field(
         default=_PRODUCTION.percentile,
@@ -252,8 +257,8 @@ class AccuracySection(Section):
         return cls(**values)
 
     def to_scheme(self) -> Scheme:
-        """Give the scheme in the model's own type."""
-        return Scheme(self.scheme)
+        """Give the model's scheme: under ``learned`` what it falls back on."""
+        return Scheme.COMBINED if self.scheme == "learned" else Scheme(self.scheme)
 
 
 class TableSettings(Section):
@@ -485,9 +490,11 @@ class Settings(Section):
     scheduler: SchedulerSettings = SchedulerSettings()
     store: StoreSettings = StoreSettings()
     accuracy: AccuracySection = AccuracySection()
+    learned: LearnedSettings = LearnedSettings()
     table: TableSettings = TableSettings()
     hook: HookSettings = HookSettings()
     breaker: BreakerSettings = BreakerSettings()
     queue_order: QueueOrderSettings = QueueOrderSettings()
     forecast: ForecastSettings = ForecastSettings()
+    estimators: EstimatorsSettings = EstimatorsSettings()
     api: ApiSettings = ApiSettings()

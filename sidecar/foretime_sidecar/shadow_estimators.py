@@ -1,27 +1,24 @@
 """The estimators that run in the shadow: asked and taught, and never believed.
 
-One that raises, answers what no estimator may, or is too slow is set aside, and the others go on.
+One that fails or is too slow is set aside, and the others go on.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
 
-import numpy as np
-import numpy.typing as npt
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.estimator import RuntimeEstimator, StartObserver
-from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.jobs import JobRequest
 from foretime_estimators.registry import ESTIMATORS, parse_estimator
+from foretime_estimators.requested import Requested
+
+from foretime_sidecar.held_estimator import Given, HeldEstimator
 
 logger = logging.getLogger("foretime")
-
-Int64Array = npt.NDArray[np.int64]
-_T = TypeVar("_T")
 
 SLOWEST_S = 0.1
 """Processor time that an estimator may take for a job on average, seconds."""
@@ -30,18 +27,9 @@ JUDGED_FROM = 200
 LONGEST_CALL_S = 60
 """So long may one call take, such as one that fits a model anew."""
 
-Build = Callable[[], RuntimeEstimator]
 
-
-class ShadowEstimator:
-    """One estimator in the shadow.
-
-    Parameters
-    ----------
-    name
-        As in the registry.
-    build
-        Makes a fresh one.
+class ShadowEstimator(HeldEstimator):
+    """A `HeldEstimator` that is set aside when it fails or is too slow.
 
     Attributes
     ----------
@@ -49,143 +37,92 @@ class ShadowEstimator:
         Why it is asked no more; "" while it is.
     """
 
-    def __init__(self, name: str, build: Build) -> None:
-        self.name = name
-        self._build = build
+    def __init__(self, name: str, settings: AccuracySettings) -> None:
+        super().__init__(name, settings)
         self.set_aside = ""
         self._predictions = 0
         self._used_s = 0.0
-        self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Forget everything learned, as at a start."""
+        """Forget all that was learned, and why it was set aside."""
+        super().begin_anew()
         self.set_aside = ""
         self._predictions, self._used_s = 0, 0.0
-        self._estimator: RuntimeEstimator | None = None
-        built = self._estimator = self._guarded("building it", self._build)
-        self._observes_starts = isinstance(built, StartObserver)
 
     @property
     def cost_s(self) -> float | None:
         """Processor time for a job, seconds, to predict and to learn; ``None`` before the first."""
         return self._used_s / self._predictions if self._predictions else None
 
-    def predict(self, job: JobRequest, now: int) -> int:
-        """Scheduled time of a job, seconds; 0 if there is none to be had."""
-        if self._estimator is None or self.set_aside:
-            return 0
-        answer = self._guarded("predicting", self._estimator.predict_one, job, now)
-        if type(answer) is not int or not 1 <= answer <= job.requested_time:
-            self._leave(f"it predicted {answer!r} s for a job of {job.requested_time} s")
+    def predicted(self, job: JobRequest) -> int:
+        """Scheduled time of a job at its submission, seconds; 0 if there is none to be had."""
+        found = self._predict(job, job.submit_time)
+        if found is None:
             return 0
         self._predictions += 1
         if self._predictions >= JUDGED_FROM and self._used_s / self._predictions > SLOWEST_S:
-            self._leave(f"it takes {self._used_s / self._predictions:.2g} s a job")
-        return answer
+            self.leave(f"it takes {self._used_s / self._predictions:.2g} s a job")
+        return found
 
-    def start(self, job: JobRequest, start_time: int) -> None:
-        """Tell it that a job has started."""
-        if self._observes_starts and not self.set_aside:
-            assert isinstance(self._estimator, StartObserver)  # noqa: S101 - for the type checker
-            self._guarded("observing a start", self._estimator.start_one, job, start_time)
-
-    def learn(self, job: FinishedJob) -> None:
-        """Tell it that a job has ended."""
-        if self._estimator is not None and not self.set_aside:
-            self._guarded("learning", self._estimator.learn_one, job)
-
-    def state(self) -> dict[str, Any] | None:
-        """Give what it has learned; ``None`` if it is set aside, also if it can't tell."""
-        if self._estimator is None or self.set_aside:
-            return None
-        return self._guarded("giving its state", self._estimator.state)
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave.
-
-        Raises
-        ------
-        StateError
-            If it can't be used; it begins anew then.
-        """
-        if self._estimator is None:
-            return
-        try:
-            self._estimator.restore(state)
-        except StateError:
-            self.begin_anew()
-            raise
-        except Exception as error:
-            # Whatever was saved, and by whichever version: nothing in it may end the daemon.
-            self.begin_anew()
-            raise StateError(f"{type(error).__name__}: {error}") from error
-
-    def _guarded(self, doing: str, call: Callable[..., _T], *arguments: object) -> _T | None:
-        used, began = time.thread_time(), time.monotonic()
-        try:
-            answer = call(*arguments)
-        except Exception as error:  # noqa: BLE001 - the others must go on
-            self._leave(f"{doing}: {type(error).__name__}: {error}")
-            return None
-        self._used_s += time.thread_time() - used
-        if (took_s := time.monotonic() - began) > LONGEST_CALL_S:
-            self._leave(f"{doing} took {took_s:.0f} s at a time")
-        return answer
-
-    def _leave(self, why: str) -> None:
+    def state_text(self) -> str | None:
+        """Give what it has learned, in JSON; ``None`` if it is set aside, also if it can't tell."""
         if self.set_aside:
-            return
+            return None
+        try:
+            return json.dumps(self.state(), allow_nan=False)
+        except (StateError, TypeError, ValueError) as error:
+            self.leave(f"its state can't be saved: {error}")
+            return None
+
+    def leave(self, why: str) -> None:
+        """Ask it no more."""
         self.set_aside = why
-        self._estimator = None  # its memory is free again
-        logger.warning(
-            "the estimator %s is set aside until the daemon is started again: %s", self.name, why
-        )
+        self._estimator = Requested()  # which holds no memory
+        logger.warning("the estimator %s is set aside in the shadow: %s", self.name, why)
+
+    def _guarded(self, what: str, ask: Callable[[], Given], job: JobRequest) -> Given | None:
+        if self.set_aside:
+            return None
+        used, began = time.thread_time(), time.monotonic()
+        given = super()._guarded(what, ask, job)
+        self._used_s += time.thread_time() - used
+        took_s = time.monotonic() - began
+        if took_s > LONGEST_CALL_S and not self.set_aside:
+            self.leave(f"it took {took_s:.0f} s to {what} one job")
+        return given
+
+    def _failed(self) -> None:
+        self.leave(self.last_failure)
 
 
 def shadow_estimators(
-    names: Sequence[str], settings: AccuracySettings
+    names: Sequence[str], in_use: str, settings: AccuracySettings
 ) -> tuple[ShadowEstimator, ...]:
     """Give fresh estimators by name.
 
     Parameters
     ----------
     names
-        As in the registry; empty for all that need no number, are no oracles and have what they
-        need installed.
+        As in the registry; empty for all that are no oracles and are installed: with
+        each name that may stand behind it, or one number as an example.
+    in_use
+        The one that jobs are planned by: always among them.
     settings
         Of the schemes that go by past accuracy, as the table does.
-
-    Raises
-    ------
-    InputError
-        For a name that there is not, an oracle, or one whose extra is not installed.
     """
-    chosen = []
-    for name in dict.fromkeys(names or _available(settings)):
-        build = _builder(name, settings)
-        if not names or not build().oracle:
-            chosen.append(ShadowEstimator(name, build))
-            continue
-        raise InputError(
-            f"estimators.names: {name} must be told how long jobs will run, which no site knows; "
-            "leave it out"
-        )
-    return tuple(chosen)
-
-
-def _builder(name: str, settings: AccuracySettings) -> Build:
-    return lambda: parse_estimator(name, settings=settings)
+    chosen = dict.fromkeys([*(names or _available(settings)), in_use])
+    return tuple(ShadowEstimator(name, settings) for name in chosen)
 
 
 def _available(settings: AccuracySettings) -> list[str]:
     found = []
     for entry in ESTIMATORS:
-        if entry.oracle or entry.parameter is not None:
+        if entry.oracle:
             continue
         try:
-            parse_estimator(entry.name, settings=settings)
+            parse_estimator(entry.example, settings=settings)
         except (InputError, ModuleNotFoundError) as error:
             logger.info("the estimator %s is left out: %s", entry.name, error)
             continue
-        found.append(entry.name)
+        found += [f"{entry.name}:{choice}" for choice in entry.choices] or [entry.example]
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from foretime_sim.policy import Correction
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
+    Queue,
     QueuedJob,
     QueueState,
     Reservation,
@@ -25,7 +27,9 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.cluster import Cluster
+from foretime_sidecar.decision_log import outside
 from foretime_sidecar.exclusions import Exclusions, exclusions_of
+from foretime_sidecar.learned_scheme import LearnedScheme
 from foretime_sidecar.learner import Learner, effective_mode
 from foretime_sidecar.model_states import ModelStates
 from foretime_sidecar.ordering import QueueOrdering
@@ -34,13 +38,15 @@ from foretime_sidecar.personal_data import erase
 from foretime_sidecar.queue_events import PastEvents
 from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_snapshot import as_submitted
-from foretime_sidecar.served_forecaster import CalibratedLadder
+from foretime_sidecar.refinements import NOTHING_REFINED, Refined, Refinements
+from foretime_sidecar.served_forecaster import CalibratedBest
 from foretime_sidecar.served_forecasts import ServedForecasts
 from foretime_sidecar.settings import Settings
+from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
-from foretime_sidecar.table import Advice, Mode, read_table, write_table
+from foretime_sidecar.table import Advice, Mode, Scheme, read_table, write_table
 from foretime_sidecar.wait_forecasting import WaitForecasting
 
 logger = logging.getLogger("foretime")
@@ -48,6 +54,8 @@ logger = logging.getLogger("foretime")
 DAY_S = 86_400
 # A long absence is made good in slices, so that no answer of the accounting grows without bound.
 CATCH_UP_S = DAY_S
+# What an estimator may take of a poll: the jobs wait for looks, and are planned without it so far.
+_ESTIMATING_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +115,11 @@ class Sidecar:
         Where finished jobs are kept.
     forecasts
         Whether waits are forecast; whoever drives it then calls ``forecasting.refresh``, too.
+    estimating_s
+        How long an estimator may learn and be asked at one poll, seconds.
+    shadow
+        Whether all estimators run in the shadow; whoever drives it then calls
+        ``scoreboard.refresh``, too.
 
     Attributes
     ----------
@@ -126,6 +139,10 @@ class Sidecar:
         What users may not see of others, as the scheduler said at the last look.
     forecasting
         What keeps forecasts of waits; ``None`` if nobody wants them.
+    estimating
+        The estimator of the scheme ``learned``; ``None`` under others.
+    scoreboard
+        What compares estimators; ``None`` if nobody wants it.
     """
 
     def __init__(
@@ -135,6 +152,8 @@ class Sidecar:
         store: Store,
         *,
         forecasts: bool = False,
+        estimating_s: float = _ESTIMATING_S,
+        shadow: bool = False,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -150,16 +169,29 @@ class Sidecar:
         if forecasts:
             self.forecasting = WaitForecasting(
                 settings.forecast,
-                CalibratedLadder(settings.forecast.most_jobs),
+                CalibratedBest(settings.forecast.most_jobs),
                 PastEvents(store, self.lock),
                 ServedForecasts(store, self.lock, settings.api.smallest_group),
                 ModelStates(store, self.lock),
             )
+        self.estimating: LearnedScheme | None = None
+        self._estimating_s = estimating_s
+        if settings.accuracy.scheme == "learned":
+            self.estimating = LearnedScheme(settings, store, self.lock)
+        self.scoreboard = ShadowScoreboard(settings, store, self.lock) if shadow else None
         # Slurm can end a job at what it was planned with; PBS never does.
         self._limits: SlurmLimits | None = None
         self._guard: StarvationGuard | None = None
+        self._refinements: Refinements | None = None
         if settings.scheduler.kind == "slurm":
             self._limits = SlurmLimits(settings, client)
+            if settings.hook.mechanism == "slurm-soft-limit":
+                self._refinements = Refinements(
+                    settings.learned,
+                    raises_own=settings.hook.user_time_min == "raise",
+                    store=store,
+                    lock=self.lock,
+                )
             if settings.hook.starvation_guard_s:
                 self._guard = StarvationGuard(settings.hook.starvation_guard_s)
         self._site_limits: SiteLimits | None = None
@@ -174,6 +206,13 @@ class Sidecar:
         self._must_publish = False  # as somebody was forgotten; changed with the lock held
         self._next_cleaning = 0
         self._carried: tuple[Mode, Exclusions, Advice] | None = None
+
+    @property
+    def waits(self) -> WaitForecasting:
+        """What forecasts waits, of a sidecar that does; `TypeError` for another."""
+        if self.forecasting is None:
+            raise TypeError("this sidecar forecasts no waits")
+        return self.forecasting
 
     def start(self, now: int) -> None:
         """Learn everything stored, and go on where the reading of finished jobs had stopped.
@@ -216,9 +255,13 @@ class Sidecar:
         """
         with self.lock:
             learner, count = self._learned(without=user)
+            if self.scoreboard is not None:
+                self.scoreboard.forget()
             erased = erase(self.store, user, now)
             self.learner, self.progress.finished_jobs = learner, count
             self.oversight.forget(user)
+            if self.estimating is not None:
+                self.estimating.forget()
             self._must_publish = True
         if self.forecasting is not None:
             self.forecasting.forget(user)
@@ -240,6 +283,7 @@ class Sidecar:
         if self._cursor is None:
             self.start(now)
         learned = self._learn(now)
+        self._estimate(now)
         generation = None
         if now >= self._next_publication or self._must_publish:
             generation = self._publish(now)
@@ -254,6 +298,19 @@ class Sidecar:
             self._next_cleaning = now + DAY_S
         self.progress.polled_at = now
         return PollResult(learned, generation)
+
+    def _estimate(self, now: int) -> None:
+        """Tell the estimator what has happened, and go by it as far as that can be done."""
+        if self.estimating is None:
+            return
+        with self.lock:
+            learner = self.learner
+        assert learner.learned is not None  # noqa: S101 - for the type checker
+        look = self.snapshot or Look(now, Queue(0, ()))
+        usable = self.estimating.follow(look, learner.learned, self._estimating_s)
+        with self.lock:
+            if learner.go_by_estimator(usable=usable):
+                self._next_publication = now
 
     def look(self, now: int) -> Look:
         """Look at the queue, for forecasts, and at what the scheduler lets the hook do.
@@ -275,8 +332,10 @@ class Sidecar:
             self._guard.look(queue, now)
         # What can be mended without an answer is, and it is raised then.
         mode, exclusions, failure = Mode.OBSERVE, None, None
+        refined = NOTHING_REFINED
         try:
             mode, _ = self._mode(configuration)
+            refined = self._refined(queue.jobs, mode, now)
             exclusions = self._exclusions(configuration, now)
         except (SchedulerError, StateError) as error:
             failure = error
@@ -285,15 +344,41 @@ class Sidecar:
             self._allowed = mode, exclusions
             self._next_publication = now
         if self._limits is not None:
-            self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now, self.pause_s)
+            self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now, self.pause_s, refined)
         if failure is not None:
             raise failure
         assert exclusions is not None  # noqa: S101 - else there was a failure
-        if self.oversight.note(seen, self.learner, exclusions, now):
+        if self.oversight.note(seen, self.learner, exclusions, now, refined):
             self._next_publication = now
         if self._ordering is not None:
             self._ordering.arrange(queue.jobs, configuration, self._scheduled_time_of, now)
         return seen
+
+    def _refined(self, jobs: Sequence[QueuedJob], mode: Mode, now: int) -> Refined:
+        """Say what time_min of pending jobs is to be by what the estimator says of each now."""
+        if self._refinements is None:
+            return NOTHING_REFINED
+        with self.lock:
+            learner = self.learner
+        estimating, hook = self.estimating, self.settings.hook
+        if (
+            estimating is None
+            or mode is not Mode.ENFORCE
+            or not self.settings.learned.refine
+            or learner.scheme is not Scheme.LEARNED
+        ):
+            return self._refinements.now(jobs, None, now)
+
+        def estimated(job: QueuedJob) -> int | None:
+            request = as_submitted(job)
+            with self.lock:
+                known = learner.adjustment(request) is not None
+            if not known or outside(job, hook):
+                return None  # the hook would not plan it now
+            expected_s = estimating.predict(request, now)
+            return None if expected_s is None else learner.as_planned(request, expected_s)
+
+        return self._refinements.now(jobs, estimated, now)
 
     def see(self, now: int) -> Look:
         """Look at the queue for forecasts alone; raises `SchedulerError` as `look`."""
@@ -312,6 +397,8 @@ class Sidecar:
         seen = self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
         if self.forecasting is not None:
             self.forecasting.looked(seen)
+        if self.scoreboard is not None:
+            self.scoreboard.looked(seen)
         return configuration, seen
 
     def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...]]:
@@ -363,13 +450,15 @@ class Sidecar:
         return next((each.max_time for each in known if each.name == slurm_partition), None)
 
     def end(self) -> None:
-        """Give back what is only good while the sidecar runs: the queue's order.
+        """Give back what is only good while the sidecar runs, the queue's order; save the rest.
 
         Raises
         ------
         SchedulerError
             If the scheduler did not answer, or refused a change; the next start tries it again.
         """
+        if self.estimating is not None and self.progress.polled_at is not None:
+            self.estimating.save(self.progress.polled_at)
         if self._ordering is not None:
             self._ordering.give_back()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from foretime_sim.metrics import METRICS
-from foretime_sim.policy import Backfill
+from foretime_sim.policy import EASY, Backfill
 from foretime_sim.policy_comparison import PolicyComparison
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -77,7 +77,7 @@ def _heading(result: SimulateResult) -> RenderableType:
         jobs += f", {scored:,} of them scored"
     options = dict(result.options)
     policies = [case.policy for case in comparison.cases]
-    easy = [policy for policy in policies if policy.backfill in (Backfill.EASY, Backfill.EASY_SJBF)]
+    easy = [policy for policy in policies if policy.backfill in EASY]
     conservative = [policy for policy in policies if policy.backfill is Backfill.CONSERVATIVE]
     for option, values in (
         ("order", {str(policy.order) for policy in policies}),

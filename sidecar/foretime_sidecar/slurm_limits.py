@@ -10,7 +10,7 @@ from foretime_estimators.errors import SchedulerError
 from foretime_sidecar.clients.client import QueuedJob, SchedulerClient
 from foretime_sidecar.exclusions import Exclusions
 from foretime_sidecar.limit_repairs import (
-    AS_PLANNED,
+    PLANS,
     Repair,
     changes_of,
     limit_changes,
@@ -20,6 +20,7 @@ from foretime_sidecar.limit_repairs import (
     time_min_changes,
     undone,
 )
+from foretime_sidecar.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.table import Mode
 
@@ -57,6 +58,7 @@ class SlurmLimits:
         soft_limit: bool,
         now: int,
         pause_s: int,
+        refined: Refined = NOTHING_REFINED,
     ) -> None:
         """Make the changes that the queue needs, in one request.
 
@@ -74,6 +76,8 @@ class SlurmLimits:
             Epoch seconds.
         pause_s
             Seconds until the next look.
+        refined
+            What time_min is to be, and has been, where it is not what the hook noted.
 
         Raises
         ------
@@ -83,7 +87,7 @@ class SlurmLimits:
         """
 
         def due(queue: Sequence[QueuedJob]) -> list[Repair]:
-            return self._due(queue, exclusions, mode, soft_limit, now, pause_s)
+            return self._due(queue, exclusions, mode, soft_limit, now, pause_s, refined)
 
         repairs = due(jobs)
         try:
@@ -103,15 +107,18 @@ class SlurmLimits:
         soft_limit: bool,
         now: int,
         pause_s: int,
+        refined: Refined,
     ) -> list[Repair]:
-        repairs = lowered_limits(jobs, soft_limit, self._waited_with, self._started)
+        repairs = lowered_limits(jobs, soft_limit, self._waited_with, self._started, refined)
         native = self._mechanism == "slurm-soft-limit"
         planning = mode is Mode.ENFORCE and exclusions is not None
         why = "planned by the other mechanism" if planning else "as no job is planned short now"
         if planning and exclusions is not None:
             # Two pauses: one for a job that starts just before the next look, one to spare.
-            change = time_min_changes if native else limit_changes
-            repairs += change(jobs, exclusions, now, 2 * pause_s)
+            if native:
+                repairs += time_min_changes(jobs, exclusions, now, 2 * pause_s, refined)
+            else:
+                repairs += limit_changes(jobs, exclusions, now, 2 * pause_s)
         repairs += undone(
             jobs, why, time_min=not (planning and native), limits=not planning or native
         )
@@ -134,7 +141,7 @@ class SlurmLimits:
     ) -> None:
         """Raise an error again unless it was of jobs that have started or ended meanwhile."""
         left = [repair for repair in asked if repair in still_due]
-        refused = any(repair.why != AS_PLANNED for repair in left)
+        refused = any(repair.why not in PLANS for repair in left)
         self.refused = self.refused or refused
         if refused or len(left) == len(asked):
             raise error
@@ -150,7 +157,7 @@ def _started_lowered(jobs: Sequence[QueuedJob]) -> list[Repair]:
 
 
 def _lowers(repair: Repair) -> bool:
-    return repair.change.time_limit is not None and repair.why == AS_PLANNED
+    return repair.change.time_limit is not None and repair.why in PLANS
 
 
 def log_repairs(repairs: Sequence[Repair]) -> None:

@@ -16,8 +16,9 @@ from os.path import commonpath
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from foretime_estimators.accuracy import Scheme
 from foretime_estimators.errors import InputError, StateError
+
+from foretime_sidecar.learned_kinds import KINDS, NOBODY, BackOff, LearnedRow
 
 VERSION = 1
 MICRO = 1_000_000
@@ -44,6 +45,15 @@ class Mode(enum.StrEnum):
     ADVISE = "advise"
     ENFORCE = "enforce"
     OFF = "off"
+
+
+class Scheme(enum.StrEnum):
+    """Whose rows count, and how."""
+
+    USER = "user"
+    PROJECT = "project"
+    COMBINED = "combined"
+    LEARNED = "learned"
 
 
 class Mechanism(enum.StrEnum):
@@ -199,6 +209,8 @@ class Table:
         Epoch seconds; after ``valid_until`` the hook leaves every job alone.
     settings, left_alone, enforced_only, advice, reservations, rows
         See their classes. A user or project without a row hasn't enough history.
+    back_off, learned_rows
+        Under the scheme ``learned``, in the place of ``rows``.
     """
 
     generation: int
@@ -211,6 +223,13 @@ class Table:
     advice: Advice = field(default_factory=Advice)
     reservations: tuple[Reservation, ...] = ()
     rows: tuple[TableRow, ...] = ()
+    back_off: BackOff | None = None
+    learned_rows: tuple[LearnedRow, ...] = ()
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are, of either kind."""
+        return len(self.rows) + len(self.learned_rows)
 
 
 def encode_name(name: str) -> str:
@@ -251,14 +270,21 @@ def _decimal(micro: int) -> str:
     return f"{micro // MICRO}.{micro % MICRO:06d}"
 
 
+def _listed(values: Iterable[int]) -> str:
+    return ",".join(map(str, values)) or "-"
+
+
 def _settings_lines(table: Table) -> Iterable[str]:
     for setting in fields(table.settings):
         value = getattr(table.settings, setting.name)
         if setting.name == "minimum_adjustment":
             value = _decimal(round(value * MICRO))
         elif setting.name == "requested_time_bounds_s":
-            value = ",".join(map(str, value)) or "-"
+            value = _listed(value)
         yield f"{setting.name} {value}\n"
+    if table.back_off is not None:
+        yield f"size_bounds {_listed(table.back_off.size_bounds)}\n"
+        yield f"backoff {','.join(table.back_off.kinds)}\n"
     left = table.left_alone
     for kind, names in (
         ("user", left.users),
@@ -293,23 +319,30 @@ def _settings_lines(table: Table) -> Iterable[str]:
         yield f"reservation {reservation.start_time} {reservation.end_time} {where}\n"
 
 
-def _buckets(table: Table) -> Iterable[bytes]:
-    count = max(1, -(-len(table.rows) // ROWS_PER_BUCKET))
-    buckets: list[list[str]] = [[] for _ in range(count)]
-    for row in table.rows:
+def _rows(table: Table) -> Iterable[tuple[str, str]]:
+    """Give the name of each row as it is written, and its line."""
+    rows: tuple[TableRow | LearnedRow, ...] = (*table.rows, *table.learned_rows)
+    for row in rows:
         name = encode_name(row.name)
-        number = _check_again(name.encode("ascii")) % count
+        if isinstance(row, LearnedRow):
+            key = f"{row.kind} {name} {'.'.join(map(str, row.values))}"
+        else:
+            key = f"{row.scope} {name} {row.requested_time_class}"
         largest = "-" if row.largest_processor_seconds is None else row.largest_processor_seconds
-        buckets[number].append(
-            f"{row.scope} {name} {row.requested_time_class}"
-            f" {_decimal(row.adjustment_micro)} {largest}\n"
-        )
+        yield name, f"{key} {_decimal(row.adjustment_micro)} {largest}\n"
+
+
+def _buckets(table: Table) -> Iterable[bytes]:
+    count = max(1, -(-table.row_count // ROWS_PER_BUCKET))
+    buckets: list[list[str]] = [[] for _ in range(count)]
+    for name, line in _rows(table):
+        buckets[_check_again(name.encode("ascii")) % count].append(line)
     generation = str(table.generation).encode("ascii")
     for number, lines in enumerate(buckets):
-        rows = ("\n" + "".join(sorted(lines))).encode("ascii")
+        text = ("\n" + "".join(sorted(lines))).encode("ascii")
         tag = f"#{number:06d} ".encode("ascii")
-        total = check(tag + generation, _check_again(rows))
-        yield tag + f"{total:010d}".encode("ascii") + rows
+        total = check(tag + generation, _check_again(text))
+        yield tag + f"{total:010d}".encode("ascii") + text
 
 
 def table_bytes(table: Table) -> bytes:
@@ -430,6 +463,7 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
     median_wait_s: list[tuple[int, int]] = []
     reservations: list[Reservation] = []
     rows: list[TableRow] = []
+    learned: list[LearnedRow] = []
     for number, line in enumerate(lines[1:], start=2):
         words = line.split(" ")
         try:
@@ -440,6 +474,16 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
                             scope,
                             decode_name(name),
                             int(time_class),
+                            round(float(adjustment) * MICRO),
+                            None if largest == "-" else int(largest),
+                        )
+                    )
+                case [kind, name, values, adjustment, largest] if kind in KINDS:
+                    learned.append(
+                        LearnedRow(
+                            kind,
+                            decode_name(name),
+                            tuple(map(int, values.split("."))),
                             round(float(adjustment) * MICRO),
                             None if largest == "-" else int(largest),
                         )
@@ -496,7 +540,23 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
         ),
         reservations=tuple(reservations),
         rows=tuple(sorted(rows, key=lambda row: (row.scope, row.name, row.requested_time_class))),
+        back_off=_back_off_from(settings, where),
+        learned_rows=tuple(sorted(learned, key=lambda row: row.key)),
     )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return () if text == "-" else tuple(map(int, text.split(",")))
+
+
+def _back_off_from(settings: dict[str, str], where: str) -> BackOff | None:
+    if "backoff" not in settings:
+        return None
+    try:
+        kinds = tuple(settings["backoff"].split(","))
+        return BackOff(_numbers(settings["size_bounds"]), kinds)
+    except (InputError, KeyError, ValueError) as error:
+        raise StateError(f"{where}: damaged: a setting can't be read: {error}") from error
 
 
 def _settings_from(settings: dict[str, str], where: str) -> TableSettings:
@@ -511,7 +571,7 @@ def _settings_from(settings: dict[str, str], where: str) -> TableSettings:
             minimum_adjustment=float(settings["minimum_adjustment"]),
             minimum_scheduled_time_s=int(settings["minimum_scheduled_time_s"]),
             rounding_s=int(settings["rounding_s"]),
-            requested_time_bounds_s=() if bounds == "-" else tuple(map(int, bounds.split(","))),
+            requested_time_bounds_s=_numbers(bounds),
         )
     except KeyError as error:
         raise StateError(f"{where}: damaged: no setting {error.args[0]}") from error
@@ -554,18 +614,37 @@ def _validate(table: Table) -> None:
         if reservation.slurm_partitions == ():
             raise InputError(f"table: {reservation} has no slurm_partition; None stands for all")
     _validate_advice(table)
-    seen: set[tuple[Scope, str, int]] = set()
+    learned = settings.scheme is Scheme.LEARNED
+    if learned != (table.back_off is not None) or (table.rows if learned else table.learned_rows):
+        raise InputError(
+            f"table: scheme {settings.scheme} with {table.back_off}, {len(table.rows)} rows and "
+            f"{len(table.learned_rows)} learned ones: these go with a back-off, and it with learned"
+        )
+    seen: set[tuple[object, ...]] = set()
+    for learned_row in table.learned_rows:
+        _validate_row(learned_row)
+        kind = KINDS[learned_row.kind]
+        expected = (bool(kind.who) or learned_row.name == NOBODY, 1 + kind.sized)
+        if (True, len(learned_row.values)) != expected or min(learned_row.values) < 0:
+            raise InputError(f"table: {learned_row}: not as rows of its kind")
+        if learned_row.key in seen:
+            raise InputError(f"table: {learned_row}: there is another such row")
+        seen.add(learned_row.key)
     for row in table.rows:
-        if not 0 <= row.adjustment_micro <= MICRO:
-            raise InputError(f"table: {row}: the adjustment must be from 0 to {MICRO:,} millionths")
-        if not 0 <= (row.largest_processor_seconds or 0) <= 1 << 53:
-            raise InputError(f"table: {row}: the largest job must be from 0 to 2**53")
+        _validate_row(row)
         if not 0 <= row.requested_time_class <= len(bounds):
             raise InputError(f"table: {row}: there are {len(bounds) + 1} classes, counted from 0")
         key = (row.scope, row.name, row.requested_time_class)
         if key in seen:
             raise InputError(f"table: {row}: there is another such row")
         seen.add(key)
+
+
+def _validate_row(row: TableRow | LearnedRow) -> None:
+    if not 0 <= row.adjustment_micro <= MICRO:
+        raise InputError(f"table: {row}: the adjustment must be from 0 to {MICRO:,} millionths")
+    if not 0 <= (row.largest_processor_seconds or 0) <= 1 << 53:
+        raise InputError(f"table: {row}: the largest job must be from 0 to 2**53")
 
 
 def _validate_advice(table: Table) -> None:

@@ -29,6 +29,7 @@ from foretime_sidecar.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue_places import places
 from foretime_sidecar.queue_snapshot import LeftOut, as_submitted
+from foretime_sidecar.served_forecaster import Basis
 from foretime_sidecar.served_forecasts import Served, ServedForecasts
 from foretime_sidecar.settings import ForecastSettings
 from foretime_sidecar.wait_map import MapDrawing, WaitMap, mapped
@@ -58,8 +59,8 @@ class ServedForecaster(WaitForecaster, Protocol):
 
     hurried: bool
 
-    def basis(self, jobs: int) -> str:
-        """Say in words what forecasts of a queue of so many jobs stand on."""
+    def basis(self, jobs: int) -> Basis:
+        """Say what the last forecasts stand on, which were of a queue of so many jobs."""
         ...
 
     def consider(self, moment: Moment) -> WaitForecasts:
@@ -124,8 +125,6 @@ class WaitForecasting:
     ----------
     board
         What is forecast of the last look that was worked on; ``None`` before the first.
-    draws_maps
-        Whether maps are drawn at all.
     reliability
         How forecasts have done in the last 30 days, as of a few minutes ago; ``None`` before.
     failures, last_failure
@@ -143,7 +142,6 @@ class WaitForecasting:
         self.failures = 0
         self.last_failure = ""
         self.board: Board | None = None
-        self.draws_maps = True
         self._maps: dict[str | None, WaitMap] = {}
         self._drawing: MapDrawing | None = None
         self._scored_at: int | None = None
@@ -195,10 +193,11 @@ class WaitForecasting:
             with _all_the_same():
                 self._served.reread()
 
-    def refresh(self, *, hurried: bool = False) -> bool:
+    def refresh(self, *, hurried: bool = False, maps: bool = True) -> bool:
         """Forecast all pending jobs of the latest look; say whether there was a new one.
 
-        There may be another by then. ``hurried``: with fewer samples.
+        There may be another by then. ``hurried``: with fewer samples; without ``maps`` none is
+        drawn.
         """
         with self._lock:
             look, self._look = self._look, None
@@ -211,7 +210,7 @@ class WaitForecasting:
         self.board = self._forecast(look)
         self._has_board.set()
         self._keep(self.board)
-        if self.draws_maps:
+        if maps:
             self._draw_maps(self.board)
         if self._scored_at is None or _is_over(self._scored_at, look.taken_at):
             self._scored_at = look.taken_at
@@ -308,7 +307,7 @@ class WaitForecasting:
             if saved is not None:
                 self._forecaster.restore(saved)
         except (StateError, LookupError, TypeError, ValueError) as error:
-            logger.warning("calibration of forecasts begins anew: %s", error)
+            logger.warning("what was learned of forecasts begins anew: %s", error)
 
     def save(self) -> None:
         """Save what the forecaster has learned, as of its last look; what fails is logged."""
@@ -334,11 +333,14 @@ class WaitForecasting:
             rows.setdefault(job.request.job_id, forecast)
             tasks.setdefault(request.job_id, forecast)
         rows |= self._kept_back(moment)
-        assumptions = (
-            f"the queue's order is {self._settings.order}, backfilling {self._settings.backfill}",
-            self._forecaster.basis(len(moment.taken.snapshot)),
-            *moment.taken.not_modelled,
-        )
+        basis = self._forecaster.basis(len(moment.taken.snapshot))
+        assumptions = basis.texts
+        if basis.runs_queue:
+            order = (
+                f"the queue's order is {self._settings.order}, backfilling "
+                f"{self._settings.backfill}"
+            )
+            assumptions = (order, *assumptions, *moment.taken.not_modelled)
         return Board(
             moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
         )

@@ -1,7 +1,8 @@
 """The watchdog: gives jobs back what their users asked for where the daemon no longer looks after.
 
 It shares nothing with the daemon but the settings, the scheduler's commands and a sign of life
-(`foretime_sidecar.heartbeat`): it opens neither store nor socket.
+(`foretime_sidecar.heartbeat`): it opens no socket, and does without what the store tells of
+refined time_min if that can't be read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from foretime_estimators.errors import StateError
 from foretime_sidecar.clients.client import SchedulerClient
 from foretime_sidecar.heartbeat import heartbeat_path, silent_for_s
 from foretime_sidecar.limit_repairs import Repair, changes_of, lowered_limits, undone
+from foretime_sidecar.refinements import refined_in
 from foretime_sidecar.settings import Settings
 
 
@@ -70,7 +72,8 @@ def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogRe
             failure = error  # the jobs come first
     jobs = client.queue().jobs
     soft_limit = client.configuration().soft_limit
-    repairs = lowered_limits(jobs, soft_limit, {})
+    refined = refined_in(Path(settings.store.path))
+    repairs = lowered_limits(jobs, soft_limit, {}, refined=refined)
     if not alive:
         repairs += undone(jobs, "as the daemon is silent")
     elif not soft_limit:

@@ -8,9 +8,7 @@
 namespace foretime {
 
 std::size_t DepthLimited::depth() const {
-  const bool is_easy =
-      policy().backfill == Backfill::kEasy || policy().backfill == Backfill::kEasySjbf;
-  return is_easy ? static_cast<std::size_t>(policy().depth) : 0;
+  return is_easy(policy().backfill) ? static_cast<std::size_t>(policy().depth) : 0;
 }
 
 Seconds DepthLimited::next_planned_start() const {
@@ -33,7 +31,7 @@ bool DepthLimited::holds(Seconds now, const QueueInOrder& queue,
 
 void DepthLimited::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
   const bool stops = policy().backfill == Backfill::kNone;
-  const bool sorts = policy().backfill == Backfill::kEasySjbf;
+  const bool sorts = sorts_candidates(policy().backfill);
   const std::vector<JobIndex> arrivals = arrivals_in_order(queue);
   free_ = really_free(now);
   start_adding();
@@ -68,7 +66,7 @@ void DepthLimited::plan(Seconds now, const QueueInOrder& queue, Starts& starts) 
                      return true;
                    });
   }
-  if (sorts) start_shortest(now, starts);
+  if (sorts) start_sorted(now, starts);
   const auto is_stuck = [&](JobIndex index) { return planned_start(index) <= now; };
   due_ = std::any_of(reserved_.begin(), reserved_.end(), is_stuck) ? kLongAgo : next_moment();
 }
@@ -92,9 +90,14 @@ void DepthLimited::start_or_reserve(Seconds now, const Pending& entry, Starts& s
   }
 }
 
-void DepthLimited::start_shortest(Seconds now, Starts& starts) {
-  std::sort(candidates_.begin(), candidates_.end(), [this](const Pending& a, const Pending& b) {
-    return time(a.job) != time(b.job) ? time(a.job) < time(b.job) : a.rank < b.rank;
+void DepthLimited::start_sorted(Seconds now, Starts& starts) {
+  const auto key = [this](JobIndex index) {
+    return has_reservations() ? time(index) : candidate_time(policy().backfill, job(index));
+  };
+  std::sort(candidates_.begin(), candidates_.end(), [&](const Pending& a, const Pending& b) {
+    const Seconds key_a = key(a.job);
+    const Seconds key_b = key(b.job);
+    return key_a != key_b ? key_a < key_b : a.rank < b.rank;
   });
   for (const Pending& entry : candidates_) {
     if (may_start(now, entry)) start_now(now, entry, starts);

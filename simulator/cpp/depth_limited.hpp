@@ -17,7 +17,7 @@ class DepthLimited final : public Planner {
   std::size_t depth() const;
   bool holds(Seconds now, const QueueInOrder& queue, const std::vector<JobIndex>& arrivals) const;
   void start_or_reserve(Seconds now, const Pending& entry, Starts& starts);
-  void start_shortest(Seconds now, Starts& starts);
+  void start_sorted(Seconds now, Starts& starts);
   bool may_start(Seconds now, const Pending& entry);
   void start_now(Seconds now, const Pending& entry, Starts& starts);
 

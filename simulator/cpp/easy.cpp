@@ -60,14 +60,16 @@ void Engine::add_candidate(JobIndex head, const Pending& entry, double score, bo
   if (entry.processors > availability_.free() || entry.job == head) return;
   const Seconds time = backfill_time(entry, on_requested);
   if (!may_start(head, entry.processors, time, on_requested)) return;
-  if (policy_.backfill == Backfill::kEasySjbf) {
-    candidates_.push_back({0, time, entry});
+  if (has_own_order(on_requested)) {
+    const Job& candidate = job(entry.job);
+    candidates_.push_back(
+        {0, on_requested ? time : candidate_time(policy_.backfill, candidate), entry});
   } else {
     candidates_.push_back({score, entry.key, entry});
   }
 }
 
-// In an order of their own: shortest first, by score, or just the few that have arrived.
+// In an order of their own: as their keys say, by score, or just the few that have arrived.
 void Engine::backfill_candidates(bool on_requested) {
   std::make_heap(candidates_.begin(), candidates_.end());
   while (!candidates_.empty() && availability_.free() > 0) {

@@ -8,9 +8,15 @@ Engine::Engine(Processors machine, const Policy& policy, Seconds now,
                std::vector<AdvanceReservation> reservations)
     : policy_(policy),
       availability_(machine, policy, jobs_),
-      queue_(policy.order, policy.backfill == Backfill::kEasySjbf),
+      queue_(policy.order, policy.backfill),
       now_(now) {
   availability_.reestimate(now);
+  if (policy_.guard && policy_.guard_by == GuardBy::kPlainEasy && is_easy(policy_.backfill)) {
+    Policy plain;
+    plain.order = policy_.order;
+    plain.interval = policy_.interval;
+    beside_ = std::make_unique<Engine>(machine, plain, now);
+  }
   if (needs_planner(policy_, !reservations.empty())) {
     planner_ = make_planner(std::make_unique<PoolProfile>(machine, now, jobs_), policy_, jobs_,
                             availability_, std::move(reservations));
@@ -26,6 +32,7 @@ JobIndex Engine::submit(const Job& submitted) {
   const auto index = static_cast<JobIndex>(jobs_.size());
   jobs_.push_back(submitted);
   if (submitted.awaited) ++awaited_;
+  if (beside_) beside_->submit(job_beside(submitted));
   if (bgp_) bgp_->add(index, submitted.processors);
   if (!admission_ || admission_->is_released(index)) add_submission(index);
   return index;
@@ -89,6 +96,7 @@ void Engine::update(JobIndex index, const Job& to) {
     updated.time_limit = to.time_limit;
     updated.actual_runtime = to.actual_runtime;
     updated.priority = to.priority;
+    if (beside_) update_beside(index);
   };
   if (updated.state == State::kPending) {
     queue_.erase(index, updated);
@@ -113,6 +121,7 @@ void Engine::update(JobIndex index, const Job& to) {
 
 void Engine::cancel(JobIndex index) {
   Job& cancelled = job(index);
+  if (beside_) cancel_beside(index);
   if (cancelled.state == State::kPending) {
     queue_.erase(index, cancelled);
     if (cancelled.guarded) --active_guards_;
@@ -325,7 +334,7 @@ Seconds Engine::planned_start(JobIndex index) const {
   if (nodes_) return planned_start_on_nodes(index);
   // Who could not start when planned, as an overdue job still runs, is planned for now.
   if (planner_) return std::max(now_, planner_->planned_start(index));
-  if (policy_.backfill != Backfill::kEasy && policy_.backfill != Backfill::kEasySjbf) return kNever;
+  if (!is_easy(policy_.backfill)) return kNever;
   const JobIndex head =
       is_time_dependent(policy_.order) ? queue().front() : queue_.front().job;
   if (index != head) return kNever;
@@ -373,6 +382,7 @@ void Engine::complete_one() {
   const JobIndex index = completions_.top().job;
   completions_.pop();
   job(index).state = State::kFinished;
+  if (beside_) ended_beside(index);
   availability_.finish(index);
   if (nodes_) {
     nodes_->pool.finish(index, now_);
@@ -429,6 +439,7 @@ void Engine::start(JobIndex index, StartedBy how) {
     --active_guards_;
     full_pass_ = true;
   }
+  if (beside_) started_beside(index);
   starting.start = now_;
   starting.state = State::kRunning;
   starting.started_by = how;

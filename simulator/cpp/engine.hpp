@@ -178,6 +178,16 @@ class Engine {
   void score_queue();
   void pass_by_plan();
   bool guard(JobIndex head);
+  bool is_behind(JobIndex head);
+  bool has_own_order(bool on_requested) const;
+
+  // plain_easy.cpp: an EASY on requested times that runs beside, for the guard
+  Job job_beside(const Job& job) const;
+  void started_beside(JobIndex index);
+  void ended_beside(JobIndex index);
+  void update_beside(JobIndex index);
+  void cancel_beside(JobIndex index);
+  void tell_runtime(JobIndex index, Seconds actual_runtime);
 
   // outside_pass.cpp: asking a policy from outside
   OutsidePolicy& outside() const;
@@ -279,6 +289,7 @@ class Engine {
   bool plan_valid_ = false;
   Plan plan_;
   std::int64_t active_guards_ = 0;
+  std::unique_ptr<Engine> beside_;  // under GuardBy::kPlainEasy
   // At most one of the two; none: a flat pool.
   std::unique_ptr<NodeScheduling> nodes_;
   std::unique_ptr<BgpPool> bgp_;

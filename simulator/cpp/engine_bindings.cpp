@@ -110,6 +110,7 @@ void register_engine(nb::module_& m) {
       .value("NONE", Backfill::kNone)
       .value("EASY", Backfill::kEasy)
       .value("EASY_SJBF", Backfill::kEasySjbf)
+      .value("EASY_WSPT", Backfill::kEasyWspt)
       .value("CONSERVATIVE", Backfill::kConservative)
       .value("PLANNING", Backfill::kPlanning)
       .value("FIRST_FIT", Backfill::kFirstFit)
@@ -124,6 +125,9 @@ void register_engine(nb::module_& m) {
       .value("DOUBLING", Correction::kDoubling)
       .value("SLURM", Correction::kSlurm)
       .value("PBS", Correction::kPbs);
+  nb::enum_<GuardBy>(m, "GuardBy")
+      .value("REQUESTED_PLAN", GuardBy::kRequestedPlan)
+      .value("PLAIN_EASY", GuardBy::kPlainEasy);
   nb::enum_<EventOrder>(m, "EventOrder")
       .value("PER_TIMESTEP", EventOrder::kPerTimestep)
       .value("PER_EVENT", EventOrder::kPerEvent);
@@ -139,13 +143,15 @@ void register_engine(nb::module_& m) {
           "__init__",
           [](Policy* self, Order order, Backfill backfill, Correction correction,
              std::optional<Seconds> guard_s, EventOrder event_order, std::int64_t depth,
-             Compression compression, std::optional<Seconds> scheduling_interval_s) {
+             Compression compression, GuardBy guard_by, double guard_share,
+             std::optional<Seconds> scheduling_interval_s) {
             new (self) Policy{order,       backfill, correction,  guard_s,
-                              event_order, depth,    compression, scheduling_interval_s};
+                              event_order, depth,    compression, guard_by,
+                              guard_share, scheduling_interval_s};
           },
           nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
           nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"),
-          nb::arg("scheduling_interval_s").none());
+          nb::arg("guard_by"), nb::arg("guard_share"), nb::arg("scheduling_interval_s").none());
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)

@@ -21,15 +21,15 @@ class LastTwo final : public OnlineEstimator {
     std::array<Ran, 2> jobs;  // oldest first
   };
 
-  Seconds predict(const JobRequest& job, Seconds /*now*/) override {
+  RolePrediction predict(const JobRequest& job, Seconds /*now*/) override {
     const Recent* recent = of(job.user);
-    if (recent == nullptr || recent->count < 2) return job.requested;
+    if (recent == nullptr || recent->count < 2) return alike(job.requested);
     const Seconds sum = recent->jobs[0].runtime + recent->jobs[1].runtime;
-    return std::clamp<Seconds>(sum / 2 + sum % 2, 1, job.requested);
+    return alike(std::clamp<Seconds>(sum / 2 + sum % 2, 1, job.requested));
   }
 
   void finish(const FinishedJob& job) override {
-    if (job.request.user == kNoUser || !job.is_evidence) return;
+    if (job.request.user == kNoUser || job.evidence == Evidence::kNone) return;
     remember(job.request.user, {job.runtime(), job.request.requested});
   }
 

@@ -5,9 +5,13 @@
 
 namespace foretime {
 
-Seconds LearnedRuntime::predict(const JobRequest& job, Seconds now) {
+RolePrediction LearnedRuntime::predict(const JobRequest& job, Seconds now) {
   const Features features = features_.of(job, now);
   remember(job.index, features);
+  return alike(predicted(job, features));
+}
+
+Seconds LearnedRuntime::predicted(const JobRequest& job, const Features& features) const {
   if (regression_.learned().examples == 0) return job.requested;
   const double predicted = regression_.predict(features);
   if (!std::isfinite(predicted)) return job.requested;
@@ -19,7 +23,7 @@ Seconds LearnedRuntime::predict(const JobRequest& job, Seconds now) {
 void LearnedRuntime::finish(const FinishedJob& job) {
   const auto index = static_cast<std::size_t>(job.request.index);
   const bool is_kept = index < place_.size() && place_[index] != kNowhere;
-  if (job.is_evidence) {
+  if (job.evidence != Evidence::kNone) {
     regression_.learn(is_kept ? kept_[place_[index]] : features_.of(job.request, job.request.submit),
                       loss_.of(job.runtime(), job.request.processors));
   }

@@ -20,7 +20,7 @@ class LearnedRuntime final : public OnlineEstimator {
                  bool absolute, std::size_t most_asked)
       : loss_(loss), regression_(settings), absolute_(absolute), most_asked_(most_asked) {}
 
-  Seconds predict(const JobRequest& job, Seconds now) override;
+  RolePrediction predict(const JobRequest& job, Seconds now) override;
   void start(const JobRequest& job, Seconds time) override { features_.start(job, time); }
   void finish(const FinishedJob& job) override;
 
@@ -32,6 +32,7 @@ class LearnedRuntime final : public OnlineEstimator {
   std::vector<std::pair<JobIndex, Features>> asked() const;
 
  private:
+  Seconds predicted(const JobRequest& job, const Features& features) const;
   void remember(JobIndex job, const Features& features);
   void forget(JobIndex job);
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "expected_runtime.hpp"
 #include "interruption.hpp"
 #include "last_two.hpp"
 #include "learned_runtime.hpp"
@@ -22,15 +23,21 @@ namespace nb = nanobind;
 namespace foretime {
 namespace {
 
-using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 std::vector<LearningJob> learning_jobs(In submit, In processors, In actual_runtime,
-                                       In requested_time, In user, Flags is_evidence) {
+                                       In requested_time, In user, In project, In queue,
+                                       In executable, In evidence) {
   std::vector<LearningJob> jobs(submit.shape(0));
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    jobs[i] = {submit(i),          processors(i),
-               actual_runtime(i),  requested_time(i),
-               static_cast<UserCode>(user(i)), is_evidence(i)};
+    LearningJob& job = jobs[i];
+    job.submit = submit(i);
+    job.processors = processors(i);
+    job.actual_runtime = actual_runtime(i);
+    job.requested = requested_time(i);
+    job.user = static_cast<UserCode>(user(i));
+    job.project = static_cast<NameCode>(project(i));
+    job.queue = static_cast<NameCode>(queue(i));
+    job.executable = static_cast<NameCode>(executable(i));
+    job.evidence = static_cast<Evidence>(evidence(i));
   }
   return jobs;
 }
@@ -143,6 +150,42 @@ void register_learned_runtime(nb::module_& m) {
       .def("asked", &asked_of);
 }
 
+// The level, its values, the latest end, weight and sums.
+using KnownKind = std::tuple<int, std::vector<std::int64_t>, Seconds, double, double, double>;
+
+void restore_kind(ExpectedRuntime& estimator, const KnownKind& given) {
+  const auto& [level, values, end, weight, first, second] = given;
+  KindSums::Known known{{static_cast<KindLevel>(level), {}}, end, weight, {first, second}};
+  std::copy_n(values.begin(), std::min(values.size(), known.kind.values.size()),
+              known.kind.values.begin());
+  estimator.sums().restore(known);
+}
+
+std::vector<KnownKind> known_kinds(const ExpectedRuntime& estimator) {
+  std::vector<KnownKind> kinds;
+  for (const KindSums::Known& known : estimator.sums().known()) {
+    const auto& values = known.kind.values;
+    kinds.emplace_back(static_cast<int>(known.kind.level),
+                       std::vector<std::int64_t>(values.begin(), values.end()), known.end,
+                       known.weight, known.sums[0], known.sums[1]);
+  }
+  return kinds;
+}
+
+void register_expected_runtime(nb::module_& m) {
+  nb::class_<ExpectedRuntime, OnlineEstimator>(m, "ExpectedRuntime")
+      .def(
+          "__init__",
+          [](ExpectedRuntime* self, double fading, double enough, Seconds window_s,
+             double left_open, Seconds shortest_s) {
+            new (self) ExpectedRuntime({fading, enough, window_s, left_open}, shortest_s);
+          },
+          nb::arg("fading"), nb::arg("enough"), nb::arg("window_s"), nb::arg("left_open"),
+          nb::arg("shortest_s"))
+      .def("restore_kind", &restore_kind, nb::arg("kind"))
+      .def("kinds", &known_kinds);
+}
+
 }  // namespace
 
 void register_learning(nb::module_& m) {
@@ -160,30 +203,41 @@ void register_learning(nb::module_& m) {
       .def("recent", &recent_jobs, nb::arg("user"));
 
   register_learned_runtime(m);
+  register_expected_runtime(m);
 
   nb::class_<LearningRun>(m, "LearningRun")
       .def(
           "__init__",
           [](LearningRun* self, Engine& engine, OnlineEstimator& estimator, In submit,
-             In processors, In actual_runtime, In requested_time, In user, Flags is_evidence,
-             bool queue, bool backfill, bool drain) {
+             In processors, In actual_runtime, In requested_time, In user, In project, In queue_name,
+             In executable, In evidence, bool queue, bool backfill, bool drain) {
             new (self) LearningRun(engine, estimator,
                                    learning_jobs(submit, processors, actual_runtime,
-                                                 requested_time, user, is_evidence),
+                                                 requested_time, user, project, queue_name,
+                                                 executable, evidence),
                                    {queue, backfill, drain});
           },
           nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::arg("engine"), nb::arg("estimator"),
           nb::arg("submit_time"), nb::arg("processors"), nb::arg("actual_runtime"),
-          nb::arg("requested_time"), nb::arg("user"), nb::arg("is_evidence"), nb::arg("queue"),
-          nb::arg("backfill"), nb::arg("drain"))
+          nb::arg("requested_time"), nb::arg("user"), nb::arg("project"), nb::arg("queue_name"),
+          nb::arg("executable"), nb::arg("evidence"), nb::arg("queue"), nb::arg("backfill"),
+          nb::arg("drain"))
       .def(
           "submit_up_to",
           [](LearningRun& run, std::size_t jobs) {
             interruptibly(run.engine(), [&] { run.submit_up_to(jobs); });
           },
           nb::arg("jobs"))
+      // Of the jobs submitted so far, one column a role.
       .def("predicted", [](const LearningRun& run) {
-        return to_numpy(std::vector<Seconds>(run.predicted()));
+        std::vector<Seconds> queue, backfill, drain;
+        for (const RolePrediction& times : run.predicted()) {
+          queue.push_back(times.queue);
+          backfill.push_back(times.backfill);
+          drain.push_back(times.drain);
+        }
+        return std::tuple{to_numpy(std::move(queue)), to_numpy(std::move(backfill)),
+                          to_numpy(std::move(drain))};
       });
 }
 

@@ -11,18 +11,19 @@ void LearningRun::submit_up_to(std::size_t jobs) {
       engine_.advance(next.submit);
       learn();
     }
-    const Seconds scheduled =
-        std::clamp<Seconds>(estimator_.predict(request(static_cast<JobIndex>(i)), next.submit), 1,
-                            next.requested);
-    predicted_.push_back(scheduled);
+    const RolePrediction times = estimator_.predict(request(static_cast<JobIndex>(i)), next.submit);
+    predicted_.push_back(times);
+    const auto held = [&next](bool used, Seconds time) {
+      return used ? std::clamp<Seconds>(time, 1, next.requested) : next.requested;
+    };
     Job job;
     job.submit = next.submit;
     job.processors = next.processors;
     job.actual_runtime = next.actual_runtime;
     job.requested = next.requested;
-    job.queue_time = roles_.queue ? scheduled : next.requested;
-    job.backfill_time = roles_.backfill ? scheduled : next.requested;
-    job.drain_time = roles_.drain ? scheduled : next.requested;
+    job.queue_time = held(roles_.queue, times.queue);
+    job.backfill_time = held(roles_.backfill, times.backfill);
+    job.drain_time = held(roles_.drain, times.drain);
     job.time_limit = next.requested;
     engine_.submit(job);
   }
@@ -44,17 +45,19 @@ void LearningRun::learn() {
     if (job.start == job.end) {
       while (std::find(next_start, started.end(), index) != started.end()) start_next();
     }
-    // Cut at its limit it tells how long it ran, however it ended in the log.
+    // Cut at its limit it has run as long as it could, however it ended in the log.
     const bool at_limit = job.end - job.start >= job.requested;
-    const bool is_evidence = at_limit || jobs_[static_cast<std::size_t>(index)].is_evidence;
-    estimator_.finish({request(index), job.start, job.end, is_evidence});
+    const Evidence logged = jobs_[static_cast<std::size_t>(index)].evidence;
+    estimator_.finish(
+        {request(index), job.start, job.end, at_limit ? Evidence::kAtLimit : logged});
   }
   while (next_start != started.end()) start_next();
 }
 
 JobRequest LearningRun::request(JobIndex index) const {
   const LearningJob& job = jobs_[static_cast<std::size_t>(index)];
-  return {index, job.user, job.processors, job.requested, job.submit};
+  return {index,      job.user,    job.processors, job.requested,
+          job.submit, job.project, job.queue,      job.executable};
 }
 
 const Job& LearningRun::ran(JobIndex index) const {

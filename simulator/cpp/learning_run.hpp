@@ -17,7 +17,10 @@ struct LearningJob {
   Seconds actual_runtime = 0;
   Seconds requested = 0;
   UserCode user = kNoUser;
-  bool is_evidence = true;  // as it ended in the log
+  NameCode project = kNoName;
+  NameCode queue = kNoName;
+  NameCode executable = kNoName;
+  Evidence evidence = Evidence::kRuntime;  // as it ended in the log
 };
 
 // In which roles the scheduler goes by predictions; in the others by the requested time.
@@ -42,7 +45,7 @@ class LearningRun {
 
   Engine& engine() { return engine_; }
   // What was predicted for the jobs submitted so far.
-  const std::vector<Seconds>& predicted() const { return predicted_; }
+  const std::vector<RolePrediction>& predicted() const { return predicted_; }
 
  private:
   void learn();
@@ -53,7 +56,7 @@ class LearningRun {
   OnlineEstimator& estimator_;
   std::vector<LearningJob> jobs_;
   Roles roles_;
-  std::vector<Seconds> predicted_;
+  std::vector<RolePrediction> predicted_;
 };
 
 }  // namespace foretime

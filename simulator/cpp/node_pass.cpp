@@ -95,8 +95,7 @@ std::int64_t Engine::reservation_depth() const {
 
 // Where at most the head job of each slurm_partition is planned.
 bool Engine::head_only() const {
-  const bool easy = policy_.backfill == Backfill::kEasy || policy_.backfill == Backfill::kEasySjbf;
-  return policy_.backfill == Backfill::kNone || (easy && policy_.depth == 1);
+  return policy_.backfill == Backfill::kNone || (is_easy(policy_.backfill) && policy_.depth == 1);
 }
 
 void Engine::release_nodes(const NodeReservation& held) {
@@ -234,11 +233,15 @@ void Engine::plan_first_on_nodes(const NodeQueue& queue) {
     }
   }
   if (policy_.backfill == Backfill::kNone) return;
-  if (policy_.backfill == Backfill::kEasySjbf) {
-    std::stable_sort(others.begin(), others.end(), [this](const auto& a, const auto& b) {
-      const Seconds time_a = node_time(a.second);
-      const Seconds time_b = node_time(b.second);
-      return time_a != time_b ? time_a < time_b : job(a.second).rank < job(b.second).rank;
+  if (sorts_candidates(policy_.backfill)) {
+    const auto key = [this](JobIndex index) {
+      return nodes_->ends_by_requested ? job(index).requested
+                                       : candidate_time(policy_.backfill, job(index));
+    };
+    std::stable_sort(others.begin(), others.end(), [&](const auto& a, const auto& b) {
+      const Seconds key_a = key(a.second);
+      const Seconds key_b = key(b.second);
+      return key_a != key_b ? key_a < key_b : job(a.second).rank < job(b.second).rank;
     });
   }
   for (const auto& [place, index] : others) {

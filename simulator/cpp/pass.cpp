@@ -65,12 +65,12 @@ void Engine::pass_in_order(bool full) {
     return;
   }
 
-  if (full && policy_.backfill == Backfill::kEasy) {
+  if (full && !has_own_order(on_requested)) {
     backfill_blocks(queue_.blocks(), head, on_requested);
     return;
   }
-  if (full && !on_requested) {  // shortest first by t_sched, as the queue keeps them
-    backfill_blocks(queue_.blocks_shortest_first(), head, on_requested);
+  if (full && !on_requested) {  // by t_sched, as the queue keeps them
+    backfill_blocks(queue_.blocks_of_candidates(), head, on_requested);
     return;
   }
   candidates_.clear();
@@ -93,6 +93,12 @@ void Engine::pass_by_plan() {
   starts_planned_.clear();
   planner_->pass(now_, QueueInOrder{queue_, by_score ? &sorted : nullptr}, starts_planned_);
   for (const auto& [index, how] : starts_planned_) start(index, how);
+}
+
+// Whether candidates for backfilling have an order of their own. Who is guarded by a plain EASY gets
+// one: in queue order.
+bool Engine::has_own_order(bool on_requested) const {
+  return sorts_candidates(policy_.backfill) && !(on_requested && beside_);
 }
 
 // Its order by score, which only holds now.
@@ -129,8 +135,8 @@ void Engine::pass_by_score() {
     backfill_outside(on_requested);
     return;
   }
-  if (policy_.backfill == Backfill::kEasySjbf && !on_requested) {
-    backfill_blocks(queue_.blocks_shortest_first(), head, on_requested);
+  if (sorts_candidates(policy_.backfill) && !on_requested) {
+    backfill_blocks(queue_.blocks_of_candidates(), head, on_requested);
     return;
   }
   candidates_.clear();
@@ -140,18 +146,21 @@ void Engine::pass_by_score() {
   backfill_candidates(on_requested);
 }
 
-// Starvation guard: true if everything must be planned on requested times. A job's deadline is
-// noted when it is first seen blocked at the head; a passed deadline is acted on at the next pass in
+// Starvation guard: true if everything must be planned on requested times. Unless it goes by a plain
+// EASY beside, a job's deadline is noted when it is first seen blocked at the head; a passed deadline is acted on at the next pass in
 // which the job is at the head, and from then on until it has started.
 bool Engine::guard(JobIndex head) {
   if (!policy_.guard) return false;
   Job& blocked = job(head);
-  if (blocked.planned_start == kNever) {
+  if (!beside_ && blocked.planned_start == kNever) {
     blocked.planned_start =
         bgp_ ? drain_for(head, true).free_at
              : availability_.plan_on_requested(blocked.processors, now_).shadow_time;
   }
-  if (!blocked.guarded && now_ - blocked.planned_start > *policy_.guard) {
+  const auto is_late = [&] {
+    return beside_ ? is_behind(head) : now_ - blocked.planned_start > *policy_.guard;
+  };
+  if (!blocked.guarded && is_late()) {
     blocked.guarded = true;
     ++active_guards_;
     ++counters_.guard_activations;

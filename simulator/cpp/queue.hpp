@@ -33,6 +33,11 @@ inline double queue_score(Order order, const Job& job, Seconds now) {
   return ratio * ratio * ratio * static_cast<double>(job.processors);
 }
 
+// The t_sched that orders candidates for backfilling; smaller comes first.
+inline Seconds candidate_time(Backfill backfill, const Job& job) {
+  return backfill == Backfill::kEasyWspt ? job.queue_time : job.backfill_time;
+}
+
 struct Pending {
   std::int64_t key = 0;
   std::int64_t rank = 0;
@@ -59,22 +64,23 @@ struct Least {
 
 class Queue {
  public:
-  // `shortest_first`: whether the jobs are also kept by backfill time, ties by submission.
-  Queue(Order order, bool shortest_first) : order_(order), shortest_first_(shortest_first) {}
+  // Under a backfilling that sorts candidates the jobs are also kept in that order, ties by
+  // submission.
+  Queue(Order order, Backfill backfill) : order_(order), backfill_(backfill) {}
 
   bool empty() const { return list_.empty(); }
   std::size_t size() const { return list_.size(); }
   using Blocks = std::vector<BlockList<Pending, Least>::Block>;
   const Blocks& blocks() const { return list_.blocks(); }
-  const Blocks& blocks_shortest_first() const { return shortest_.blocks(); }
+  const Blocks& blocks_of_candidates() const { return candidates_.blocks(); }
   const Pending& front() const { return list_.front(); }
   void insert(JobIndex index, const Job& job) {
     list_.insert(entry(index, job));
-    if (shortest_first_) shortest_.insert(entry_by_length(index, job));
+    if (sorts_candidates(backfill_)) candidates_.insert(candidate(index, job));
   }
   void erase(JobIndex index, const Job& job) {
     list_.erase(entry(index, job));
-    if (shortest_first_) shortest_.erase(entry_by_length(index, job));
+    if (sorts_candidates(backfill_)) candidates_.erase(candidate(index, job));
   }
   Pending entry(JobIndex index, const Job& job) const {
     return {queue_key(order_, job), job.rank, index, job.processors, job.backfill_time};
@@ -86,14 +92,14 @@ class Queue {
   }
 
  private:
-  static Pending entry_by_length(JobIndex index, const Job& job) {
-    return {job.backfill_time, job.rank, index, job.processors, job.backfill_time};
+  Pending candidate(JobIndex index, const Job& job) const {
+    return {candidate_time(backfill_, job), job.rank, index, job.processors, job.backfill_time};
   }
 
   Order order_;
-  bool shortest_first_;
+  Backfill backfill_;
   BlockList<Pending, Least> list_;
-  BlockList<Pending, Least> shortest_;
+  BlockList<Pending, Least> candidates_;
 };
 
 }  // namespace foretime

@@ -30,6 +30,24 @@ double ratio(std::int64_t sum, std::int64_t count) {
   return static_cast<double>(sum) / static_cast<double>(count);
 }
 
+struct RunningSums {
+  std::int64_t jobs = 0;
+  __int128 starts = 0;
+  Processors processors = 0;
+};
+
+// Of those that had started by `now`: all of them, but where somebody asks about the past.
+RunningSums running_sums(const RuntimeFeatures::UserJobs& user, Seconds now) {
+  RunningSums sums{static_cast<std::int64_t>(user.running.size()), user.start_sum, user.occupied};
+  for (auto later = user.running.rbegin();
+       later != user.running.rend() && later->start > now; ++later) {
+    --sums.jobs;
+    sums.starts -= later->start;
+    sums.processors -= later->processors;
+  }
+  return sums;
+}
+
 }  // namespace
 
 Features RuntimeFeatures::of(const JobRequest& job, Seconds now) const {
@@ -48,13 +66,14 @@ Features RuntimeFeatures::of(const JobRequest& job, Seconds now) const {
       features[8] = ratio(user.processors_sum, user.jobs);
       features[9] = static_cast<double>(job.processors) / features[8];
     }
-    if (!user.running.empty()) {
-      const auto count = static_cast<std::int64_t>(user.running.size());
-      features[10] = ratio(user.occupied, count);
-      features[11] = static_cast<double>(count);
+    const RunningSums running = running_sums(user, now);
+    if (running.jobs > 0) {
+      features[10] = ratio(running.processors, running.jobs);
+      features[11] = static_cast<double>(running.jobs);
       features[12] = static_cast<double>(now - user.running.front().start);
-      features[13] = static_cast<double>(count * now - user.start_sum);
-      features[14] = static_cast<double>(user.occupied);
+      const auto count = static_cast<__int128>(running.jobs);
+      features[13] = static_cast<double>(count * now - running.starts);
+      features[14] = static_cast<double>(running.processors);
     }
     if (user.last_end) features[15] = static_cast<double>(std::max<Seconds>(now - *user.last_end, 0));
   }
@@ -90,7 +109,7 @@ void RuntimeFeatures::finish(const FinishedJob& job) {
     user.running.erase(ran);
   }
   user.last_end = job.end;
-  if (!job.is_evidence) return;
+  if (job.evidence == Evidence::kNone) return;
   if (user.last_runtimes.size() == 3) user.last_runtimes.pop_back();
   user.last_runtimes.insert(user.last_runtimes.begin(), job.runtime());
   ++user.jobs;

@@ -14,7 +14,7 @@ namespace foretime {
 inline constexpr std::size_t kFeatures = 20;
 using Features = std::array<double, kFeatures>;
 
-// Keeps sums, so that a job costs the same however many its user runs or has run.
+// Keeps sums, so that asking costs the same however many jobs a user runs or has run.
 class RuntimeFeatures {
  public:
   struct Running {
@@ -30,7 +30,7 @@ class RuntimeFeatures {
     Processors processors_sum = 0;
     std::optional<Seconds> last_end;
     std::vector<Running> running;  // in the order of their starts
-    Seconds start_sum = 0;         // of those that run
+    __int128 start_sum = 0;        // of those that run; thousands of times may be beyond 64 bits
     Processors occupied = 0;
   };
 

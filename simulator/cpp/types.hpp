@@ -19,6 +19,7 @@ enum class Backfill : std::uint8_t {
   kNone,
   kEasy,
   kEasySjbf,
+  kEasyWspt,
   kConservative,
   kPlanning,
   kFirstFit,
@@ -26,6 +27,7 @@ enum class Backfill : std::uint8_t {
 };
 enum class Compression : std::uint8_t { kReservationOrder, kSubmissionOrder, kOneByOne };
 enum class Correction : std::uint8_t { kRequested, kIncremental, kDoubling, kSlurm, kPbs };
+enum class GuardBy : std::uint8_t { kRequestedPlan, kPlainEasy };
 enum class EventOrder : std::uint8_t { kPerTimestep, kPerEvent };
 enum class StartedBy : std::uint8_t { kNotStarted, kHead, kOutOfOrder, kBackfilled };
 enum class State : std::uint8_t { kSubmitted, kPending, kRunning, kFinished, kCancelled };
@@ -45,6 +47,8 @@ struct Policy {
   EventOrder event_order = EventOrder::kPerTimestep;
   std::int64_t depth = 1;
   Compression compression = Compression::kReservationOrder;
+  GuardBy guard_by = GuardBy::kRequestedPlan;
+  double guard_share = 0;  // under kPlainEasy: of the wait there that is taken off the bound
   std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
 };
 
@@ -55,6 +59,16 @@ struct AdvanceReservation {
   Processors processors = 0;
   Seconds end() const { return start + duration; }
 };
+
+constexpr bool is_easy(Backfill backfill) {
+  return backfill == Backfill::kEasy || backfill == Backfill::kEasySjbf ||
+         backfill == Backfill::kEasyWspt;
+}
+
+// Under these candidates for backfilling have an order of their own; see candidate_key.
+constexpr bool sorts_candidates(Backfill backfill) {
+  return is_easy(backfill) && backfill != Backfill::kEasy;
+}
 
 // Under these the order of two waiting jobs changes as time goes by.
 constexpr bool is_time_dependent(Order order) {

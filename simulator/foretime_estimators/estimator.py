@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from foretime_estimators.errors import StateError
 from foretime_estimators.jobs import FinishedJob, JobRequest
@@ -78,6 +78,11 @@ class StartObserver(RuntimeEstimator, Protocol):
     def start_one(self, job: JobRequest, start_time: int) -> None:
         """Take note that a job has started at ``start_time``, seconds; it runs until learned."""
         ...
+
+
+def observes_starts(estimator: RuntimeEstimator) -> TypeGuard[StartObserver]:
+    """Whether it is told of starts; as ``isinstance``, which takes longer than most predictions."""
+    return hasattr(estimator, "start_one")
 
 
 def clamped(predicted_runtime: int, job: JobRequest) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from foretime_estimators.estimator import RuntimeEstimator, StartObserver
+from foretime_estimators.estimator import RuntimeEstimator, observes_starts
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
 
@@ -27,7 +27,7 @@ def tell(
     finished
         Jobs in the order in which they ended.
     """
-    if not isinstance(estimator, StartObserver):
+    if not observes_starts(estimator):
         for job in finished:
             estimator.learn_one(job)
         return
@@ -54,7 +54,7 @@ def learn_history(estimator: RuntimeEstimator, finished: Sequence[FinishedJob]) 
     learns from. Within one second the order is: ends, submissions, starts, and ends of what started
     in that second.
     """
-    if not isinstance(estimator, StartObserver):
+    if not observes_starts(estimator):
         for job in sorted(finished, key=lambda job: job.end_time):
             estimator.learn_one(job)
         return

@@ -26,7 +26,7 @@ Kind: TypeAlias = tuple[str | int, ...]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 What = TypeVar("What")
 
-_LEFT_OPEN = 0.01
+LEFT_OPEN = 0.01
 """Share below which `BackOff.shares` looks at no coarser kinds any more."""
 
 
@@ -120,7 +120,7 @@ class BackOff:
             each = left_open / (self._totals[length - 1] + self._enough)
             parts.append(self.weights[-length:] * each)
             left_open = each * self._enough
-            if left_open < _LEFT_OPEN:
+            if left_open < LEFT_OPEN:
                 break
         return parts, left_open
 

@@ -12,15 +12,21 @@ from foretime_estimators.accuracy_estimator import AccuracyEstimator
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.actual import Actual, ActualBelow
 from foretime_estimators.blend import Blend
+from foretime_estimators.boosted_runtime import BoostedRuntime
+from foretime_estimators.calibrated_runtime import CalibratedRuntime, CalibrationSettings
 from foretime_estimators.errors import InputError
 from foretime_estimators.estimator import RuntimeEstimator
+from foretime_estimators.expected_runtime import ExpectedRuntime
+from foretime_estimators.expert_mixture import ExpertMixture, MixtureSettings
 from foretime_estimators.last_two import LastTwo
 from foretime_estimators.learned_runtime import OPTIONS, learned_runtime
+from foretime_estimators.outcome_classes import OutcomeClasses, OutcomeSettings
 from foretime_estimators.prediction_loss import LOSSES
 from foretime_estimators.recent_maximum import RecentMaximum
 from foretime_estimators.requested import Requested
 from foretime_estimators.scaled_request import RandomisedRequest, ScaledRequest
 from foretime_estimators.similar_jobs_estimator import SimilarJobsEstimator
+from foretime_estimators.similar_jobs_settings import RoleRule, SimilarJobsSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ class EstimatorName:
     choices
         What the parameter may be, where it is a name and not a number.
     options
-        What may stand behind it, each after a comma.
+        What may stand behind it, each after a colon: commas part estimators in lists.
     """
 
     name: str
@@ -83,6 +89,25 @@ class EstimatorName:
 
 def _accuracy(scheme: Scheme) -> _Build:
     return lambda given: AccuracyEstimator(scheme, given.settings)
+
+
+def _typical(level: float) -> SimilarJobsSettings:
+    rule = RoleRule(level)
+    return SimilarJobsSettings(queue=rule, backfill=rule, drain=rule, minimum_scheduled_time_s=1)
+
+
+def _experts(given: _Given) -> dict[str, RuntimeEstimator]:
+    """Build what `mixture` mixes: every kind of estimator that costs microseconds."""
+    return {
+        "requested": Requested(),
+        "combined": AccuracyEstimator(Scheme.COMBINED, given.settings),
+        "last-two": LastTwo(),
+        "recent-maximum": RecentMaximum(),
+        "expected": ExpectedRuntime(),
+        "outcomes:0.3": OutcomeClasses(OutcomeSettings(level=0.3)),
+        "outcomes:0.5": OutcomeClasses(OutcomeSettings(level=0.5)),
+        "outcomes:0.8": OutcomeClasses(OutcomeSettings(level=0.8)),
+    }
 
 
 ESTIMATORS: tuple[EstimatorName, ...] = (
@@ -133,6 +158,20 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         lambda _: SimilarJobsEstimator(),
     ),
     EstimatorName(
+        "typical",
+        "LEVEL",
+        "what that share of similar jobs stayed within, from the most alike to all",
+        False,
+        lambda given: SimilarJobsEstimator(_typical(given.value)),
+    ),
+    EstimatorName(
+        "expected",
+        None,
+        "mean share of their requests that similar jobs took; a time for each role",
+        False,
+        lambda _: ExpectedRuntime(),
+    ),
+    EstimatorName(
         "regression",
         "LOSS",
         "online regression on 20 features, learned by a loss such as squared-linear-large-area",
@@ -140,6 +179,34 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         lambda given: learned_runtime(given.choice, given.options),
         tuple(LOSSES),
         OPTIONS,
+    ),
+    EstimatorName(
+        "outcomes",
+        "LEVEL",
+        "fails at once, runs to its limit or between: which is likely, by what errors cost",
+        False,
+        lambda given: OutcomeClasses(OutcomeSettings(level=given.value)),
+    ),
+    EstimatorName(
+        "mixture",
+        "LEVEL",
+        "the other estimators, weighed for each user by how well they do at that level",
+        False,
+        lambda given: ExpertMixture(_experts(given), MixtureSettings(level=given.value)),
+    ),
+    EstimatorName(
+        "calibrated",
+        "SHARE",
+        "expected, times a factor by user with which that share of jobs runs longer",
+        False,
+        lambda given: CalibratedRuntime(ExpectedRuntime(), CalibrationSettings(given.value)),
+    ),
+    EstimatorName(
+        "boosted",
+        None,
+        "quantiles from boosted trees, grown anew as jobs finish; needs the extra learn",
+        False,
+        lambda _: BoostedRuntime(),
     ),
     EstimatorName("doubled", None, "twice the request", False, lambda _: ScaledRequest(2.0)),
     EstimatorName(
@@ -205,7 +272,7 @@ def estimator_name(text: str) -> str:
     found.build(given)
     if found.parameter is None:
         return found.name
-    parameter = ",".join((given.choice, *given.options)) if found.choices else f"{given.value:g}"
+    parameter = ":".join((given.choice, *given.options)) if found.choices else f"{given.value:g}"
     return f"{found.name}:{parameter}"
 
 
@@ -228,7 +295,7 @@ def _parsed(
             raise InputError(f"estimator {text!r}: {name} takes no parameter; write {name!r}")
     elif found.choices:
         if found.options:
-            parameter, *options = parameter.split(",")
+            parameter, *options = parameter.split(":")
         if parameter not in found.choices:
             raise InputError(
                 f"estimator {text!r}: {name} takes a {found.parameter.lower()}, written "

@@ -11,7 +11,9 @@ Where the paper leaves something open, this holds:
   to the mean request is 0 without a mean, which it never is otherwise.
 - The break is since the user's last job that ran has ended, however it did.
 - A job runs from the start to the end that were told, at `now` if it had started by then. Its
-  runtime so far is that of the clock: suspended time counts, as nobody tells of it.
+  runtime so far is that of the clock: suspended time counts, as nobody tells of it. A start whose
+  end has not been told a week after the job's requested end is forgotten at the user's next start:
+  the end was lost.
 - Jobs without a user have no history, and are nobody's: what depends on the user is 0.
 - The time of the day and of the week are of the submission, on the clock that jobs are told in. A
   fixed offset of that clock turns each pair of cosine and sine, which the model's linear and
@@ -66,11 +68,15 @@ DAY_S = 86_400
 WEEK_S = 604_800
 _PER_DAY = 2.0 * math.pi / DAY_S
 _PER_WEEK = 2.0 * math.pi / WEEK_S
+_LOST_AFTER_S = WEEK_S
 
 
 @dataclass(slots=True)
 class _UserJobs:
-    """A user's recorded jobs in sums, and the running ones by id: start, seconds, processors."""
+    """A user's recorded jobs in sums, and the running ones by id: start, processors, limit.
+
+    The limit is when the job ends at the latest, seconds.
+    """
 
     last_runtimes: list[int] = field(default_factory=list)
     """At most three, the latest first."""
@@ -78,7 +84,7 @@ class _UserJobs:
     runtime_sum: int = 0
     processors_sum: int = 0
     last_end: int | None = None
-    running: dict[str, tuple[int, int]] = field(default_factory=dict)
+    running: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
 class RuntimeFeatures:
@@ -98,9 +104,18 @@ class RuntimeFeatures:
 
     def start_one(self, job: JobRequest, start_time: int) -> None:
         """Take note that a job runs since ``start_time``, seconds; started again, since then."""
-        if job.user is not None:
-            running = self._users.setdefault(job.user, _UserJobs()).running
-            running[job.job_id] = (start_time, job.processors)
+        if job.user is None:
+            return
+        user = self._users.setdefault(job.user, _UserJobs())
+        lost = [
+            job_id
+            for job_id, (_, _, limit) in user.running.items()
+            if limit + _LOST_AFTER_S < start_time
+        ]
+        for job_id in lost:
+            del user.running[job_id]
+        limit = start_time + job.requested_time
+        user.running[job.job_id] = (start_time, job.processors, limit)
 
     def learn_one(self, job: FinishedJob) -> None:
         """Take note of a job that has ended."""
@@ -135,11 +150,11 @@ class RuntimeFeatures:
                 features[9] = job.processors / mean_processors
             running = [ran for ran in user.running.values() if ran[0] <= now]
             if running:
-                occupied = sum(processors for _, processors in running)
+                occupied = sum(processors for _, processors, _ in running)
                 features[10] = occupied / len(running)
                 features[11] = len(running)
-                features[12] = max(now - start_time for start_time, _ in running)
-                features[13] = sum(now - start_time for start_time, _ in running)
+                features[12] = max(now - start_time for start_time, _, _ in running)
+                features[13] = sum(now - start_time for start_time, _, _ in running)
                 features[14] = occupied
             if user.last_end is not None:
                 features[15] = max(now - user.last_end, 0)
@@ -179,8 +194,8 @@ class RuntimeFeatures:
                     int(user["processors_sum"]),
                     None if user["last_end"] is None else int(user["last_end"]),
                     {
-                        job_id: (int(start_time), int(processors))
-                        for job_id, (start_time, processors) in user["running"].items()
+                        job_id: (int(start_time), int(processors), int(limit))
+                        for job_id, (start_time, processors, limit) in user["running"].items()
                     },
                 )
                 for name, user in state.items()

@@ -31,10 +31,12 @@ def core_engine(
     Raises
     ------
     InputError
-        If more than the machine is reserved.
+        If more than the machine is reserved, or a plain EASY runs beside where anything is.
     """
     check_reservations(reservations, machine_processors)
     check_interval(policy, reservations)
+    if reservations:
+        policy.refuse_plain_easy("beside advance reservations")
     claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
     core = _core.Engine(machine_processors, core_policy(policy), now, claims)
     if calls is not None:
@@ -54,6 +56,8 @@ def core_policy(policy: Policy) -> _core.Policy:
         _core.EventOrder[policy.event_order.name],
         policy.depth,
         _core.Compression[policy.compression.name],
+        _core.GuardBy[policy.guard_by.name],
+        policy.guard_share,
         policy.scheduling_interval_s,
     )
 

@@ -17,7 +17,7 @@ from foretime_estimators.estimator import (
     RoleEstimator,
     RolePrediction,
     RuntimeEstimator,
-    StartObserver,
+    observes_starts,
 )
 from foretime_estimators.job_events import learn_history, tell
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
@@ -166,13 +166,13 @@ def simulate_with_estimator(
         schedule = simulate(workload, policy, reservations=reservations, check=check)
         return EstimatedSchedule(schedule, scheduled)
     if learn and runs_natively(workload, policy) and is_native(estimator):
-        schedule, scheduled = native_learning_run(
+        schedule, (queue, backfill, drain) = native_learning_run(
             estimator, workload, policy, reservations, progress
         )
-        times = _by_role(scheduled, scheduled, scheduled, policy.roles)
+        times = _by_role(queue, backfill, drain, policy.roles)
         if check:
             check_schedule(workload, schedule, workload.requested_time, reservations)
-        return EstimatedSchedule(schedule, scheduled, times)
+        return EstimatedSchedule(schedule, backfill, times)
     requests = job_requests(workload)
     if not learn or isinstance(estimator, Memoryless):
         predict = role_predictor(estimator)
@@ -208,7 +208,7 @@ def _learning_run(
     endings = logged_endings(workload)
     roles = engine.policy.roles
     predict = role_predictor(estimator)
-    observes_starts = isinstance(estimator, StartObserver)
+    told_of_starts = observes_starts(estimator)
     predicted: list[RolePrediction] = []
     step = max(len(requests) // 100, 1)
     for request, actual_runtime in zip(requests, actual_runtimes, strict=True):
@@ -216,7 +216,7 @@ def _learning_run(
             now = request.submit_time
             moves = engine.advance(now)
             started = []
-            if observes_starts:
+            if told_of_starts:
                 indices = moves.started.tolist()
                 started = [(requests[job], engine.started_at(job)) for job in indices]
             finished = [

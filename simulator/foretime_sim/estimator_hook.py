@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from foretime_estimators.estimator import RuntimeEstimator
+from foretime_estimators.estimator import RuntimeEstimator, StartObserver
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 
-from foretime_sim.mock_pbs import PbsJob
+from foretime_sim.mock_pbs import NOBODY, PbsJob
 from foretime_sim.pbs_hook import PbsReply, refusal
 
 REPREDICTED_AFTER_S = 3_600
@@ -67,28 +67,49 @@ class EstimatorHook:
         return _ACCEPTED
 
     def runjob(self, job: Mapping[str, Any], now: float) -> PbsReply:
-        """Predict a job anew that has waited for long."""
-        if now - job["ctime"] < self._repredicted_after_s:
-            return _ACCEPTED
-        return self._reply(job, job["euser"], int(now), job["ctime"])
+        """Predict a job anew that has waited for long, and tell the estimator that it starts."""
+        reply = _ACCEPTED
+        if now - job["ctime"] >= self._repredicted_after_s:
+            reply = self._reply(job, job["euser"], int(now), job["ctime"])
+        if isinstance(self.estimator, StartObserver):
+            user = None if job["euser"] == NOBODY else job["euser"]
+            request = _attributes_request(job, user, job["ctime"])
+            if request is not None:
+                self.estimator.start_one(request, int(now))
+        return reply
 
     def postqueuejob(self, job: Mapping[str, Any], requestor: str, now: float) -> PbsReply:
         """Do nothing."""
         return _ACCEPTED
 
     def _reply(self, job: Mapping[str, Any], user: str, now: int, submit_time: int) -> PbsReply:
-        resources = job["Resource_List"]
-        walltime = resources.get("walltime")
-        if walltime is None or refusal({**resources, "soft_walltime": 1}):
+        if refusal({**job["Resource_List"], "soft_walltime": 1}):
             return _ACCEPTED
-        processors = int(str(resources["select"]).rpartition("=")[2])
-        request = _request(
-            str(job.get("id", "")), user, job.get("Account_Name"), processors, int(walltime),
-            submit_time,
-        )  # fmt: skip
+        request = _attributes_request(job, user, submit_time)
+        if request is None:
+            return _ACCEPTED
         predicted = self.estimator.predict_one(request, now)
         changes: dict[str, int | str | None] = {"Resource_List.soft_walltime": predicted}
         return PbsReply(accepted=True, message="", changes=changes, log=[])
+
+
+def _attributes_request(
+    job: Mapping[str, Any], user: str | None, submit_time: int
+) -> JobRequest | None:
+    """Give a job by its attributes; ``None`` without a walltime. Not yet queued it has no id."""
+    resources = job["Resource_List"]
+    walltime = resources.get("walltime")
+    if walltime is None:
+        return None
+    processors = int(str(resources["select"]).rpartition("=")[2])
+    return _request(
+        str(job.get("id", "")),
+        user,
+        job.get("Account_Name"),
+        processors,
+        int(walltime),
+        submit_time,
+    )
 
 
 def _request(

@@ -27,8 +27,9 @@ from foretime_sim.node_snapshot import HeldNodes, NodeRequests, give_nodes
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import has_python
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes, by_role
-from foretime_sim.snapshot import GuardNotes, PendingJobs, PlanNotes, RunningJobs, Snapshot
+from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.snapshot_columns import NEVER, checked_column, checked_times, or_never
+from foretime_sim.snapshot_notes import GuardNotes, PlanNotes
 from foretime_sim.workload import Int64Array, Labels
 
 __all__ = [
@@ -245,6 +246,7 @@ def _checked_runtimes(snapshot: Snapshot, actual_runtime: Int64Array) -> Int64Ar
 def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
     claims = () if snapshot.machine is not None else of_processors(snapshot.reservations)
     check_interval(policy, claims)
+    policy.refuse_plain_easy("in forward runs, which know of no past")
     beginning = _core.Beginning(
         snapshot.machine_processors,
         core_policy(policy),

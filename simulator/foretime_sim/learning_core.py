@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,16 @@ from foretime_estimators.jobs import Ending
 from foretime_sim import _core
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine_core import core_engine, core_schedule
-from foretime_sim.estimator_core import CoreUsers, NativeEstimator, core_estimator
+from foretime_sim.estimator_core import JobNames, NativeEstimator, core_estimator
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import has_python
 from foretime_sim.role_times import job_times
 from foretime_sim.schedule import Schedule
 from foretime_sim.workload import ENDINGS, Int64Array, Workload
+
+PredictedTimes: TypeAlias = tuple[Int64Array, Int64Array, Int64Array]
+"""Scheduled times for queue, backfill and drain, seconds; shape (jobs,) each."""
+_TELLS_NOTHING, _TELLS_RUNTIME, _TELLS_LIMIT = range(3)
 
 
 def runs_natively(workload: Workload, policy: Policy) -> bool:
@@ -31,7 +36,7 @@ def native_learning_run(
     policy: Policy,
     reservations: Sequence[AdvanceReservation],
     progress: Callable[[int], None] | None,
-) -> tuple[Schedule, Int64Array]:
+) -> tuple[Schedule, PredictedTimes]:
     """Do what `foretime_sim.estimated_run` does step by step, without the interpreter's lock.
 
     The estimator begins with all that it has learned, and has learned from this run when it
@@ -39,8 +44,8 @@ def native_learning_run(
 
     Returns
     -------
-    schedule, scheduled_time
-        The engine's; t_sched as predicted for each job, seconds.
+    schedule, predicted
+        The engine's; what was predicted for each job in every role.
 
     Raises
     ------
@@ -58,8 +63,8 @@ def native_learning_run(
         _column(workload.processors),
         _column(workload.actual_runtime),
         _column(workload.requested_time),
-        CoreUsers(workload).codes,
-        _is_evidence(workload),
+        *(names.codes for names in JobNames.of(workload)),
+        _evidence(workload),
         policy.roles.queue,
         policy.roles.backfill,
         policy.roles.drain,
@@ -84,9 +89,15 @@ def _up_to(jobs: int, step: int) -> Iterator[int]:
         yield jobs
 
 
-def _is_evidence(workload: Workload) -> npt.NDArray[np.bool_]:
-    """Say of each job whether its ending in the log tells of its runtime; shape (jobs,)."""
+def _evidence(workload: Workload) -> Int64Array:
+    """Say what each job's ending in the log tells, as the core numbers it; shape (jobs,)."""
     if workload.endings is None:
-        return np.ones(len(workload), dtype=np.bool_)
-    tells = np.array([EVIDENCE[ending] is not Evidence.NONE for ending in ENDINGS])
+        return np.full(len(workload), _TELLS_RUNTIME, dtype=np.int64)
+    tells = np.array([_tells(ending) for ending in ENDINGS], dtype=np.int64)
     return tells[workload.endings.filled(ENDINGS.index(Ending.COMPLETED))]
+
+
+def _tells(ending: Ending) -> int:
+    if ending is Ending.TIMED_OUT:
+        return _TELLS_LIMIT
+    return _TELLS_NOTHING if EVIDENCE[ending] is Evidence.NONE else _TELLS_RUNTIME

@@ -43,7 +43,7 @@ FOREVER_S = 5 * 365 * 86_400
 """What PBS's scheduler plans a job with that has no walltime."""
 MANAGER = "root"
 _DEFAULT_QUEUE = "workq"
-_NOBODY = "nobody"
+NOBODY = "nobody"
 _FIRST_JOB_ID = 1
 _JOB_NAME = re.compile(r"(\d{1,10})(\[\d{1,10}\])?(?:\.pbs)?", re.ASCII)
 _ARRAY_NUMBERS = 10_000_000  # arrays are numbered from here, above all other jobs
@@ -292,7 +292,7 @@ class MockPbs(MockScheduler[PbsJob]):
             submission=submission, submit_time=self.now, name=self._new_name(submission),
             resources=resources,
         )  # fmt: skip
-        requestor = submission.user or _NOBODY
+        requestor = submission.user or NOBODY
         if self._hook is not None:
             reply = self._hook.queuejob(self._request(job), requestor, self.now)
             self._log(reply, self.now)
@@ -359,7 +359,7 @@ class MockPbs(MockScheduler[PbsJob]):
     def attributes(self, index: int) -> dict[str, Any]:
         """Give a job's attributes as the server has them, by PBS's names; epoch seconds."""
         job = self._jobs[index]
-        user = job.submission.user or _NOBODY
+        user = job.submission.user or NOBODY
         return {
             **self._request(job),
             "id": job.name,

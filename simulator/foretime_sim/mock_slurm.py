@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending
 
@@ -27,6 +28,7 @@ from foretime_sim.mock_slurm_replies import DEFAULT_PARTITION
 from foretime_sim.node_request import JobResources
 from foretime_sim.policy import Policy
 from foretime_sim.slurm_hook import Fields, Value
+from foretime_sim.workload import Int64Array
 
 NO_VAL = 4294967294
 INFINITE = 4294967295
@@ -142,7 +144,13 @@ class SlurmSetup:
 
 @dataclass(slots=True, kw_only=True)
 class SlurmJob(MockJob):
-    """A job as slurmctld holds it; limits in whole minutes."""
+    """A job as slurmctld holds it; limits in whole minutes.
+
+    Attributes
+    ----------
+    planned
+        What it is planned with, or was as it started, seconds.
+    """
 
     submission: Submission
     time_limit_min: int
@@ -150,6 +158,7 @@ class SlurmJob(MockJob):
     admin_comment: str = ""
     comment: str = ""
     site_factor: int = 0
+    planned: int = 0
 
     @property
     def state(self) -> str:
@@ -202,6 +211,10 @@ class MockSlurm(MockScheduler[SlurmJob]):
     def _ending(self, job: SlurmJob) -> Ending:
         return job.submission.ending
 
+    def running_times(self) -> Int64Array:
+        """Give what each job was planned with as it started, seconds, by submission."""
+        return np.array([job.planned for job in self._jobs], dtype=np.int64)
+
     # What users do --------------------------------------------------------------------------
 
     def submit(self, submission: Submission) -> int:
@@ -224,7 +237,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
             planned = min(job.time_min_min * _MINUTE, limit)
             if not self._setup.soft_limit_parameter:
                 kill_limit = planned
-        job.kill_limit = kill_limit
+        job.kill_limit, job.planned = kill_limit, planned
         index = self._enqueue(
             job,
             processors=submission.processors,
@@ -362,6 +375,8 @@ class MockSlurm(MockScheduler[SlurmJob]):
             planned = job.time_limit_min * _MINUTE
         else:
             planned = job.time_min_min * _MINUTE if job.time_min_min else job.kill_limit
+        if job.phase is Phase.WAITING:
+            job.planned = min(planned, job.kill_limit)
         self._engine.update(
             job_id - _FIRST_JOB_ID,
             requested_time=job.kill_limit,

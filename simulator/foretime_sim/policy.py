@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import enum
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Self, TypeVar
@@ -76,6 +77,12 @@ class Backfill(_Named):
     k, of the first k jobs that have to wait. These are planned anew in every pass."""
     EASY_SJBF = "easy-sjbf"
     """The same with candidates by smallest t_sched(backfill) first, ties in log order."""
+    EASY_WSPT = "easy-wspt"
+    """The same with candidates by smallest t_sched(queue) first, ties in log order: what orders
+    jobs may differ from what must fit before the head job. By Smith's rule (1956, weighted shortest
+    processing time) mean slowdown is least if the smallest E[runtime] / E[1 / runtime] goes first:
+    a job's slowdown grows by E[1 / runtime] for each second that it waits, and it keeps its
+    processors from others for E[runtime]. t_sched(queue) is the square root of that ratio."""
     CONSERVATIVE = "conservative"
     """Every job holds a reservation, made at its submission and kept (Mu'alem and Feitelson; Talby
     and Feitelson 1999, section 3.2); see `Compression`. The queue order only decides among jobs
@@ -84,6 +91,9 @@ class Backfill(_Named):
     """Every job is planned, in queue order and anew in every pass (Streit 2002, section 3)."""
     FIRST_FIT = "first-fit"
     """Nobody holds a reservation: in queue order whatever fits now starts; wide jobs may starve."""
+
+
+EASY = (Backfill.EASY, Backfill.EASY_SJBF, Backfill.EASY_WSPT)
 
 
 class Compression(_Named):
@@ -121,6 +131,19 @@ class Correction(_Named):
     """now + (hard end - now) / 2, rounded down; anew at every pass and when it expires."""
     PBS = "pbs"
     """soft * (1 + floor(elapsed / soft)), soft being t_sched(drain) (OpenPBS)."""
+
+
+class GuardBy(_Named):
+    """Guard by: what tells the starvation guard that a head job waits for too long."""
+
+    REQUESTED_PLAN = "requested-plan"
+    """Its start as planned on t_req when it was first seen blocked at the head of the queue."""
+    PLAIN_EASY = "plain-easy"
+    """Its start in a plain EASY on t_req that runs beside, with the same jobs in the same queue
+    order: what would have happened without predictions. There a job ends after its actual runtime
+    from the moment on at which it has ended here; until then it is taken to end after its
+    t_sched(backfill), unless it runs here, too, and began no later than there. Of a flat pool
+    without advance reservations, from its first job on."""
 
 
 class EventOrder(_Named):
@@ -186,11 +209,16 @@ class Policy:
         its own: it takes effect at the first pass after it, which an arrival, a completion or an
         expiry brings about. (Planning on t_req moves the shadow time later, so a pass at the
         deadline itself could let a job in that waits for the next event; a real scheduler, too,
-        notices at its next pass.) Only for easy and easy-sjbf with a depth of 1 and backfilling in
+        notices at its next pass.) Only for `EASY` with a depth of 1 and backfilling in
         Python (``none`` takes and ignores it): elsewhere more than the head job is protected, or
         nobody.
+    guard_by, guard_share
+        What the guard goes by. With ``plain-easy`` a job that is blocked at the head is late when
+        it started there more than ``guard_s - guard_share * (its wait there)`` ago, or at all if
+        that is negative (``guard_share`` from 0 on); then candidates go in queue order, too: until
+        the job has started all is as in a plain EASY. For `EASY` with a depth of 1 only.
     depth
-        Of easy and easy-sjbf: how many jobs hold a reservation at once, at least 1 (PBS's
+        Of `EASY`: how many jobs hold a reservation at once, at least 1 (PBS's
         ``backfill_depth``; Slurm's ``bf_max_job_test`` bounds the same from above). In queue order
         jobs start or get a reservation; behind the last reservation only such jobs start as delay
         none of them.
@@ -207,6 +235,8 @@ class Policy:
     backfill: Backfill | PythonBackfill = Backfill.EASY
     correction: Correction = Correction.REQUESTED
     guard_s: int | None = None
+    guard_by: GuardBy = GuardBy.REQUESTED_PLAN
+    guard_share: float = 0.0
     roles: Roles = field(default_factory=Roles)
     event_order: EventOrder = EventOrder.PER_TIMESTEP
     depth: int = 1
@@ -218,8 +248,7 @@ class Policy:
         """Whether a starvation guard has a meaning: where at most the head job is protected."""
         if isinstance(self.backfill, PythonBackfill):
             return True
-        easy = self.backfill in (Backfill.EASY, Backfill.EASY_SJBF)
-        return self.backfill is Backfill.NONE or (easy and self.depth == 1)
+        return self.backfill is Backfill.NONE or (self.backfill in EASY and self.depth == 1)
 
     @property
     def plans_every_job(self) -> bool:
@@ -233,9 +262,10 @@ class Policy:
             raise InputError(
                 f"depth is {self.depth}: give 1 or more; without reservations it is first-fit"
             )
-        if self.depth > 1 and self.backfill not in (Backfill.EASY, Backfill.EASY_SJBF):
+        if self.depth > 1 and self.backfill not in EASY:
             raise InputError(
-                f"depth is {self.depth}: only easy and easy-sjbf have a depth, not {self.backfill}"
+                f"depth is {self.depth}: only easy, easy-sjbf and easy-wspt have a depth, not"
+                f" {self.backfill}"
             )
         if (
             self.compression is not Compression.RESERVATION_ORDER
@@ -248,11 +278,46 @@ class Policy:
         if self.guard_s is not None and not self.may_guard:
             depth = f" with a depth of {self.depth}" if self.depth > 1 else ""
             raise InputError(
-                f"guard_s is {self.guard_s}: the starvation guard is for easy and easy-sjbf with a"
-                f" depth of 1, not for {self.backfill}{depth}: leave it out"
+                f"guard_s is {self.guard_s}: the starvation guard is for easy, easy-sjbf and"
+                f" easy-wspt with a depth of 1, not for {self.backfill}{depth}: leave it out"
             )
+        self._check_guard_by()
         if self.scheduling_interval_s is not None:
             self._check_interval(self.scheduling_interval_s)
+
+    @property
+    def runs_beside(self) -> bool:
+        """Whether a plain EASY runs beside, for the guard."""
+        return self.guard_s is not None and self.guard_by is GuardBy.PLAIN_EASY
+
+    def refuse_plain_easy(self, where: str) -> None:
+        """Refuse a guard by plain EASY where none can run beside.
+
+        Raises
+        ------
+        InputError
+            If there is one; ``where`` says in words where that can't be.
+        """
+        if self.runs_beside:
+            raise InputError(f"guard_by is plain-easy: there is none {where}; take requested-plan")
+
+    def _check_guard_by(self) -> None:
+        if not 0 <= self.guard_share < math.inf:
+            raise InputError(f"guard_share is {self.guard_share}: give a share of 0 or more")
+        if self.guard_by is not GuardBy.PLAIN_EASY:
+            if self.guard_share:
+                raise InputError(
+                    f"guard_share is {self.guard_share}: only a guard by plain-easy knows how long"
+                    " a job waited there"
+                )
+            return
+        if self.guard_s is None:
+            raise InputError("guard_by is plain-easy, but there is no guard: give guard_s as well")
+        if self.backfill not in EASY or isinstance(self.order, PythonOrder):
+            raise InputError(
+                f"guard_by is plain-easy: only for easy, easy-sjbf and easy-wspt in a built-in"
+                f" queue order, not for {self.backfill} with {self.order}"
+            )
 
     def _check_interval(self, interval_s: int) -> None:
         given = f"scheduling_interval_s is {interval_s}:"

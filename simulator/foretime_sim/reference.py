@@ -18,9 +18,11 @@ from foretime_sim.advance_reservations import (
     check_interval,
     check_reservations,
 )
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.policy import EASY, Backfill, Correction, EventOrder, Order, Policy
 from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.reference_candidates import candidate_place
+from foretime_sim.reference_plain_easy import PlainEasy, jobs_beside, policy_beside
 from foretime_sim.reference_plans import PlainProfile, Planner, Profile
 from foretime_sim.reference_policies import AskedPolicies
 from foretime_sim.role_times import JobTimes, ScheduledTimes, job_times
@@ -87,12 +89,18 @@ class Simulation:
         self.guard_activations = self.deepest_queue = 0
         head_only = isinstance(policy.backfill, PythonBackfill) or policy.backfill in (
             Backfill.NONE,
-            Backfill.EASY,
-            Backfill.EASY_SJBF,
+            *EASY,
         )
         self.planner: Planner | None = None
         if not head_only or policy.depth > 1 or reservations:
             self.planner = Planner(self, reservations, new_profile)
+        self.beside: PlainEasy | None = None
+        if policy.runs_beside:
+            plain = policy_beside(policy)
+            others = jobs_beside(jobs)
+            self.beside = PlainEasy(
+                Simulation(others, machine_processors, plain, (), new_profile, calls)
+            )
 
     # Events
 
@@ -104,18 +112,27 @@ class Simulation:
 
     def go_on(self) -> None:
         """Go on from now until every job has ended."""
-        while self.to_submit or self.running or self.pending:
-            planned = self.due() if self.pending else []
-            self.now = min(
-                [job.submit for job in self.to_submit[:1]]
-                + [job.end for job in self.running]
-                + [job.expected_end for job in self.running if not job.expects_no_end]
-                + planned
-            )
-            if self.policy.event_order is EventOrder.PER_TIMESTEP:
-                self.timestep()
-            else:
-                self.event(planned)
+        while (time := self.next_time()) is not None:
+            self.step(time)
+
+    def next_time(self) -> int | None:
+        """Give when something happens next; ``None`` once every job has ended."""
+        times = (
+            [job.submit for job in self.to_submit[:1]]
+            + [job.end for job in self.running]
+            + [job.expected_end for job in self.running if not job.expects_no_end]
+            + (self.due() if self.pending else [])
+        )
+        return min(times, default=None)
+
+    def step(self, time: int) -> None:
+        """Do what happens next, at this time."""
+        planned = self.due() if self.pending else []
+        self.now = time
+        if self.policy.event_order is EventOrder.PER_TIMESTEP:
+            self.timestep()
+        else:
+            self.event(planned)
 
     def event(self, planned: list[int]) -> None:
         """Do the next of what happens at one second, each with a scheduling pass of its own."""
@@ -175,6 +192,8 @@ class Simulation:
         self.running.remove(job)
         self.free += job.processors
         self.completions += 1
+        if self.beside:
+            self.beside.ended(job.index, job.end - job.start, self.now)
         self.asked.finished.append(job.index)
         self.claims_changed()
 
@@ -199,6 +218,8 @@ class Simulation:
         self.pending.remove(job)
         self.running.append(job)
         self.free -= job.processors
+        if self.beside:
+            self.beside.started(job.index, self.now)
         job.start = self.now
         job.end = self.now + min(job.actual_runtime, job.time_limit)
         job.expected_end = self.now + job.drain_time
@@ -304,8 +325,14 @@ class Simulation:
         def time(job: ReferenceJob) -> int:
             return job.requested if on_requested else job.backfill_time
 
-        if self.policy.backfill is Backfill.EASY_SJBF:
-            candidates = sorted(candidates, key=lambda job: (time(job), job.rank))
+        own_order = self.policy.backfill in (Backfill.EASY_SJBF, Backfill.EASY_WSPT)
+        if own_order and not (on_requested and self.beside):
+            candidates = sorted(
+                candidates,
+                key=lambda job: candidate_place(
+                    self.policy.backfill, job, job.requested if on_requested else None
+                ),
+            )
         for job in candidates:
             if job.processors > self.free:
                 continue
@@ -338,12 +365,24 @@ class Simulation:
         """Say whether to plan on requested times, because a job has been blocked for too long."""
         if self.policy.guard_s is None:
             return False
-        if head.planned_start is None:
-            head.planned_start, _ = self.plan(head, on_requested=True)
-        if not head.guarded and self.now > head.planned_start + self.policy.guard_s:
+        if self.beside:
+            late = self.is_behind(head, self.beside, self.policy.guard_s)
+        else:
+            if head.planned_start is None:
+                head.planned_start, _ = self.plan(head, on_requested=True)
+            late = self.now > head.planned_start + self.policy.guard_s
+        if not head.guarded and late:
             head.guarded = True
             self.guard_activations += 1
         return any(job.guarded for job in self.pending)
+
+    def is_behind(self, head: ReferenceJob, beside: PlainEasy, bound_s: int) -> bool:
+        """Say whether a job that waits here has run there for longer than the guard's bound."""
+        start = beside.start_of(head.index, self.now)
+        if start is None:
+            return False
+        off = int(self.policy.guard_share * float(start - head.submit))
+        return self.now - start > max(0, bound_s - off)
 
 
 def simulate(
@@ -366,6 +405,8 @@ def simulate(
     policy = policy or Policy()
     check_reservations(reservations, workload.machine_processors)
     check_interval(policy, reservations)
+    if reservations:
+        policy.refuse_plain_easy("beside advance reservations")
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     jobs = reference_jobs(workload, times)
     calls = PolicyCalls.of_workload(policy, workload, reservations)

@@ -30,8 +30,13 @@ from foretime_estimators.errors import InputError
 from foretime_sim.machine import Machine
 from foretime_sim.node_allocation import NodeAllocation
 from foretime_sim.node_request import PartitionChoice
-from foretime_sim.policy import Backfill, Compression, Policy
-from foretime_sim.reference import ReferenceJob, reference_jobs, reference_schedule
+from foretime_sim.policy import EASY, Backfill, Compression, Policy
+from foretime_sim.reference import (
+    ReferenceJob,
+    reference_jobs,
+    reference_schedule,
+)
+from foretime_sim.reference_candidates import candidate_place
 from foretime_sim.reference_placement import FOREVER, Claim, NodeSimulation, Share
 from foretime_sim.resource_requests import check_all_fit, fit_requests
 from foretime_sim.role_times import ScheduledTimes, job_times
@@ -60,7 +65,7 @@ class NodePlanner:
     @property
     def head_only(self) -> bool:
         """Whether at most the head job of each slurm_partition is planned."""
-        easy = self.policy.backfill in (Backfill.EASY, Backfill.EASY_SJBF)
+        easy = self.policy.backfill in EASY
         return self.policy.backfill is Backfill.NONE or (easy and self.policy.depth == 1)
 
     def moments(self) -> Iterator[int]:
@@ -136,8 +141,12 @@ class NodePlanner:
                 others.append(job)
             elif not self.start_if_possible(job):
                 self.wait(job)
-        if self.policy.backfill is Backfill.EASY_SJBF:
-            others.sort(key=lambda job: (self.time(job), job.rank))
+        if self.policy.backfill in (Backfill.EASY_SJBF, Backfill.EASY_WSPT):
+            others.sort(
+                key=lambda job: candidate_place(
+                    self.policy.backfill, job, job.requested if self.on_requested else None
+                )
+            )
         if self.policy.backfill is not Backfill.NONE:
             for job in others:
                 if not self.start_if_possible(job):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.policy import Backfill, Compression
+from foretime_sim.reference_candidates import candidate_place
 from foretime_sim.schedule import ScheduleError, StartedBy
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Planner:
                 self.plan_conservatively(queue)
             case Backfill.PLANNING:
                 self.plan_all_anew(queue)
-            case Backfill.EASY | Backfill.EASY_SJBF:
+            case Backfill.EASY | Backfill.EASY_SJBF | Backfill.EASY_WSPT:
                 self.plan_first(queue, self.policy.depth)
             case Backfill.FIRST_FIT | Backfill.NONE:
                 self.plan_first(queue, 0)
@@ -255,5 +256,12 @@ class Planner:
             if len(self.planned) < depth:
                 profile.reserve(start, self.time(job), job.processors)
                 self.planned[job.index] = start
-                if len(self.planned) == depth and self.policy.backfill is Backfill.EASY_SJBF:
-                    candidates.sort(key=lambda job: (self.time(job), job.rank))
+                if len(self.planned) == depth and self.policy.backfill in (
+                    Backfill.EASY_SJBF,
+                    Backfill.EASY_WSPT,
+                ):
+                    candidates.sort(
+                        key=lambda job: candidate_place(
+                            self.policy.backfill, job, job.time_limit if self.reservations else None
+                        )
+                    )

@@ -25,10 +25,11 @@ from foretime_sim.node_request import JobResources, fit_request
 from foretime_sim.node_snapshot import HeldNodes, NodeRequests, check_nodes_in_use, nodes_of_engine
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes
 from foretime_sim.snapshot_columns import check_within, checked_column, checked_times, unmask
+from foretime_sim.snapshot_notes import GuardNotes, PlanNotes
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Int64Array, MaskedInt64Array
 
-__all__ = ["GuardNotes", "PendingJobs", "PlanNotes", "RunningJobs", "Snapshot"]
+__all__ = ["PendingJobs", "RunningJobs", "Snapshot"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,53 +73,6 @@ class RunningJobs:
 
     def __len__(self) -> int:
         return len(self.start_time)
-
-
-@dataclass(frozen=True, slots=True)
-class GuardNotes:
-    """What the starvation guard has noted of pending jobs; columns of shape (jobs,).
-
-    Attributes
-    ----------
-    planned_start
-        Start as planned on t_req when the job was first seen blocked at the head of the queue,
-        seconds; masked where it was not seen there yet.
-    active
-        1 where the guard is active for the job, else 0.
-    """
-
-    planned_start: MaskedInt64Array
-    active: Int64Array
-
-
-@dataclass(frozen=True, slots=True)
-class PlanNotes:
-    """What a scheduler that plans more than the head job keeps from pass to pass.
-
-    Attributes
-    ----------
-    planned_start
-        Shape (jobs,): start that a pending job was promised or planned for, seconds; masked where
-        there is none. Conservative backfilling keeps it, or makes it earlier.
-    changed, broken
-        Whether since the last plan running jobs' claims have changed, or grown over what was
-        promised to others.
-    gained
-        From when until when processors were given back since the last plan, seconds; ``None`` if
-        none were. Not kept on nodes.
-    slurm_partition
-        On nodes, shape (jobs,): index of the slurm_partition that a job is planned in; -1 where it
-        is not.
-    held
-        On nodes: what each job is planned to have of them.
-    """
-
-    planned_start: MaskedInt64Array
-    changed: bool = False
-    broken: bool = False
-    gained: tuple[int, int] | None = None
-    slurm_partition: Int64Array | None = None
-    held: HeldNodes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,9 +181,10 @@ class Engine:
         Raises
         ------
         InputError
-            If it was submitted after the clock's time, is wider than the machine, or a value is
-            impossible.
+            If a plain EASY runs beside, it was submitted after the clock's time, is wider than the
+            machine, or a value is impossible.
         """
+        self.policy.refuse_plain_easy("with jobs that came before the engine")
         if submit_time > self._core.now:
             raise InputError(
                 f"submit_time {submit_time} is after the clock's time {self._core.now}"
@@ -257,9 +258,11 @@ class Engine:
         Raises
         ------
         InputError
-            If it starts after the clock's time, or there are not enough free processors for it, or
-            its bgp_partition is not free, or does not suit its size.
+            If a plain EASY runs beside, or it starts after the clock's time, or there are not
+            enough free processors for it, or its bgp_partition is not free, or does not suit its
+            size.
         """
+        self.policy.refuse_plain_easy("with jobs that began before the engine")
         processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
         if start_time > self._core.now:
@@ -428,7 +431,7 @@ class Engine:
 
         The plan is that of the last pass, so after `submit` or `update` it is known once the clock
         has moved on (or on `settle`). Every job holds one under conservative backfilling and
-        planning, the first ones of the queue under easy and easy-sjbf. A job that could not start
+        planning, the first ones of the queue under the kinds of easy. A job that could not start
         when planned, because one past its requested time still runs, is planned for now.
 
         Raises

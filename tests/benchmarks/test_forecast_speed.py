@@ -21,7 +21,7 @@ from foretime_sim.log_files import read_log
 from foretime_sim.policy import Policy
 from foretime_sim.waits.forward_forecaster import ForwardForecaster, our_forecaster
 from foretime_sim.waits.moment import Moment
-from foretime_sim.waits.moments import Asking, ask_forecasters, sampled_jobs
+from foretime_sim.waits.moments import Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.wait_sources import SimulatedWaits
 from foretime_sim.workload import Workload
@@ -94,7 +94,7 @@ def test_forward_runs_at_submissions(benchmark: Any, kth: Workload) -> None:
     benchmark.group = GROUP
     jobs = kth.head(len(kth) // 3)
     forward = our_forecaster()
-    asking = Asking(sampled_jobs(jobs, 1_000, seed=1))
+    asking = Asking(sampled_evenly(jobs, 1_000, seed=1))
     records = benchmark.pedantic(
         ask_forecasters, args=(SimulatedWaits(jobs, Policy()), [forward], asking), rounds=1
     )

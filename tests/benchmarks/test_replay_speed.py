@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.replay import Replay, mechanism_policy
+from foretime_sidecar.replay import Replay
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
-from foretime_sim.mechanism import Mechanism
+from foretime_sim.mechanism import Mechanism, mechanism_policy
 from foretime_sim.policy import Policy
 from pytest_benchmark.fixture import BenchmarkFixture
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from foretime_sim import _core
@@ -31,6 +33,24 @@ def pytest_report_header() -> str:
 @pytest.fixture
 def load(trace: Callable[[str], Path]) -> Load:
     return lambda log: read_workload(trace(f"{log}.swf.gz"))
+
+
+class _InterruptedError(Exception):
+    pass
+
+
+@pytest.fixture
+def soon_interrupted() -> Iterator[type[Exception]]:
+    """What a signal's handler raises a fifth of a second from now."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise _InterruptedError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    yield _InterruptedError
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def pytest_collection_finish() -> None:

@@ -11,7 +11,16 @@ from foretime_estimators.errors import InputError
 from foretime_sim import reference
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import (
+    EASY,
+    Backfill,
+    Correction,
+    EventOrder,
+    GuardBy,
+    Order,
+    Policy,
+    Roles,
+)
 from foretime_sim.schedule import Schedule
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Workload
@@ -20,7 +29,7 @@ from hypothesis import strategies as st
 
 from tests.engine.scheduling_intervals import intervals
 
-HEAD_ONLY = [Backfill.NONE, Backfill.EASY, Backfill.EASY_SJBF]
+HEAD_ONLY = [Backfill.NONE, *EASY]
 """The others are in test_families_agreement.py."""
 policies = st.builds(
     Policy,
@@ -28,6 +37,17 @@ policies = st.builds(
     backfill=st.sampled_from(HEAD_ONLY),
     correction=st.sampled_from(Correction),
     guard_s=st.none() | st.integers(0, 200),
+    roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
+    event_order=st.sampled_from(EventOrder),
+)
+beside_plain_easy = st.builds(
+    Policy,
+    order=st.sampled_from(Order),
+    backfill=st.sampled_from(EASY),
+    correction=st.sampled_from(Correction),
+    guard_s=st.integers(0, 100),
+    guard_by=st.just(GuardBy.PLAIN_EASY),
+    guard_share=st.sampled_from([0.0, 0.3, 1.0]),
     roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
     event_order=st.sampled_from(EventOrder),
 )
@@ -58,7 +78,11 @@ def assert_same(one: Schedule, other: Schedule) -> None:
     assert one.counters == other.counters
 
 
-@given(data=st.data(), rows=st.lists(job_rows, min_size=1, max_size=40), policy=policies)
+@given(
+    data=st.data(),
+    rows=st.lists(job_rows, min_size=1, max_size=40),
+    policy=policies | beside_plain_easy,
+)
 @settings(max_examples=400)
 def test_native_stepwise_and_reference_agree(
     data: st.DataObject, rows: list[tuple[int, ...]], policy: Policy

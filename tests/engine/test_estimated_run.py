@@ -300,3 +300,27 @@ def test_starts_and_ends_are_told_in_order_before_the_next_submission(policy: Po
         happened = dict(zip(map(str, JOBS.job_id.tolist()), times.tolist(), strict=True))
         by_then = {job: time for job, time in happened.items() if time < on_time}
         assert by_then.items() <= told.items() <= happened.items()
+
+
+@pytest.mark.parametrize("removed", [True, False], ids=["removed", "nonsense"])
+@pytest.mark.parametrize("policy", POLICIES, ids=IDS)
+def test_predictions_do_not_know_what_is_still_to_come(policy: Policy, removed: bool) -> None:
+    """What is submitted after the 200th job goes, or is nonsense; what has not ended goes on."""
+    users = Labels(np.arange(400, dtype=np.int32) % 7, tuple("abcdefg"))
+    jobs = replace(JOBS, users=users)
+    estimator = "regression:squared-squared-constant"
+    estimated = run(estimator, policy, jobs)
+    later = np.arange(400) >= 200
+    now = int(jobs.submit_time[199])
+    goes_on = np.maximum(jobs.actual_runtime, jobs.requested_time)
+    changed = replace(
+        jobs,
+        processors=np.where(later, 64, jobs.processors),
+        requested_time=np.where(later, 10**7, jobs.requested_time),
+        actual_runtime=np.where(estimated.end_time > now, goes_on, jobs.actual_runtime),
+    )
+    again = run(estimator, policy, changed.head(200) if removed else changed)
+    said = estimated.scheduled_time[:200].tolist()
+    assert again.scheduled_time[:200].tolist() == said
+    assert len(set(said[100:])) > 50
+    assert again.scheduled_time[200:].tolist() != estimated.scheduled_time[200:].tolist()

@@ -242,7 +242,7 @@ def test_the_reference_plans_alike_in_both_profiles(
     ("options", "message"),
     [
         ({"depth": 0}, "depth is 0"),
-        ({"depth": 2, "backfill": Backfill.PLANNING}, "only easy and easy-sjbf have a depth"),
+        ({"depth": 2, "backfill": Backfill.PLANNING}, "easy-sjbf and easy-wspt have a depth"),
         ({"compression": Compression.ONE_BY_ONE}, "only conservative backfilling compresses"),
         ({"guard_s": 0, "backfill": Backfill.FIRST_FIT}, "guard is for easy.*not for first-fit"),
         ({"guard_s": 0, "depth": 2}, "not for easy with a depth of 2: leave it out"),

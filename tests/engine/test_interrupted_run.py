@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from types import FrameType
-
 import pytest
 from foretime_sim.policy import Correction, EventOrder, Policy
 from foretime_sim.stepwise import Engine
@@ -13,30 +9,15 @@ from foretime_sim.stepwise import Engine
 LONG_S = 30_000_000
 
 
-class _InterruptedError(Exception):
-    pass
-
-
-@pytest.fixture
-def soon_interrupted() -> Iterator[None]:
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise _InterruptedError
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
-
-
 @pytest.mark.parametrize("event_order", EventOrder)
-@pytest.mark.usefixtures("soon_interrupted")
-def test_a_signal_stops_a_run_between_two_events(event_order: EventOrder) -> None:
+def test_a_signal_stops_a_run_between_two_events(
+    event_order: EventOrder, soon_interrupted: type[Exception]
+) -> None:
     # Its estimate expires every second: tens of millions of events.
     engine = Engine(2, Policy(correction=Correction.PBS, event_order=event_order))
     running = engine.submit(0, 2, LONG_S, LONG_S, scheduled_time=1)
     waiting = engine.submit(0, 1, 5, 5)
-    with pytest.raises(_InterruptedError):
+    with pytest.raises(soon_interrupted):
         engine.finish()
     assert 0 < engine.now < LONG_S
     assert engine.job(running).state == "running"

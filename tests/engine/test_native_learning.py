@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.estimator import RuntimeEstimator, StartObserver
+from foretime_estimators import learned_runtime
+from foretime_estimators.estimator import RolePrediction, RuntimeEstimator, StartObserver
+from foretime_estimators.expected_runtime import ExpectedRuntime, ExpectedRuntimeSettings
+from foretime_estimators.job_events import learn_history
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.last_two import LastTwo
 from foretime_estimators.learned_runtime import LearnedRuntime
 from foretime_estimators.online_regression import RegressionSettings
 from foretime_estimators.prediction_loss import LOSSES
-from foretime_sim import lublin2003
+from foretime_sim import estimator_core, lublin2003
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.estimated_run import EstimatedSchedule, simulate_with_estimator
+from foretime_sim.estimated_run import (
+    EstimatedSchedule,
+    job_requests,
+    role_predictor,
+    simulate_with_estimator,
+)
 from foretime_sim.estimator_core import is_native
+from foretime_sim.finished_history import finished_before
 from foretime_sim.learning_core import runs_natively
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
 from foretime_sim.workload import ENDINGS, Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engine.real_logs import KTH, Load
+
 Make = Callable[[], RuntimeEstimator]
 MAKES: dict[str, Make] = {
     "last-two": LastTwo,
+    "expected": ExpectedRuntime,
+    "expected, soon forgotten": lambda: ExpectedRuntime(
+        ExpectedRuntimeSettings(half_life_jobs=1.5, enough_jobs=0.1, window_s=40, shortest_s=3)
+    ),
     "regression": LearnedRuntime,
     "other loss, recent jobs": lambda: LearnedRuntime(
         LOSSES["linear-squared-short-wide"],
@@ -54,6 +71,9 @@ class InPython:
     def start_one(self, job: JobRequest, start_time: int) -> None:
         if isinstance(self.estimator, StartObserver):
             self.estimator.start_one(job, start_time)
+
+    def predict_roles(self, job: JobRequest, now: int) -> RolePrediction:
+        return role_predictor(self.estimator)(job, now)
 
     def state(self) -> dict[str, Any]:
         return self.estimator.state()
@@ -99,7 +119,10 @@ def workloads(draw: st.DrawFn, longest_s: int) -> Workload:
     def column(values: st.SearchStrategy[int]) -> Any:
         return np.array(draw(st.lists(values, min_size=jobs, max_size=jobs)), dtype=np.int64)
 
-    users = draw(st.none() | st.just(column(st.integers(-1, 2)).astype(np.int32)))
+    def names(*known: str) -> Labels | None:
+        codes = column(st.integers(-1, len(known) - 1)).astype(np.int32)
+        return Labels(codes, known) if draw(st.booleans()) else None
+
     endings = draw(st.none() | st.just(column(st.integers(0, len(ENDINGS) - 1))))
     return Workload(
         name="drawn",
@@ -110,7 +133,10 @@ def workloads(draw: st.DrawFn, longest_s: int) -> Workload:
         processors=column(st.integers(1, processors)),
         actual_runtime=column(times),
         requested_time=np.maximum(column(times), 1),
-        users=None if users is None else Labels(users, ("ann", "bob", "eve")),
+        users=names("ann", "bob", "eve"),
+        projects=names("physics"),
+        queues=names("short", "long"),
+        executables=names("cp2k"),
         endings=None
         if endings is None
         else np.ma.MaskedArray(endings.astype(np.int8), mask=endings == 0),
@@ -138,9 +164,10 @@ POLICIES = [
     Policy(event_order=EventOrder.PER_EVENT, correction=Correction.DOUBLING, guard_s=3_600),
     Policy(order=Order.SJF, correction=Correction.SLURM),
 ]
+POLICY_IDS = ("default", "sjbf-incremental", "per-event-doubling-guard", "sjf-slurm")
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("policy", POLICIES, ids=POLICY_IDS)
 @pytest.mark.parametrize("name", MAKES)
 def test_a_busy_machine(name: str, policy: Policy) -> None:
     schedule = agree(MAKES[name], JOBS, policy)
@@ -154,6 +181,153 @@ def test_reservations_and_a_history(name: str) -> None:
     begin = int(later.submit_time[0])
     reservations = (AdvanceReservation(begin + 3_600, 7_200, 32),)
     agree(MAKES[name], later, Policy(), history=history, reservations=reservations)
+
+
+def test_what_a_history_leaves_is_begun_with_natively() -> None:
+    history = replace(JOBS.head(400), logged_wait=np.ma.zeros(400, dtype=np.int64))
+    estimator = LearnedRuntime()
+    learn_history(estimator, finished_before(history, JOBS.take(np.arange(400, 1_000))))
+    assert estimator.regression.examples > 300
+    assert is_native(estimator)
+
+
+def test_an_estimator_with_jobs_still_to_end_goes_on_step_by_step() -> None:
+    """It knows them by names that the workload may give to others."""
+    estimator, other = LearnedRuntime(), LearnedRuntime()
+    for each in (estimator, InPython(other)):
+        simulate_with_estimator(JOBS.head(300), POLICIES[1], each)
+        simulate_with_estimator(JOBS, POLICIES[1], each)
+    assert estimator.awaits_ends
+    assert not is_native(estimator)
+    assert json.dumps(estimator.state()) == json.dumps(other.state())
+
+
+def test_a_state_survives_json_and_is_begun_with() -> None:
+    """All had ended by the last submission, an hour after the others: nothing is awaited."""
+    submit_time = JOBS.submit_time.copy()
+    submit_time[-1] = 10**8
+    first = LearnedRuntime()
+    simulate_with_estimator(replace(JOBS, submit_time=submit_time), Policy(), first)
+    first.learn_one(FinishedJob(job_requests(JOBS)[-1], 10**8, 10**8 + 10, 10, Ending.COMPLETED))
+    state = json.loads(json.dumps(first.state()))
+
+    def restored() -> LearnedRuntime:
+        estimator = LearnedRuntime()
+        estimator.restore(state)
+        return estimator
+
+    assert restored().regression.examples == len(JOBS)
+    agree(restored, JOBS, POLICIES[1])
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=POLICY_IDS)
+def test_only_so_many_jobs_are_remembered(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest are forgotten, and learned by what is known when they end."""
+    monkeypatch.setattr(learned_runtime, "MOST_ASKED", 5)
+    monkeypatch.setattr(estimator_core, "MOST_ASKED", 5)
+    agree(LearnedRuntime, JOBS, policy)
+
+
+def test_a_prediction_that_is_no_number_is_the_request() -> None:
+    state = LearnedRuntime().state()
+    state["regression"] |= {
+        "examples": 1,
+        "normalised_squares": 1.0,
+        "weight": [math.inf] * 231,
+        "scale": [1.0] * 231,
+        "gradient_squares": [1.0] * 231,
+    }
+
+    def broken() -> LearnedRuntime:
+        estimator = LearnedRuntime()
+        estimator.restore(state)
+        return estimator
+
+    estimator = broken()
+    schedule = simulate_with_estimator(JOBS, Policy(), estimator, check=True)
+    np.testing.assert_array_equal(schedule.scheduled_time, JOBS.requested_time)
+    with np.errstate(all="ignore"):
+        agree(broken, JOBS, Policy())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_longest_times_and_widest_jobs(loss: str) -> None:
+    """Nothing overflows, and predictions stay within the request."""
+    count = 60
+    rng = np.random.default_rng(7)
+    longest = np.full(count, LONGEST_S)
+    workload = Workload(
+        name="long",
+        machine_processors=2**31 - 1,
+        unix_start_time=None,
+        job_id=np.arange(count),
+        submit_time=np.sort(rng.choice([-LONGEST_S, 0, LONGEST_S], count)),
+        processors=rng.choice([1, 2**31 - 1], count),
+        actual_runtime=rng.choice([0, 10**9, LONGEST_S], count),
+        requested_time=rng.choice([1, 10**9, LONGEST_S], count),
+        users=Labels(np.zeros(count, dtype=np.int32), ("ann",)),
+    )
+    schedule = simulate_with_estimator(
+        workload, Policy(backfill=Backfill.FIRST_FIT), LearnedRuntime(LOSSES[loss])
+    )
+    assert bool((schedule.scheduled_time >= 1).all())
+    assert bool((schedule.scheduled_time <= workload.requested_time).all())
+    assert bool((schedule.end_time <= 200 * longest).all())
+
+
+def test_runs_on_threads_of_their_own_are_as_alone() -> None:
+    makes = [LearnedRuntime, LastTwo] * 4
+
+    def run(make: Make) -> EstimatedSchedule:
+        return simulate_with_estimator(JOBS, Policy(), make())
+
+    with ThreadPoolExecutor(4) as threads:
+        for make, schedule in zip(makes, threads.map(run, makes), strict=True):
+            assert_same(schedule, run(make))
+
+
+def test_a_signal_stops_a_run_and_leaves_the_estimator(soon_interrupted: type[Exception]) -> None:
+    """The third job's estimate of a second expires every second."""
+    workload = Workload(
+        name="by the second",
+        machine_processors=1,
+        unix_start_time=None,
+        job_id=np.arange(4),
+        submit_time=np.array([0, 0, 10, 30_000_000]),
+        processors=np.ones(4, dtype=np.int64),
+        actual_runtime=np.array([1, 1, 30_000_000, 1]),
+        requested_time=np.array([1, 1, 30_000_000, 1]),
+        users=Labels(np.zeros(4, dtype=np.int32), ("ann",)),
+    )
+    estimator = LastTwo()
+    with pytest.raises(soon_interrupted):
+        simulate_with_estimator(workload, Policy(correction=Correction.PBS), estimator)
+    assert estimator.state() == LastTwo().state()
+
+
+WHOLE: dict[str, tuple[Make, Correction]] = {
+    "paper's choice": (LearnedRuntime, Correction.INCREMENTAL),
+    "another loss": (
+        lambda: LearnedRuntime(LOSSES["linear-squared-short-wide"]),
+        Correction.REQUESTED,
+    ),
+    "linear, doubling": (
+        lambda: LearnedRuntime(LOSSES["linear-linear-small-area"]),
+        Correction.DOUBLING,
+    ),
+    "expected": (ExpectedRuntime, Correction.REQUESTED),
+}
+
+
+@pytest.mark.traces
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_whole_of_kth(load: Load, name: str) -> None:
+    make, correction = WHOLE[name]
+    policy = Policy(
+        backfill=Backfill.EASY_SJBF, correction=correction, event_order=EventOrder.PER_EVENT
+    )
+    agree(make, load(KTH), policy)
 
 
 @pytest.mark.parametrize("name", MAKES)

@@ -148,7 +148,7 @@ def test_own_backfilling_keeps_no_advance_reservation(run: Callable[..., Any]) -
 
 
 def test_own_backfilling_has_no_depth() -> None:
-    with pytest.raises(InputError, match=r"only easy and easy-sjbf have a depth, not .*first_fit"):
+    with pytest.raises(InputError, match=r"easy-sjbf and easy-wspt have a depth, not .*first_fit"):
         Policy(backfill=PythonBackfill(first_fit), depth=2)
 
 
@@ -230,6 +230,8 @@ def test_a_core_without_its_policy_says_so() -> None:
         _core.EventOrder.PER_TIMESTEP,
         1,
         _core.Compression.RESERVATION_ORDER,
+        _core.GuardBy.REQUESTED_PLAN,
+        0.0,
         None,
     )
     core = _core.Engine(4, policy, 0, [])

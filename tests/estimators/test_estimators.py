@@ -189,9 +189,9 @@ def test_randomised_requests_are_uniform_and_a_jobs_own(finished: Finished) -> N
         ("user:0.5", "user takes no parameter; write 'user'"),
         ("regression", "takes a loss, written regression:LOSS; did you mean"),
         ("regression:squared-linear-large", "did you mean 'squared-linear-large-area'"),
-        ("regression:linear-linear-constant,signed", "valid: clipped, half-life=JOBS"),
-        ("regression:linear-linear-constant,half-life=many", "such as half-life=1000"),
-        ("regression:linear-linear-constant,half-life=0", "recent_half_life is 0.0"),
+        ("regression:linear-linear-constant:signed", "valid: clipped, half-life=JOBS"),
+        ("regression:linear-linear-constant:half-life=many", "such as half-life=1000"),
+        ("regression:linear-linear-constant:half-life=0", "recent_half_life is 0.0"),
     ],
 )
 def test_names_that_are_not(text: str, message: str) -> None:
@@ -223,9 +223,9 @@ def test_every_estimator_is_documented(repository: Path) -> None:
 
 
 def test_options_of_the_regression() -> None:
-    made = parse_estimator("regression:linear-linear-constant,clipped,half-life=1000")
+    made = parse_estimator("regression:linear-linear-constant:clipped:half-life=1000")
     assert isinstance(made, LearnedRuntime)
     assert made.regression.settings == RegressionSettings(recent_half_life=1_000, absolute=False)
     assert estimator_name("blend:0.50") == "blend:0.5"
-    for name in ("last-two", "regression:linear-linear-constant,half-life=20"):
+    for name in ("last-two", "regression:linear-linear-constant:half-life=20"):
         assert estimator_name(f" {name} ") == name

@@ -124,6 +124,16 @@ def test_a_job_that_starts_later_does_not_run_yet() -> None:
     assert named(features, request(9), 160)["sum_of_running_s"] == 10
 
 
+def test_a_start_whose_end_was_lost_is_forgotten() -> None:
+    """A request of an hour; the user's next start comes a week after its end, and later."""
+    features = RuntimeFeatures()
+    features.start_one(request(1, processors=8), 0)
+    features.start_one(request(2), WEEK_S + 3_600)
+    assert named(features, request(9), WEEK_S + 3_600)["occupied_processors"] == 9
+    features.start_one(request(3), WEEK_S + 3_601)
+    assert named(features, request(9), WEEK_S + 3_601)["occupied_processors"] == 2
+
+
 JOBS = st.lists(
     st.tuples(
         st.sampled_from(["ann", "ben", None]),

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 from foretime_sim import engine, reference, reference_bgp
 from foretime_sim.bgp_machine import BgpMachine, BgpPartition
-from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    GuardBy,
+    Order,
+    Policy,
+    Roles,
+)
 from foretime_sim.schedule import Schedule, StartedBy
 from foretime_sim.workload import Workload
 
@@ -23,6 +32,8 @@ def policy_of(chosen: dict[str, Any]) -> Policy:
         backfill=Backfill.parse(chosen.get("backfill", "easy")),
         correction=Correction.parse(chosen.get("correction", "requested")),
         guard_s=chosen.get("guard_s"),
+        guard_by=GuardBy.parse(chosen.get("guard_by", "requested-plan")),
+        guard_share=chosen.get("guard_share", 0.0),
         roles=Roles.parse(chosen.get("roles", "111")),
         event_order=EventOrder.parse(chosen.get("event_order", "per-timestep")),
         depth=chosen.get("depth", 1),

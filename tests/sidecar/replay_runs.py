@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,12 @@ from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.replay import (
     Replay,
     ReplaySchedule,
-    mechanism_policy,
 )
 from foretime_sidecar.settings import (
     AccuracySection,
 )
-from foretime_sim.mechanism import Mechanism
+from foretime_sim.comparison import PairedRun
+from foretime_sim.mechanism import Mechanism, mechanism_policy
 from foretime_sim.policy import Policy
 from foretime_sim.workload import ENDINGS, Labels, Workload
 
@@ -83,7 +84,9 @@ def replay_of(
     )
 
 
-def run(task: Replay, workload: Workload = WORKLOAD) -> tuple[ReplaySchedule, ReplaySchedule]:
+def run(
+    task: Callable[[Workload, int], PairedRun], workload: Workload = WORKLOAD
+) -> tuple[ReplaySchedule, ReplaySchedule]:
     """Give the baseline and the adjusted schedule, lawful and without a job killed early."""
     pair = task(workload, 0)
     for judged in (pair.baseline, pair.adjusted):

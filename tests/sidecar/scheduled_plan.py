@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_sidecar.served_forecaster import Basis
 from foretime_sim.forward import forward_runs, start_times_of
 from foretime_sim.policy import Correction
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
@@ -34,9 +35,9 @@ class ScheduledPlan:
         self._scheduled_time = scheduled_time
         self.hurried = False
 
-    def basis(self, jobs: int) -> str:
+    def basis(self, jobs: int) -> Basis:
         """Say in words what the forecasts stand on."""
-        return f"all {jobs} jobs run for their scheduled time"
+        return Basis((f"all {jobs} jobs run for their scheduled time",), runs_queue=True)
 
     def consider(self, moment: Moment) -> WaitForecasts:
         """Say how long a job would wait that is not in the queue."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ class World:
         self.store = Store(":memory:")
         self.store.add_finished(history(), Cursor(NOW))
         self.sidecar = Sidecar(
-            self.settings, SlurmCommands(self.slurm.run), self.store, forecasts=True
+            self.settings, SlurmCommands(self.slurm.run), self.store, forecasts=True, shadow=True
         )
         self.health = Health(NOW)
         self.now = NOW
@@ -81,6 +82,13 @@ class World:
         assert self.sidecar.forecasting is not None
         assert self.sidecar.forecasting.refresh()
         self.now = now
+
+    def score(self) -> None:
+        """Have the estimators go through what is stored."""
+        scoreboard = self.sidecar.scoreboard
+        assert scoreboard is not None
+        while scoreboard.refresh():
+            pass
 
     def ask(self, path: str, peer: Peer | None = None, status: int = 200) -> Any:
         self.app.dependency_overrides[caller_of] = lambda: Caller(Identity.of_peer(peer))
@@ -205,8 +213,12 @@ def test_the_forecast_of_a_job_in_the_queue(world: World) -> None:
     # A job of another's looks like none at all, but not to root.
     error = world.refused(f"/v1/jobs/{first}/forecast", NOBODY, 404)
     assert error["what"] == "no job 1 of yours is in the queue as it was 15 s ago"
-    assert world.refused("/v1/jobs/1/forecast", None, 404)["where"] == "job_id"
+    error = world.refused("/v1/jobs/1/forecast", None, 404)
+    assert error["what"].startswith("whether job 1 is yours is not known")
+    assert error["remedy"].startswith("ask through the daemon's unix socket")
     assert world.refused("/v1/jobs/99/forecast", NOBODY, 404)["where"] == "job_id"
+    error = world.refused("/v1/jobs/99/forecast", ROOT, 404)
+    assert error["what"] == "no job 99 is in the queue as it was 15 s ago"
     seen = world.ask("/v1/jobs/1/forecast", ROOT)
     assert (seen["state"], seen["started_at"], seen["wait_s"]) == ("running", NOW, None)
     everyones = world.ask("/v1/jobs/forecasts", ROOT)
@@ -382,6 +394,13 @@ def test_before_the_first_look(tmp_path: Path) -> None:
     error = world.refused("/v1/forecast?processors=1&time=60", status=503)
     assert error["what"] == "the queue has not been read yet"
     assert world.ask("/healthz")["status"] == "starting"
+    world.health.last_error = "squeue: Unable to contact slurm controller; start slurmctld"
+    error = world.refused("/v1/forecast?processors=1&time=60", status=503)
+    assert error["what"] == (
+        "the queue has not been read yet: squeue: Unable to contact slurm controller"
+    )
+    assert error["remedy"] == "start slurmctld"
+    assert world.refused("/healthz", status=503)["what"] == world.health.last_error
 
 
 def test_health(world: World) -> None:
@@ -422,6 +441,7 @@ def test_every_path_field_and_metric_is_documented(world: World, repository: Pat
     names = set(world.app.openapi()["paths"])
     world.slurm.submit(Submission("u1", "wide", None, 64, 3600, 900))
     world.look(NOW + 1)
+    world.score()
     for path in (
         "/v1/accuracy?project=wide",
         "/v1/forecast?processors=1&time=60",
@@ -430,11 +450,16 @@ def test_every_path_field_and_metric_is_documented(world: World, repository: Pat
         "/v1/advice?processors=1&time=60",
         "/v1/map",
         "/v1/reliability",
+        "/v1/estimators",
+        "/v1/estimators/switches",
         "/healthz",
     ):
         answer = world.ask(path, ROOT)
         names |= set(answer)
-        for rows in (answer.get("everyone"), answer.get("project")):
+        for rows in (
+            *(answer.get("everyone"), answer.get("project")),
+            *(answer.get("rows"), answer.get("switches")),
+        ):
             for row in rows if isinstance(rows, list) else []:
                 names |= set(row)
     for row in world.ask("/v1/accuracy", NOBODY)["classes"]:
@@ -451,3 +476,64 @@ def test_scheduler_errors_are_the_daemons(world: World, monkeypatch: pytest.Monk
     monkeypatch.setattr(world.sidecar.learner, "scheduled_time", down)
     error = world.refused("/v1/forecast?processors=1&time=60", NOBODY, 503)
     assert (error["what"], error["remedy"]) == ("squeue failed", "check slurmctld")
+
+
+# -- estimators ------------------------------------------------------------------------------------
+
+
+def test_operators_see_the_scores_of_estimators_and_no_name(world: World) -> None:
+    assert world.refused("/v1/estimators", ROOT, 503)["what"] == "no job has been scored yet"
+    world.score()
+    answer = world.ask("/v1/estimators", ROOT)
+    assert (answer["complete"], answer["users"], answer["in_use"]) == (True, 5, "combined")
+    assert {row["jobs"] for row in answer["rows"]} == {300}
+    assert [row["name"] for row in answer["rows"] if row["in_use"]] == ["combined"]
+    assert "u1" not in str(answer)
+    (switch,) = world.ask("/v1/estimators/switches", ROOT)["switches"]
+    assert (switch["event"], switch["estimator"]) == ("in-use", "combined")
+    assert world.ask(f"/v1/estimators/switches?since={NOW + 1}", ROOT) == {"switches": []}
+
+
+@pytest.mark.parametrize("path", ["/v1/estimators", "/v1/estimators/switches"])
+@pytest.mark.parametrize("peer", [None, NOBODY, DAEMON])
+def test_nobody_else_sees_them(world: World, path: str, peer: Peer | None) -> None:
+    world.score()
+    assert world.refused(path, peer, 403)["what"] == "this is for administrators"
+
+
+def test_without_estimators_in_the_shadow_the_answer_says_how_to_have_them(world: World) -> None:
+    world.sidecar.scoreboard = None
+    error = world.refused("/v1/estimators", ROOT, 404)
+    assert error["where"] == "estimators.shadow"
+    assert world.ask("/healthz")["last_estimators_error"] == ""
+    assert "foretime_estimator" not in world.client.get("/metrics").text
+
+
+def test_metrics_of_estimators_are_of_enough_users(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.score()
+
+    def samples() -> dict[tuple[str, str | None], float]:
+        return {
+            (sample.name, sample.labels.get("estimator")): sample.value
+            for family in text_string_to_metric_families(world.client.get("/metrics").text)
+            for sample in family.samples
+        }
+
+    scoreboard = world.sidecar.scoreboard
+    assert scoreboard is not None
+    assert scoreboard.board is not None
+    row = scoreboard.board.row("last-two")
+    assert row is not None
+    found = samples()
+    assert found["foretime_estimator_accuracy", "last-two"] == pytest.approx(row.accuracy)
+    assert found["foretime_estimator_under_predicted_share", "last-two"] == row.under_predicted
+    assert found["foretime_estimator_in_use", "combined"] == 1
+    assert found["foretime_estimator_in_use", "last-two"] == 0
+    assert found["foretime_estimators_set_aside", None] == 0
+    assert found["foretime_estimators_failures_total", None] == 0
+    assert found["foretime_estimators_age_seconds", None] == 0
+    few = dataclasses.replace(scoreboard.board, users=4)
+    monkeypatch.setattr(scoreboard, "board", few)
+    assert not any(name == "foretime_estimator_accuracy" for name, _ in samples())

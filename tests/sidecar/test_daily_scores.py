@@ -78,25 +78,37 @@ def test_sums_survive_json() -> None:
     scores, again = (DailyScores(2, CLASSES, HALF_LIFE_S) for _ in range(2))
     for day in range(3):
         scores.add(job(BEGIN + day * DAY_S), np.array([700, 0]), day)
-    for estimator in range(2):
-        again.restore_of(estimator, json.loads(json.dumps(scores.state_of(estimator))))
+    again.restore(json.loads(json.dumps(scores.state())))
     now = BEGIN + 3 * DAY_S
     np.testing.assert_array_equal(scores.sums(now).weighted, again.sums(now).weighted)
-    again.clear_of(0)
-    assert not again.sums(now).plain.any()
 
 
 @pytest.mark.parametrize(
-    "state",
-    [{"20000": [[1.0]]}, {"x": []}, {"20000": None}, [], {"20000": [[float("nan")] * 7] * 11}],
+    "days",
+    [
+        {"20000": "[[[1.0]]]"},
+        {"20000": "[[["},
+        {"x": "[]"},
+        {"20000": None},
+        [],
+        {"20000": json.dumps([[[float("nan")] * 7]] * 11)},
+    ],
 )
-def test_damaged_sums_are_refused_and_change_nothing(state: Any) -> None:
+def test_damaged_sums_are_refused_and_change_nothing(days: Any) -> None:
     scores = DailyScores(1, CLASSES, HALF_LIFE_S)
     scores.add(job(BEGIN), np.array([700]), 0)
     before = scores.sums(BEGIN).plain
-    with pytest.raises(StateError, match=r"can't be used|no attribute"):
-        scores.restore_of(0, state)
+    states: list[Any] = [{"time_bounds_s": [1800, 7200], "days": days}, {"days": days}, []]
+    for state in states:
+        with pytest.raises(StateError, match=r"can't be used"):
+            scores.restore(state)
     np.testing.assert_array_equal(scores.sums(BEGIN).plain, before)
+
+
+def test_sums_of_other_classes_are_refused() -> None:
+    scores = DailyScores(1, JobClasses((60,)), HALF_LIFE_S)
+    with pytest.raises(StateError, match="class_bounds_s"):
+        scores.restore(DailyScores(1, CLASSES, HALF_LIFE_S).state())
 
 
 JOBS = st.lists(

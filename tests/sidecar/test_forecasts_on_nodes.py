@@ -44,6 +44,8 @@ CLUSTER = Cluster(
                          default_memory_per_cpu_mib=1024),
         ClusterPartition("debug", frozenset({"n4"}), max_time_s=3600,
                          default_memory_per_cpu_mib=1024),
+        ClusterPartition("mail", frozenset({"n1"}), hidden=True),
+        ClusterPartition("drained", frozenset({"n1"}), is_up=False),
     ),
 )  # fmt: skip
 
@@ -101,6 +103,21 @@ def test_gpus_asked_for_count(world: World) -> None:
     assert likely(world, "ntasks=1&gpus=a100:1&partition=debug") == 0
     for options in ("ntasks=1&gres=gpu:1", "ntasks=1&gres=gpu:3&partition=debug"):
         world.refused(f"/v1/forecast?time=60&{options}", NOBODY)
+
+
+@pytest.mark.parametrize(
+    ("slurm_partition", "what", "remedy"),
+    [
+        ("mian", "there is no slurm_partition mian", "there are main, drained, debug"),
+        ("debug,de", "there is no slurm_partition de", "there are debug, drained, main"),
+        ("drained", "slurm_partition drained takes no jobs now", "there are main, debug"),
+    ],
+)
+def test_a_slurm_partition_that_is_not_there_or_down_is_told_apart(
+    world: World, slurm_partition: str, what: str, remedy: str
+) -> None:
+    error = world.refused(f"/v1/forecast?time=60&ntasks=1&partition={slurm_partition}", NOBODY)
+    assert (error["what"], error["remedy"]) == (what, remedy)
 
 
 def test_advice_names_other_slurm_partitions_that_one_has_used(world: World) -> None:

@@ -13,17 +13,11 @@ import pytest
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import JobRequest
 from foretime_sidecar.clients.client import (
-    ControllerLoad,
     Cursor,
-    FinishedRecord,
     JobChange,
-    Queue,
     QueuedJob,
     QueueState,
     Reservation,
-    SchedulerClient,
-    SchedulerConfiguration,
-    SiteLimits,
 )
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.clients.slurm_json import parse_queue
@@ -43,8 +37,7 @@ from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Correction, Policy
 from foretime_sim.slurm_hook import Fields, HookReply
 
-START = 1_700_000_000
-HOUR = 3600
+from tests.sidecar.soft_slurm import HOUR, NOTE, RAISED, START, Soft, waiting
 
 
 class Halving:
@@ -151,8 +144,8 @@ def test_what_is_set_on_a_running_task_stays(soft_limit: bool) -> None:
 
 def test_a_look_remembers_what_had_started(tmp_path: Path) -> None:
     request = JobRequest("7_1", "ann", "p", 8, HOUR, START, "main", "7")
-    parent = _waiting("7", request=replace(request, job_id="7"), tasks=2, pending_tasks="2-3")
-    task = _waiting("7_1", request=request, state=QueueState.RUNNING)
+    parent = waiting("7", request=replace(request, job_id="7"), tasks=2, pending_tasks="2-3")
+    task = waiting("7_1", request=request, state=QueueState.RUNNING)
     client = Soft([parent, task])
     sidecar = _looking(client, tmp_path)
     sidecar.look(START)
@@ -173,79 +166,6 @@ def test_of_an_array_the_waiting_tasks_alone_are_changed() -> None:
     assert changes_of(undone([untold], "why")) == [JobChange("7", time_limit=HOUR)]
 
 
-def changed(job: QueuedJob, change: JobChange) -> QueuedJob:
-    """The job as Slurm makes it of the change."""
-    if change.time_limit is not None:
-        job = replace(job, request=replace(job.request, requested_time=change.time_limit))
-    if change.time_min is not None:
-        job = replace(job, time_min=change.time_min or None)
-    return job
-
-
-class Soft(SchedulerClient):
-    """A scheduler with waiting jobs, whose replies are made up."""
-
-    def __init__(self, jobs: Sequence[QueuedJob]) -> None:
-        self.jobs = list(jobs)
-        self.ahead: list[Reservation] = []
-        self.changes: list[JobChange] = []
-        self.parameters = {"time_min_as_soft_limit": ""}
-        self.scheduler_type, self.prolog, self.no_limits = "sched/backfill", "", False
-
-    def configuration(self) -> SchedulerConfiguration:
-        return SchedulerConfiguration(
-            "slurm",
-            "c",
-            "23.11.10",
-            self.scheduler_type,
-            self.parameters,
-            prolog_slurmctld=self.prolog,
-        )
-
-    def finished_since(
-        self, cursor: Cursor, until: int | None = None
-    ) -> tuple[list[FinishedRecord], Cursor]:
-        return [], cursor
-
-    def queue(self) -> Queue:
-        return Queue(64, tuple(self.jobs))
-
-    def reservations(self) -> list[Reservation]:
-        return self.ahead
-
-    def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
-        if self.no_limits:
-            raise SchedulerError("sacctmgr failed; check slurmdbd")
-        return SiteLimits()
-
-    def update(self, changes: Sequence[JobChange]) -> None:
-        self.changes += changes
-        for change in changes:
-            self.jobs = [
-                job if job.request.job_id != change.job_id else changed(job, change)
-                for job in self.jobs
-            ]
-
-    def load(self) -> ControllerLoad | None:
-        return None
-
-    def site_factors(self) -> dict[str, int]:
-        return {}
-
-    def qos_priorities(self) -> dict[str, int]:
-        return {}
-
-
-NOTE = "foretime:treq=60,tmin=10,generation=1"
-RAISED = "foretime:treq=60,tmin=10,generation=1,own=5"
-
-
-def _waiting(job_id: str, time_min: int | None = 600, **changed: Any) -> QueuedJob:
-    request = JobRequest(job_id, "ann", "p", 8, HOUR, START, "main")
-    waiting = QueuedJob(request, QueueState.PENDING, time_min=time_min, admin_comment=NOTE)
-    return replace(waiting, **changed)
-
-
 def _looking(client: Soft, folder: Path, **hook: str) -> Sidecar:
     settings = Settings.model_validate(
         {
@@ -258,14 +178,14 @@ def _looking(client: Soft, folder: Path, **hook: str) -> Sidecar:
 
 
 JOBS = [
-    _waiting("1"),
-    _waiting("2", deadline=True),
-    _waiting("3", heterogeneous=True),
-    _waiting("4", None, deadline=True),
-    _waiting("5", HOUR, deadline=True),
-    _waiting("6", state=QueueState.RUNNING, deadline=True),
-    _waiting("7", admin_comment=""),
-    _waiting("8", admin_comment="", deadline=True),
+    waiting("1"),
+    waiting("2", deadline=True),
+    waiting("3", heterogeneous=True),
+    waiting("4", None, deadline=True),
+    waiting("5", HOUR, deadline=True),
+    waiting("6", state=QueueState.RUNNING, deadline=True),
+    waiting("7", admin_comment=""),
+    waiting("8", admin_comment="", deadline=True),
 ]
 
 
@@ -306,13 +226,13 @@ def test_jobs_that_would_run_into_something_lose_time_min(
 def test_a_job_gets_its_time_min_at_the_look(tmp_path: Path) -> None:
     client = Soft(
         [
-            _waiting("1", None),
-            _waiting("2", 300, admin_comment=RAISED),
-            _waiting("3", 300, admin_comment=""),
-            _waiting("4", 420, admin_comment=RAISED),
-            _waiting("5", None, comment="x foretime:off"),
-            _waiting("6", None, state=QueueState.RUNNING),
-            _waiting("7", None, request=JobRequest("7", "ann", "p", 8, 540, START)),
+            waiting("1", None),
+            waiting("2", 300, admin_comment=RAISED),
+            waiting("3", 300, admin_comment=""),
+            waiting("4", 420, admin_comment=RAISED),
+            waiting("5", None, comment="x foretime:off"),
+            waiting("6", None, state=QueueState.RUNNING),
+            waiting("7", None, request=JobRequest("7", "ann", "p", 8, 540, START)),
         ]
     )
     sidecar = _looking(client, tmp_path)
@@ -323,13 +243,13 @@ def test_a_job_gets_its_time_min_at_the_look(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["observe", "rewrite-limit", "disabled", "no parameter", "builtin"])
 def test_what_the_hook_gave_is_taken_back(how: str, tmp_path: Path) -> None:
     lowered = replace(
-        _waiting("4", None, admin_comment="foretime:treq=90,tsched=60,generation=1"),
+        waiting("4", None, admin_comment="foretime:treq=90,tsched=60,generation=1"),
     )
     client = Soft(
         [
-            _waiting("1"),
-            _waiting("2", admin_comment=RAISED),
-            _waiting("3", admin_comment=""),
+            waiting("1"),
+            waiting("2", admin_comment=RAISED),
+            waiting("3", admin_comment=""),
             lowered,
         ]
     )
@@ -352,7 +272,7 @@ def test_what_the_hook_gave_is_taken_back(how: str, tmp_path: Path) -> None:
 
 
 def test_a_limit_that_slurm_lowered_is_raised(tmp_path: Path) -> None:
-    client = Soft([_waiting("1"), _waiting("2"), _waiting("5_[3-9]"), _waiting("4")])
+    client = Soft([waiting("1"), waiting("2"), waiting("5_[3-9]"), waiting("4")])
     sidecar = _looking(client, tmp_path)
     sidecar.look(START)
     assert client.changes == []
@@ -445,7 +365,7 @@ def test_a_job_that_starts_as_it_is_lowered_is_raised_at_once(
 
 
 def test_a_lowered_limit_is_given_back_before_a_danger(tmp_path: Path) -> None:
-    lowered = _waiting("1", None, admin_comment="foretime:treq=90,tsched=60,generation=1")
+    lowered = waiting("1", None, admin_comment="foretime:treq=90,tsched=60,generation=1")
     client = Soft(
         [
             lowered,
@@ -465,7 +385,7 @@ def test_a_lowered_limit_is_given_back_before_a_danger(tmp_path: Path) -> None:
 
 
 def test_without_the_accounting_what_can_be_done_is(tmp_path: Path) -> None:
-    client = Soft([_waiting("1"), _waiting("2", None)])
+    client = Soft([waiting("1"), waiting("2", None)])
     sidecar = _looking(client, tmp_path)
     client.no_limits = True
     with pytest.raises(SchedulerError, match="slurmdbd"):
@@ -496,7 +416,7 @@ class Refusing(Soft):
 
 
 def test_a_job_that_ends_during_a_look_is_no_failure(tmp_path: Path) -> None:
-    client = Refusing([_waiting("1", deadline=True), _waiting("2", deadline=True)])
+    client = Refusing([waiting("1", deadline=True), waiting("2", deadline=True)])
     client.refused, client.ends_on_refusal = ("2",), True
     sidecar = _looking(client, tmp_path)
     sidecar.look(START)
@@ -506,7 +426,7 @@ def test_a_job_that_ends_during_a_look_is_no_failure(tmp_path: Path) -> None:
 
 
 def test_while_slurm_refuses_to_give_back_no_job_is_planned_short(tmp_path: Path) -> None:
-    client = Refusing([_waiting("1", deadline=True), _waiting("2")])
+    client = Refusing([waiting("1", deadline=True), waiting("2")])
     client.refused = ("1",)
     sidecar = _looking(client, tmp_path)
     with pytest.raises(SchedulerError, match="exit code 1"):
@@ -522,13 +442,13 @@ def test_while_slurm_refuses_to_give_back_no_job_is_planned_short(tmp_path: Path
 
 
 def test_one_job_that_can_not_be_planned_takes_nothing_from_the_others(tmp_path: Path) -> None:
-    client = Refusing([_waiting("1", None), _waiting("2", None)])
+    client = Refusing([waiting("1", None), waiting("2", None)])
     client.refused = ("1",)
     sidecar = _looking(client, tmp_path)
     sidecar.look(START)
     assert client.changes == [JobChange("2", time_min=600)]
     client.refused = ("1", "2")
-    client.jobs[1] = _waiting("2", None)
+    client.jobs[1] = waiting("2", None)
     with pytest.raises(SchedulerError, match="exit code 1"):
         sidecar.look(START + 60)
 

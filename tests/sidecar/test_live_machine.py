@@ -17,7 +17,7 @@ from foretime_sidecar.clients.slurm_nodes import asked_nodes, held_nodes, parse_
 from foretime_sidecar.forecast_board import JobForecast
 from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_snapshot import QueueSnapshot, snapshot_of
-from foretime_sidecar.served_forecaster import CalibratedLadder
+from foretime_sidecar.served_forecaster import CalibratedBest
 from foretime_sidecar.settings import ForecastSettings
 from foretime_sidecar.wait_forecasting import WaitForecasting
 from foretime_sidecar.wait_reasons import wait_reason
@@ -226,7 +226,7 @@ def test_who_waits_for_a_job_that_is_left_out_is_left_out() -> None:
 
 def answers(*jobs: QueuedJob, machine: Cluster | None = None) -> dict[str, JobForecast]:
     """What the daemon forecasts of pending jobs, by identifier."""
-    waits = WaitForecasting(ForecastSettings(), CalibratedLadder(20_000))
+    waits = WaitForecasting(ForecastSettings(), CalibratedBest(20_000))
     waits.looked(Look(NOW, Queue(40, jobs), cluster=machine or cluster()))
     waits.refresh()
     assert waits.board is not None
@@ -284,7 +284,7 @@ def test_every_pending_job_has_an_answer_where_everything_is_down() -> None:
 
 
 def test_each_slurm_partition_has_a_map() -> None:
-    waits = WaitForecasting(ForecastSettings(), CalibratedLadder(20_000))
+    waits = WaitForecasting(ForecastSettings(), CalibratedBest(20_000))
     looks = 0
     while len(waits.maps()) < 3 and looks < 60:
         looks += 1

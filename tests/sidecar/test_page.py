@@ -246,7 +246,10 @@ def test_a_queue_that_has_not_been_read_yet(tmp_path: Path) -> None:
     with site:
         reply = TestClient(site.app).get("/")
         assert reply.status_code == 503
-        assert "The queue has not been read yet. Squeue: Unable to contact" in words(reply)
+        assert (
+            "The queue has not been read yet: squeue: Unable to contact slurm controller. Try again"
+            in words(reply)
+        )
         assert "My job" in reply.text
         assert "Expected wait now" not in reply.text
 

@@ -15,7 +15,7 @@ from foretime_estimators.jobs import Ending, JobRequest
 from foretime_sidecar.clients.pbs_commands import PbsCommands
 from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.queue_moment import Look, NewJob
-from foretime_sidecar.replay import Replay, ReplaySchedule, mechanism_policy
+from foretime_sidecar.replay import Replay, ReplaySchedule
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import AccuracySection, ForecastSettings, Settings
 from foretime_sidecar.settings_file import parse_settings
@@ -25,7 +25,7 @@ from foretime_sidecar.table import Mechanism as TableMechanism
 from foretime_sidecar.table import Mode, read_table
 from foretime_sidecar.wait_forecasting import WaitForecasting
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.mechanism import Mechanism
+from foretime_sim.mechanism import Mechanism, mechanism_policy
 from foretime_sim.mock_pbs import MockPbs, PbsSetup, PbsSubmission
 from foretime_sim.policy import Correction, Order, Policy
 from foretime_sim.workload import Labels, Workload

@@ -139,7 +139,7 @@ def test_the_cheapest_change_that_starts_it_sooner(tmp_path: Path) -> None:
 def test_a_job_that_is_not_there(site: MockSite) -> None:
     result = run("4711", "--socket", str(site.socket_path))
     assert isinstance(result.exception, InputError)
-    assert str(result.exception).startswith("no job 4711 of yours is in the queue")
+    assert str(result.exception).startswith("no job 4711 is in the queue")
 
 
 def test_no_daemon_is_one_line_and_its_own_exit_code(tmp_path: Path) -> None:

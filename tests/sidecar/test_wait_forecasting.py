@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar import forecast_ladder, wait_forecasting
+from foretime_sidecar.backlog import Backlog
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
@@ -24,8 +25,7 @@ from foretime_sidecar.clients.client import (
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.forecast_ladder import ForecastLadder
 from foretime_sidecar.queue_moment import Look, NewJob
-from foretime_sidecar.queue_places import backlog_waits
-from foretime_sidecar.served_forecaster import CalibratedLadder
+from foretime_sidecar.served_forecaster import CalibratedBest
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import ForecastSettings, Settings
 from foretime_sidecar.sidecar import Sidecar
@@ -48,7 +48,7 @@ PENDING = QueuedJob(request("2"), QueueState.PENDING)
 
 def forecasting(**settings: object) -> WaitForecasting:
     options = ForecastSettings.model_validate(settings)
-    return WaitForecasting(options, CalibratedLadder(options.most_jobs))
+    return WaitForecasting(options, CalibratedBest(options.most_jobs))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_queue_too_long_to_be_run_forward_is_answered_all_the_same() -> None:
     assert board is not None
     # Nothing is known of waits yet: what stands before a job must be worked off.
     before = [(64 * 3200 + 8 * 3600 * place) / 64 for place in range(40)]
-    plain = backlog_waits(board.moment.everybody())
+    plain = Backlog().forecast(board.moment.everybody())
     assert plain.wait_s == pytest.approx(np.outer(before, LEVELS))
     assert plain.starts_now.tolist() == [0] * 40
     assert len(board.rows) == 40
@@ -119,18 +119,22 @@ def test_a_queue_too_long_to_be_run_forward_is_answered_all_the_same() -> None:
 
 
 def test_with_waits_known_a_long_queue_goes_by_them() -> None:
-    ladder = ForecastLadder(most_jobs=1)
+    forecaster = CalibratedBest(most_jobs=1)
     for number in range(100):
         job = request(f"old{number}", submit_time=NOW - 100_000 + 60 * number)
-        ladder.submitted(job)
-        ladder.started(job, job.submit_time + 1000 + number)
-    waits = WaitForecasting(ForecastSettings(), CalibratedLadder(20_000))
+        forecaster.submitted(job)
+        forecaster.started(job, job.submit_time + 1000 + number)
+    waits = WaitForecasting(ForecastSettings(), forecaster)
     waits.looked(Look(NOW, Queue(64, (RUNNING, replace(PENDING, request=request("2", 8, NOW))))))
     waits.refresh()
     assert waits.board is not None
-    moment = waits.board.moment.everybody()
-    (median,) = ladder.forecast(moment).wait_s[:, LEVELS.index(0.5)]
-    assert 1000 <= median < 1100
+    (row,) = waits.board.rows
+    assert row.waits is not None
+    assert 1000 <= row.waits.at(0.5) < 1100
+    said = " ".join(waits.board.assumptions)
+    assert "as they were lately" in said
+    assert "is not run forward beyond 1 (forecast.most_jobs)" in said
+    assert "order" not in said  # of the queue: nothing hangs on it
 
 
 def test_longer_queues_get_fewer_samples_and_a_busy_machine_a_quarter(
@@ -233,9 +237,13 @@ def test_what_was_learned_outlives_a_restart(tmp_path: Path) -> None:
     state = before._forecaster.state()
     second, after = sidecar()
     look(second, NOW + 14 * 60 + 30)
-    assert after._forecaster.state()["asked"] == state["asked"]
-    remembered = after._forecaster.state()["remembered"]
-    assert remembered["of_job"] == state["remembered"]["of_job"]
+    again = after._forecaster.state()
+    assert again["calibration"]["asked"] == state["calibration"]["asked"]
+    of_job = state["calibration"]["remembered"]["of_job"]
+    assert again["calibration"]["remembered"]["of_job"] == of_job
+    assert again["choice"] == state["choice"]
+    assert list(state["choice"]["said"]) == ["3"]
+    assert state["choice"]["judged"][0] == pytest.approx(1, abs=0.01)  # the second has started
     # The running job is like those stored: 900 s and not 3,600.
     look(first, NOW + 14 * 60 + 40)
     boards = [before.board, after.board]
@@ -255,7 +263,7 @@ def test_a_state_that_can_not_be_read_is_begun_anew(
     assert one.forecasting is not None
     one.look(NOW)
     assert one.forecasting.refresh()
-    assert "calibration of forecasts begins anew" in caplog.text
+    assert "what was learned of forecasts begins anew" in caplog.text
     store.close()
 
 

@@ -108,7 +108,7 @@ def test_128_triples_and_two_that_know() -> None:
     assert sum(triple.clairvoyant for triple in listed) == 2
     assert sum(triple.learned for triple in listed) == 120
     recent = StudySettings(options=("half-life=1000",)).paper_choice
-    assert recent.prediction == "regression:squared-linear-large-area,half-life=1000"
+    assert recent.prediction == "regression:squared-linear-large-area:half-life=1000"
     assert recent.title == settings.paper_choice.title
     assert {EASY, EASY_PLUS_PLUS, settings.paper_choice, CLAIRVOYANT_SJBF} <= set(listed)
 

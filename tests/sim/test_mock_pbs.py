@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.learned_runtime import LearnedRuntime
 from foretime_estimators.recent_maximum import RecentMaximum
+from foretime_estimators.runtime_features import FEATURES
 from foretime_sidecar.clients.client import Cursor
 from foretime_sidecar.clients.pbs_commands import PbsCommands
 from foretime_sidecar.table import Mode, Table, TableRow, TableSettings, write_table
@@ -407,3 +409,21 @@ def test_cesnets_rule_in_the_hooks_place() -> None:
     pbs.finish()
     # The third by the second's R = 0.5, which had just ended.
     assert pbs.running_times().tolist()[2] == 18_900
+
+
+def test_an_estimator_in_the_hooks_place_is_told_of_starts() -> None:
+    estimator = LearnedRuntime()
+    hook = EstimatorHook(estimator)
+    pbs = MockPbs(PbsSetup(PROCESSORS), Policy(), hook, START, hook.learn)
+    mine = replace(JOB, processors=2, actual_runtime=600, requested_time=3_600)
+    pbs.submit(mine)
+    pbs.submit(replace(mine, user=None))
+    pbs.advance(START + 100)
+    asked = JobRequest("x", mine.user, None, 1, 60, START + 100)
+    features = dict(zip(FEATURES, estimator.features.of(asked, START + 100), strict=True))
+    assert features["running_jobs"] == 1
+    assert features["sum_of_running_s"] == 100
+    assert features["occupied_processors"] == 2
+    pbs.finish()
+    assert estimator.features.of(asked, START + 700)[FEATURES.index("running_jobs")] == 0
+    assert estimator.regression.examples == 2

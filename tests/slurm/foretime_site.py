@@ -22,6 +22,13 @@ ASKED_MIN, USED_MIN = 20, 2
 PLANNED = [TableRow("user", user, 0, 100_000) for user in USERS]
 
 
+def _finished(number: int, user: str, used_min: int, end: int) -> FinishedRecord:
+    submitted = end - ASKED_MIN * 60
+    request = JobRequest(f"{10_000_000 + number}", user, None, 1, ASKED_MIN * 60, submitted, "main")
+    job = FinishedJob(request, end - used_min * 60, end, used_min * 60, Ending.COMPLETED)
+    return FinishedRecord(job, submitted, "COMPLETED")
+
+
 class ForetimeSite:
     """A sidecar for a cluster, which acts when a test says so.
 
@@ -31,12 +38,19 @@ class ForetimeSite:
         The cluster, with the hook installed.
     breaker
         Of the section ``breaker``.
+    estimator
+        That of the scheme ``learned``; ``None``: the users' accuracies count.
     hook
         Of the section ``hook``; ``mode`` is enforce unless given.
     """
 
     def __init__(
-        self, cluster: SlurmCluster, *, breaker: dict[str, Any] | None = None, **hook: Any
+        self,
+        cluster: SlurmCluster,
+        *,
+        breaker: dict[str, Any] | None = None,
+        estimator: str | None = None,
+        **hook: Any,
     ) -> None:
         self.cluster = cluster
         off = cluster.folder / "foretime.off"
@@ -50,7 +64,7 @@ class ForetimeSite:
                 },
                 "table": {"path": str(cluster.table), "publish_interval_s": 1},
                 "accuracy": {
-                    "scheme": "user",
+                    "scheme": "user" if estimator is None else "learned",
                     "minimum_adjustment": 0.0,
                     "minimum_scheduled_time_s": 60,
                     "threshold": 10,
@@ -58,6 +72,7 @@ class ForetimeSite:
                     "imagined_job": False,
                     "within_largest_job": False,
                 },
+                "learned": {"estimator": estimator or "similar", "refine_interval_s": 0},
                 "hook": {"mode": "enforce", "disable_file": str(off)} | hook,
                 "store": {"path": str(cluster.folder / "store")},
                 "breaker": breaker or {},
@@ -77,14 +92,20 @@ class ForetimeSite:
 
     def _remember(self) -> None:
         now = int(time.time())
-        records = []
-        for number in range(40 * len(USERS)):
-            user = USERS[number % len(USERS)]
-            end = now - 7200 + number
-            request = JobRequest(str(number), user, None, 1, ASKED_MIN * 60, end - 600, "main")
-            job = FinishedJob(request, end - USED_MIN * 60, end, USED_MIN * 60, Ending.COMPLETED)
-            records.append(FinishedRecord(job, request.submit_time, "COMPLETED"))
+        records = [
+            _finished(number, USERS[number % len(USERS)], USED_MIN, now - 7200 + number)
+            for number in range(40 * len(USERS))
+        ]
         self.store.add_finished(records, Cursor(now - 60))
+
+    def finish(self, user: str, *used_min: int) -> None:
+        """Have jobs of a user's end now that took so many of the minutes that they asked for."""
+        now, first = int(time.time()), self.store.finished_count()
+        records = [
+            _finished(first + number, user, minutes, now) for number, minutes in enumerate(used_min)
+        ]
+        self.store.add_finished(records, Cursor(now))
+        self.publish()
 
     def look(self) -> None:
         """Look at the queue, as the daemon does at each poll."""
@@ -99,8 +120,10 @@ class ForetimeSite:
 
     def publish(self) -> None:
         """Publish a table from the history without asking the accounting."""
-        self.sidecar.start(int(time.time()))
-        self.sidecar._publish(int(time.time()))
+        now = int(time.time())
+        self.sidecar.start(now)
+        self.sidecar._estimate(now)
+        self.sidecar._publish(now)
         os.chown(self.cluster.table, SLURM_UID, SLURM_UID)
 
     def table(self) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,6 +128,7 @@ def test_who_has_no_answer_is_followed_by_the_next() -> None:
     assert (found.wait_s == 700).all()
     assert (found.starts_now == 0).all()
     assert said(best) == 700
+    assert best.spoke == ("some",)
     assert not BestOf([Says("none")], "best").forecast(moment_of(0, request("a"))).answered.any()
 
 
@@ -172,6 +174,23 @@ def test_the_first_word_counts_and_a_requeued_job_waits_anew() -> None:
     assert best.state()["judged"] == [0, 0]
     best.started(job, 6_100)
     assert best.state()["beyond"][1] == pytest.approx(-0.5)
+
+
+def test_an_array_does_not_outvote_everybody() -> None:
+    best = BestOf([Says("a", 600), Says("b", 6_000)], "best", TWO)
+    tasks = [replace(request(f"7_{task}"), array_id="7") for task in range(50)]
+    best.forecast(moment_of(0, *tasks, request("alone"), request("another")))
+    assert list(best.state()["said"]) == ["7_0", "alone", "another"]
+    for job in (*tasks, request("alone")):
+        best.started(job, 600)
+    assert best.state()["judged"] == [2, 2]
+    again = BestOf([Says("a", 600), Says("b", 6_000)], "best", TWO)
+    again.restore(json.loads(json.dumps(best.state())))
+    # The next task has its turn once the one before has started.
+    for each in (best, again):
+        each.forecast(moment_of(700, *tasks[1:3]))
+        each.forecast(moment_of(800, *tasks[1:3]))
+        assert list(each.state()["said"]) == ["another", "7_1"]
 
 
 def test_memory_is_bounded() -> None:

@@ -14,7 +14,7 @@ from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.policy import Backfill, EventOrder, Order, Policy
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
-from foretime_sim.waits.moments import Asking, ask_forecasters, sampled_jobs
+from foretime_sim.waits.moments import Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
 from foretime_sim.workload import Workload
@@ -116,7 +116,7 @@ def test_an_estimator_plans_the_schedule(kth: Workload) -> None:
     jobs = kth.head(1_000)
     policy = Policy(backfill=Backfill.EASY_SJBF)
     source = SimulatedWaits(jobs, policy, estimator_of("similar", jobs))
-    records = ask_forecasters(source, [], Asking(sampled_jobs(jobs, 100, seed=1)))
+    records = ask_forecasters(source, [], Asking(sampled_evenly(jobs, 100, seed=1)))
     assert len(records) == 100
     whole = simulate_with_estimator(jobs, policy, estimator_of("similar", jobs))
     np.testing.assert_array_equal(whole.start_time[records.job], records.made_at + records.waited_s)

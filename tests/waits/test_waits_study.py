@@ -13,6 +13,7 @@ from foretime_sidecar.cli.application import app
 from foretime_sim import lublin2003
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.policy import Order, Policy
+from foretime_sim.studies import waits_runs
 from foretime_sim.studies.study_page import page_tables
 from foretime_sim.studies.study_tables import fill_page
 from foretime_sim.studies.waits import WaitsLog, study
@@ -29,11 +30,11 @@ from foretime_sim.studies.waits_runs import (
     kept_run,
     kept_runs,
     run_log,
-    sampled_evenly,
 )
 from foretime_sim.studies.waits_scores import ScoredRun, targets
 from foretime_sim.swf import write_swf
 from foretime_sim.waits.forecaster import MEDIAN
+from foretime_sim.waits.moments import sampled_evenly
 from foretime_sim.workload import Workload
 from typer.testing import CliRunner
 
@@ -119,10 +120,10 @@ def test_logged_waits_are_the_logs(kth: Workload) -> None:
 def test_runs_are_kept_and_taken_again(fortnight: Workload, tmp_path: Path) -> None:
     logs = [WaitsLog(fortnight, SIMULATED)]
     done: list[int] = []
-    (first,) = study(logs, FEW, tmp_path, progress=done.append)
+    (first,) = study(logs, FEW, tmp_path, progress=done.append).runs
     assert done[-1] == len(fortnight)
     done.clear()
-    (again,) = study(logs, FEW, tmp_path, progress=done.append)
+    (again,) = study(logs, FEW, tmp_path, progress=done.append).runs
     assert done == []
     for method in METHODS:
         one, other = (found.at_submission[method] for found in (first, again))
@@ -132,10 +133,23 @@ def test_runs_are_kept_and_taken_again(fortnight: Workload, tmp_path: Path) -> N
     assert kept_run(tmp_path, key) is not None
     for changed in (replace(FEW, samples=9), replace(FEW, policy=Policy(Order.WFP))):
         assert kept_run(tmp_path, changed.key(fortnight, SIMULATED)) is None
-        assert kept_runs(tmp_path, changed) == []
+        assert kept_runs(tmp_path, changed) == ([], [])
     next(tmp_path.glob("*.npz")).write_bytes(b"no run")
     with pytest.raises(InputError, match="is no kept run: remove it"):
         kept_runs(tmp_path, FEW)
+
+
+def test_runs_of_other_code_are_not_taken_for_new(
+    fortnight: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = [WaitsLog(fortnight.head(60), SIMULATED)]
+    done: list[int] = []
+    study(logs, FEW, tmp_path)
+    monkeypatch.setattr(waits_runs, "code_digest", lambda: "changed")
+    found = study([], FEW, tmp_path)
+    assert (found.runs, found.left_out) == ([], ["fortnight"])
+    assert study(logs, FEW, tmp_path, progress=done.append).left_out == []
+    assert done[-1] == 60
 
 
 def test_the_report_is_whole(scored: ScoredRun, tmp_path: Path) -> None:

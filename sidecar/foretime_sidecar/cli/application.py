@@ -42,6 +42,11 @@ COMMANDS = {
         "serve",
         "Run the daemon: learn from finished jobs, publish the table, answer questions.",
     ),
+    "demo": CommandModule(
+        "foretime_sidecar.cli.demo",
+        "demo",
+        "Try `foretime wait` and the page without a scheduler: on a mock Slurm that lives a log.",
+    ),
     "watchdog": CommandModule(
         "foretime_sidecar.cli.watchdog",
         "watchdog",
@@ -66,6 +71,11 @@ COMMANDS = {
         "foretime_sidecar.cli.decisions",
         "decisions",
         "Show the audit: what each job was planned with instead of what was asked for, and why.",
+    ),
+    "estimators": CommandModule(
+        "foretime_sidecar.cli.estimators",
+        "estimators",
+        "Show how well every estimator predicts the site's runtimes, the best one first.",
     ),
     "forget": CommandModule(
         "foretime_sidecar.cli.forget",

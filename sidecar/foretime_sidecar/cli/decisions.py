@@ -143,8 +143,12 @@ def describe(answer: dict[str, Any]) -> list[str]:
         f"It may run for {asked} in any case: what it is planned with ends no job.",
     ]
     own = answer["own_jobs"]
-    if own is None:
+    if answer["estimated_from"] is not None:
+        lines.append(f"What it needs is estimated from {answer['estimated_from']}.")
+    elif own is None:
         lines.append("None of your jobs of such a length has ended since Foretime looks.")
+    elif own["adjustment"] is None and own["submissions"] >= own["threshold"]:
+        lines.append(f"{own['submissions']} submissions of such a length have ended.")
     elif own["adjustment"] is None:
         lines.append(
             f"{own['submissions']} submissions of such a length have ended; "

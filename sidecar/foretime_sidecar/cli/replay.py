@@ -19,7 +19,7 @@ from foretime_sim.advance_reservations import check_reservations, read_reservati
 from foretime_sim.comparison import Comparison, compare
 from foretime_sim.finished_history import placed_before
 from foretime_sim.job_log import log_of_workload
-from foretime_sim.mechanism import Mechanism
+from foretime_sim.mechanism import Mechanism, mechanism_policy
 from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
 from foretime_sim.policy import (
     Backfill,
@@ -80,11 +80,11 @@ from foretime_sidecar.cli.workload_source import (
     WorkloadSource,
 )
 from foretime_sidecar.durations import format_duration, parse_duration
+from foretime_sidecar.learned_settings import LearnedSettings
 from foretime_sidecar.replay import (
     TABLE_SCHEMES,
     AdjustedStatistics,
     Replay,
-    mechanism_policy,
     oracle_share,
 )
 from foretime_sidecar.replay_export import CSV_COLUMNS, metric_rows, to_json
@@ -121,14 +121,25 @@ def replay(
     scheme: Annotated[
         str | None,
         typer.Option(
-            metavar="requested|user|project|combined|actual|blend:a",
-            help="Whose history decides t_sched; actual and blend:a know the true runtimes. "
-            "combined if neither this nor --settings says.",
+            metavar="requested|user|project|combined|learned|actual|blend:a",
+            help="Whose history decides t_sched, or for learned an estimator; actual and blend:a "
+            "know the true runtimes. combined if neither this nor --settings says.",
+        ),
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The estimator of the scheme learned, as in docs/estimators.md; "
+            f"{LearnedSettings().estimator} if neither this nor --settings says.",
         ),
     ] = None,
     settings: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Take the accuracy rule from the daemon's settings."),
+        typer.Option(
+            metavar="FILE",
+            help="Take the accuracy rule, and what is said of learned, from the daemon's settings.",
+        ),
     ] = None,
     rule: Annotated[
         Rule | None,
@@ -219,6 +230,7 @@ def replay(
     scheme = accuracy.scheme if scheme is None else scheme
     if scheme not in TABLE_SCHEMES:
         oracle_share(scheme)
+    learned = _learned(settings, scheme, estimator)
     check_classes(classes)
     check_head(head)
     if beside is not None:
@@ -294,6 +306,7 @@ def replay(
         scheme=scheme,
         mechanism=mechanism,
         accuracy=accuracy,
+        learned=learned,
         learn=learn is Learn.CONTINUOUSLY,
         history=past,
         publish_interval_s=parse_duration(publish_interval, "--publish-interval"),
@@ -311,6 +324,7 @@ def replay(
         **({"compression": str(compression)} if policy.backfill is Backfill.CONSERVATIVE else {}),
         **({"reservations": str(reservations)} if reservations is not None else {}),
         "scheme": scheme,
+        **({"estimator": learned.estimator} if scheme == "learned" else {}),
         "rule": str(settings) if settings is not None else rule or "production",
         "mechanism": mechanism.value,
         "correction": str(policy.correction),
@@ -394,6 +408,17 @@ def _accuracy(
             raise InputError(f"--threshold {threshold}: give at least 1")
         model = replace(model, threshold=threshold)
     return AccuracySection.of_model(model).model_copy(update={"scheme": section.scheme})
+
+
+def _learned(settings: Path | None, scheme: str, estimator: str | None) -> LearnedSettings:
+    """Give what is said of the scheme ``learned``."""
+    learned = LearnedSettings() if settings is None else read_settings(settings).learned
+    if estimator is None:
+        return learned
+    if scheme != "learned":
+        raise InputError(f"--estimator {estimator}: give --scheme learned, too")
+    parse_estimator(estimator)
+    return learned.model_copy(update={"estimator": estimator})
 
 
 def _named(split: str) -> str:

@@ -21,6 +21,7 @@ from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.metrics import ScoreSettings, scored_span
 from foretime_sim.policy import (
+    EASY,
     Backfill,
     Compression,
     Correction,
@@ -86,7 +87,6 @@ from foretime_sidecar.simulate_export import CSV_COLUMNS, SimulateResult, csv_ro
 from foretime_sidecar.simulate_report import WIDTH, render
 
 COMPRESSIONS = tuple(compression.value for compression in Compression)
-_EASY = (Backfill.EASY, Backfill.EASY_SJBF)
 
 
 def simulate(
@@ -320,12 +320,12 @@ def _cases(
     Only easy and easy-sjbf have a depth, and only conservative backfilling compresses: others are
     run once. If none has, the policy says why a depth or compression is not taken.
     """
-    any_deep = any(backfill in _EASY for backfill in backfills)
+    any_deep = any(backfill in EASY for backfill in backfills)
     any_compresses = Backfill.CONSERVATIVE in backfills
     cases: dict[tuple[Policy, str], PolicyCase] = {}
     every = itertools.product(orders, backfills, depths, compressions, estimators)
     for order, backfill, depth, compression, estimator in every:
-        deep = backfill in _EASY
+        deep = backfill in EASY
         compresses = backfill is Backfill.CONSERVATIVE
         policy = replace(
             shared,

@@ -79,7 +79,8 @@ def _table_as_json(settings: Settings, table: Table | None, now: int) -> dict[st
         "generation": table.generation,
         "age_s": now - table.written_at,
         "valid_s": table.valid_until - now,
-        "rows": len(table.rows),
+        "rows": table.row_count,
+        "scheme": table.settings.scheme.value,
         "enforce_share_percent": table.settings.enforce_share_percent,
     }
 
@@ -95,7 +96,7 @@ def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
         mode += f" ({_limits(settings)})"
     table = answer["table"]
     shown = answer["table_error"] or (
-        f"generation {table['generation']}, {table['rows']} rows, "
+        f"generation {table['generation']}, {_scheme(settings, table)}, {table['rows']} rows, "
         f"{format_duration(max(table['age_s'], 0))} old"
     )
     daemon = answer["daemon"]
@@ -109,6 +110,13 @@ def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
         f"table    {table['path']}: {shown}",
         f"breaker  {_breaker(answer)}",
     ]
+
+
+def _scheme(settings: Settings, table: dict[str, Any]) -> str:
+    scheme, wanted = table["scheme"], settings.accuracy.scheme
+    if scheme == "learned":
+        return f"scheme learned ({settings.learned.estimator})"
+    return f"scheme {scheme}" + ("" if scheme == wanted else f" (set: {wanted}; the log says why)")
 
 
 def _limits(settings: Settings) -> str:

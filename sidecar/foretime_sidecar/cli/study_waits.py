@@ -59,7 +59,7 @@ def waits(
     """Replay logs, forecast waits by every method, and score the forecasts.
 
     What has been gone through is kept in the output folder, and not gone through again with the
-    same options; the report is of all that is kept there.
+    same options and the same Foretime; the report is of all that is kept there.
 
     Example: [bold]foretime study waits KTH-SP2-1996-2.1-cln.swf.gz -o waits[/bold]
     """
@@ -79,7 +79,10 @@ def waits(
         read.append(WaitsLog(workload if head is None else workload.head(head), kind))
     jobs = sum(len(log.workload) for log in read)
     with progress_bar("forecasting", jobs, "jobs") as progress:
-        runs = study(read, settings, output_dir / RUNS, workers=workers, progress=progress)
+        found = study(read, settings, output_dir / RUNS, workers=workers, progress=progress)
+    runs = found.runs
+    by = f"kept in {output_dir / RUNS} by another Foretime, and left out"
+    notes += [f"{title}: {by}." for title in found.left_out]
     from foretime_sim.studies.waits_figures import figures  # matplotlib is slow to load
     from foretime_sim.studies.waits_report import report
 

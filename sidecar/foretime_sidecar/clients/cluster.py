@@ -50,6 +50,8 @@ class ClusterPartition:
         Whether jobs get whole nodes; whether jobs go here that name none.
     is_up
         Whether it starts jobs now.
+    hidden
+        Whether the site shows it to those alone who may use it.
     """
 
     name: str
@@ -62,6 +64,7 @@ class ClusterPartition:
     exclusive: bool = False
     default: bool = False
     is_up: bool = True
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

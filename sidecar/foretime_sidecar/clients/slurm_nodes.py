@@ -117,6 +117,7 @@ def _partition(values: Mapping[str, str]) -> ClusterPartition:
         exclusive=values.get("OverSubscribe") == "EXCLUSIVE",
         default=values.get("Default") == "YES",
         is_up=values.get("State", "UP") == "UP",
+        hidden=values.get("Hidden") == "YES",
     )
 
 

@@ -31,6 +31,14 @@ class WaitsLog:
     kind: str
 
 
+@dataclass(frozen=True, slots=True)
+class WaitsStudy:
+    """Logs gone through and scored; and the titles of those kept by other code, left out."""
+
+    runs: list[ScoredRun]
+    left_out: list[str]
+
+
 def study(
     logs: Sequence[WaitsLog],
     settings: WaitsSettings,
@@ -38,8 +46,11 @@ def study(
     *,
     workers: int = 2,
     progress: Callable[[int], None] | None = None,
-) -> list[ScoredRun]:
+) -> WaitsStudy:
     """Go through the logs of which no run is kept, and score every run kept with these settings.
+
+    A run that other code made is not taken for this one's: its log is gone through again if it is
+    given, and left out if not.
 
     Parameters
     ----------
@@ -62,7 +73,8 @@ def study(
     for log in todo:
         _run_and_keep(log, settings, folder, _beyond(done, progress))
         done += len(log.workload)
-    return [ScoredRun(run) for run in _in_order(kept_runs(folder, settings), logs)]
+    runs, stale = kept_runs(folder, settings)
+    return WaitsStudy([ScoredRun(run) for run in _in_order(runs, logs)], stale)
 
 
 def _beyond(done: int, progress: Callable[[int], None] | None) -> Callable[[int], None] | None:

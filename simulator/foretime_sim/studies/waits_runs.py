@@ -17,8 +17,8 @@ from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.runtime_histories import RuntimeHistories
 
+from foretime_sim.code_digest import code_digest
 from foretime_sim.estimated_run import estimator_of
-from foretime_sim.metrics import BoolArray
 from foretime_sim.policy import Policy
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.best_of import BestOf
@@ -29,7 +29,7 @@ from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.moment import Moment
-from foretime_sim.waits.moments import LOOKS_S, Asking, ask_forecasters
+from foretime_sim.waits.moments import LOOKS_S, Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
@@ -86,9 +86,16 @@ class WaitsSettings:
             "processors": workload.machine_processors,
             "kind": kind,
             "methods": list(METHODS),
-            "policy": repr(self.policy),
-            **{name: value for name, value in asdict(self).items() if name != "policy"},
+            "code": code_digest(),
+            **self._values(),
         }
+
+    def made(self, key: dict[str, Any]) -> bool:
+        """Say whether a kept run's key is of these settings, whatever code went through it."""
+        return all(key.get(name) == value for name, value in self._values().items())
+
+    def _values(self) -> dict[str, Any]:
+        return {**asdict(self), "policy": repr(self.policy)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +133,6 @@ class WaitsRun:
     def now_within_s(self) -> int:
         """A start within so many seconds is one at once."""
         return 0 if self.kind == SIMULATED else LOGGED_NOW_S
-
-
-def sampled_evenly(workload: Workload, count: int, seed: int) -> BoolArray:
-    """Choose jobs to ask about: each week's share of them is its share of the submissions.
-
-    In each of as many stretches of the log as are asked for, of equally many submissions, one job
-    is drawn; all if there are no more. Shape (jobs,).
-    """
-    jobs = len(workload)
-    chosen = np.zeros(jobs, dtype=np.bool_)
-    edges = np.linspace(0, jobs, min(count, jobs) + 1).astype(np.int64)
-    rng = np.random.default_rng(seed)
-    chosen[rng.integers(edges[:-1], edges[1:])] = True
-    return chosen
 
 
 def forecasters_of(workload: Workload, settings: WaitsSettings, now_s: int) -> list[WaitForecaster]:
@@ -215,18 +208,21 @@ def kept_run(folder: Path, key: dict[str, Any]) -> WaitsRun | None:
     return _read(path, key) if path.exists() else None
 
 
-def kept_runs(folder: Path, settings: WaitsSettings) -> list[WaitsRun]:
-    """Give every run kept in a folder that was made with these settings."""
-    found = []
+def kept_runs(folder: Path, settings: WaitsSettings) -> tuple[list[WaitsRun], list[str]]:
+    """Give every run kept in a folder that was made with these settings by this code.
+
+    And the names of those that other code went through, which are left out.
+    """
+    found, stale = [], []
     for path in sorted(folder.glob("*.npz")):
         key = _key(path)
-        same = {name: value for name, value in asdict(settings).items() if name != "policy"}
-        same["policy"] = repr(settings.policy)
-        if all(key.get(name) == value for name, value in same.items()):
+        if settings.made(key):
             run = _read(path, key)
-            if run is not None:
+            if run is not None and key.get("code") == code_digest():
                 found.append(run)
-    return found
+            elif run is not None:
+                stale.append(run.title)
+    return found, stale
 
 
 def keep_run(folder: Path, key: dict[str, Any], run: WaitsRun) -> None:

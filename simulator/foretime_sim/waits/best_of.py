@@ -58,13 +58,15 @@ class _Said:
 
     made_at: int
     wait_s: npt.NDArray[np.float32]
+    array_id: str | None
 
 
 class BestOf:
     """A `foretime_sim.waits.forecaster.WaitForecaster` that answers as the best of several does.
 
     Where the best has no answer, the next best has the word. Those that have been judged too little
-    come after those that have been, in the order given.
+    come after those that have been, in the order given. Of an array one task at a time is judged,
+    so that a large one does not outvote everybody else.
 
     Parameters
     ----------
@@ -74,6 +76,11 @@ class BestOf:
         What tables call it.
     settings
         The defaults if not given.
+
+    Attributes
+    ----------
+    spoke
+        Names of those whose answers the last forecast is made of, the best first.
     """
 
     def __init__(
@@ -86,6 +93,7 @@ class BestOf:
             raise InputError("choice: give one forecaster or more")
         self.name = name
         self._forecasters = tuple(forecasters)
+        self.spoke: tuple[str, ...] = ()
         self._settings = settings or ChoiceSettings()
         self._said: dict[str, _Said] = {}
         # Of each forecaster, as of the latest outcome: its losses beyond the first one's, summed,
@@ -113,14 +121,18 @@ class BestOf:
         """Say how much longer the jobs asked about will wait; what each forecaster says is kept."""
         answers = [forecaster.forecast(moment) for forecaster in self._forecasters]
         self._remember(moment, answers)
-        best = _no_answer(len(moment.asked))
+        best = WaitForecasts.none(len(moment.asked))
+        spoke = []
         for place in self._ranking():
+            if (answers[place].answered & ~best.answered).any():
+                spoke.append(self._forecasters[place].name)
             best = _completed(best, answers[place])
+        self.spoke = tuple(spoke)
         return best
 
     def consider(self, moment: Moment) -> WaitForecasts:
         """Say the same of jobs that may never be submitted: nothing is learned of them."""
-        best = _no_answer(len(moment.asked))
+        best = WaitForecasts.none(len(moment.asked))
         for place in self._ranking():
             best = _completed(best, considered(self._forecasters[place], moment))
             if best.answered.all():
@@ -128,11 +140,13 @@ class BestOf:
         return best
 
     def _remember(self, moment: Moment, answers: Sequence[WaitForecasts]) -> None:
+        arrays = {said.array_id for said in self._said.values()} - {None}
         for row, column in enumerate(moment.asked.tolist()):
-            job_id = moment.requests[column].job_id
-            if job_id not in self._said:
+            job = moment.requests[column]
+            if job.job_id not in self._said and job.array_id not in arrays:
                 said = np.array([answer.wait_s[row] for answer in answers], dtype=np.float32)
-                self._said[job_id] = _Said(moment.now, said)
+                self._said[job.job_id] = _Said(moment.now, said, job.array_id)
+                arrays |= {job.array_id} - {None}
         while len(self._said) > self._settings.remembered:
             del self._said[next(iter(self._said))]
 
@@ -181,7 +195,11 @@ class BestOf:
             "judged": self._judged.tolist(),
             "as_of": self._as_of,
             "said": {
-                job_id: [said.made_at, base64.b64encode(said.wait_s.tobytes()).decode("ascii")]
+                job_id: [
+                    said.made_at,
+                    base64.b64encode(said.wait_s.tobytes()).decode("ascii"),
+                    said.array_id,
+                ]
                 for job_id, said in self._said.items()
             },
         }
@@ -206,18 +224,16 @@ class BestOf:
         shape = len(self._forecasters), len(LEVELS)
         said = {
             job_id: _Said(
-                made_at, np.frombuffer(base64.b64decode(rows), dtype=np.float32).reshape(shape)
+                made_at,
+                np.frombuffer(base64.b64decode(rows), dtype=np.float32).reshape(shape),
+                array_id,
             )
-            for job_id, (made_at, rows) in state["said"].items()
+            for job_id, (made_at, rows, array_id) in state["said"].items()
         }
         self._beyond = np.array(state["beyond"], dtype=np.float64)
         self._judged = np.array(state["judged"], dtype=np.float64)
         self._as_of = state["as_of"]
         self._said = said
-
-
-def _no_answer(asked: int) -> WaitForecasts:
-    return WaitForecasts(np.full((asked, len(LEVELS)), np.nan), np.full(asked, np.nan))
 
 
 def _completed(best: WaitForecasts, other: WaitForecasts) -> WaitForecasts:

@@ -44,6 +44,11 @@ class WaitForecasts:
         if self.wait_s.shape != (asked, len(LEVELS)):
             raise InputError(f"wait_s has shape {self.wait_s.shape}, not {(asked, len(LEVELS))}")
 
+    @classmethod
+    def none(cls, asked: int) -> WaitForecasts:
+        """Give no answer about so many jobs."""
+        return cls(np.full((asked, len(LEVELS)), np.nan), np.full(asked, np.nan))
+
     @property
     def answered(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which rows hold an answer, shape (asked,)."""

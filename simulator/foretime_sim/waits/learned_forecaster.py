@@ -72,6 +72,8 @@ class LearnedForecaster:
         Of the forests.
     now_within_s
         A start within so many seconds is one at once.
+    memory
+        Latest answers that are learned from.
     """
 
     oracle = False
@@ -83,6 +85,7 @@ class LearnedForecaster:
         seed: int = 0,
         *,
         now_within_s: int = 0,
+        memory: int = LONGEST_MEMORY,
     ) -> None:
         self._base = base
         self.name = "learned" if base is None else f"learned from {base.name}"
@@ -90,7 +93,7 @@ class LearnedForecaster:
         self._seed = seed
         self._now_within_s = now_within_s
         self._events = RecentEvents()
-        self._lessons: deque[_Lesson] = deque(maxlen=LONGEST_MEMORY)
+        self._lessons: deque[_Lesson] = deque(maxlen=memory)
         self._open: dict[str, list[_Lesson]] = {}
         self._next_lesson: dict[str, int] = {}
         self._forest: SurvivalForest | None = None
@@ -124,7 +127,7 @@ class LearnedForecaster:
             return WaitForecasts(quantiles_of(survival, LEVELS), at_once)
         if based is not None:
             return based
-        return WaitForecasts(np.full((asked, len(LEVELS)), np.nan), np.full(asked, np.nan))
+        return WaitForecasts.none(asked)
 
     def _learn(self, now: int) -> None:
         if self._known >= self._next_forest:
@@ -170,8 +173,14 @@ class LearnedForecaster:
             self._base.finished(job)
 
     def _close(self, job: JobRequest, time: int, *, started: bool) -> None:
-        self._next_lesson.pop(job.job_id, None)
-        for lesson in self._open.pop(job.job_id, ()):
+        lessons = self._open.pop(job.job_id, [])
+        # What was asked later is of the job requeued, which waits.
+        later = [lesson for lesson in lessons if lesson.made_at > time]
+        if later:
+            self._open[job.job_id] = later
+        else:
+            self._next_lesson.pop(job.job_id, None)
+        for lesson in lessons[: len(lessons) - len(later)]:
             lesson.until, lesson.started = time, started
             self._known += 1
 

@@ -60,11 +60,17 @@ class Asking:
         return self.jobs
 
 
-def sampled_jobs(workload: Workload, count: int, seed: int) -> BoolArray:
-    """Draw jobs to be asked about without replacement, all if there are no more; shape (jobs,)."""
-    chosen = np.zeros(len(workload), dtype=np.bool_)
+def sampled_evenly(workload: Workload, count: int, seed: int) -> BoolArray:
+    """Choose jobs to ask about: each week's share of them is its share of the submissions.
+
+    In each of as many stretches of the log as are asked for, of equally many submissions, one job
+    is drawn; all if there are no more. Shape (jobs,).
+    """
+    jobs = len(workload)
+    chosen = np.zeros(jobs, dtype=np.bool_)
+    edges = np.linspace(0, jobs, min(count, jobs) + 1).astype(np.int64)
     rng = np.random.default_rng(seed)
-    chosen[rng.choice(len(workload), min(count, len(workload)), replace=False)] = True
+    chosen[rng.integers(edges[:-1], edges[1:])] = True
     return chosen
 
 

@@ -1,0 +1,107 @@
+"""The guard that goes by a plain EASY beside: what it does, where there is none, changed jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from foretime_estimators.errors import InputError
+from foretime_sim import reference
+from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.engine import simulate
+from foretime_sim.policy import Backfill, GuardBy, Order, Policy
+from foretime_sim.stepwise import Engine
+from foretime_sim.workload import Workload
+
+GUARDED = Policy(backfill=Backfill.EASY_SJBF, guard_s=0, guard_by=GuardBy.PLAIN_EASY)
+
+
+def random_jobs(seed: int, jobs: int = 300) -> tuple[Workload, np.ndarray]:
+    """Requests far above the runtimes, and estimates that have nothing to do with either."""
+    rng = np.random.default_rng(seed)
+    runtime = rng.integers(1, 600, jobs)
+    requested = runtime * rng.integers(1, 20, jobs)
+    submit = np.cumsum(rng.integers(0, 60, jobs))
+    workload = Workload(
+        "random", 16, None, np.arange(jobs), submit, rng.integers(1, 13, jobs), runtime, requested
+    )
+    return workload, np.minimum(requested, rng.integers(1, 600, jobs))
+
+
+@pytest.mark.parametrize("order", [Order.FCFS, Order.SJF, Order.WFP])
+def test_without_predictions_it_never_steps_in(order: Order) -> None:
+    """Then the schedule is the plain EASY itself: what has ended ends there at the same second."""
+    workload, _ = random_jobs(1)
+    guarded = Policy(order=order, guard_s=0, guard_by=GuardBy.PLAIN_EASY)
+    schedule = simulate(workload, guarded)
+    assert schedule.guard_activations == 0
+    plain = simulate(workload, Policy(order=order))
+    np.testing.assert_array_equal(schedule.start_time, plain.start_time)
+
+
+def test_it_keeps_long_waits_near_those_of_plain_easy() -> None:
+    """On estimates that mean nothing: nearer than the guard that goes by the plan on requests."""
+    excess: dict[GuardBy, list[int]] = {by: [] for by in GuardBy}
+    for seed in range(5):
+        workload, scheduled = random_jobs(seed)
+        plain = simulate(workload).start_time
+        for by, found in excess.items():
+            policy = Policy(backfill=Backfill.EASY_SJBF, guard_s=0, guard_by=by)
+            start = simulate(workload, policy, scheduled).start_time
+            found.append(int((start - plain).max()))
+    for beside, by_plan in zip(
+        *(excess[by] for by in (GuardBy.PLAIN_EASY, GuardBy.REQUESTED_PLAN)), strict=True
+    ):
+        assert beside < by_plan
+
+
+def test_a_changed_and_a_cancelled_job_change_there_too() -> None:
+    workload, scheduled = random_jobs(2, 60)
+    engine = Engine(16, GUARDED, now=int(workload.submit_time[0]))
+    columns = (workload.submit_time, workload.processors, workload.actual_runtime)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    told = zip(workload.requested_time.tolist(), scheduled.tolist(), strict=True)
+    for index, ((submit, processors, runtime), (requested, time)) in enumerate(
+        zip(rows, told, strict=True)
+    ):
+        engine.advance(submit)
+        job = engine.submit(submit, processors, runtime, requested, requested)
+        engine.update(job, scheduled_time=time)
+        if index % 7 == 6:
+            doomed = engine.submit(submit, 16, 1000, 1000)
+            engine.cancel(doomed)
+    engine.finish()
+    expected = reference.simulate(workload, GUARDED, scheduled)
+    kept = [index + index // 7 for index in range(len(workload))]
+    assert [engine.started_at(job) for job in kept] == expected.start_time.tolist()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "why"),
+    [
+        ({"guard_s": None}, "give guard_s as well"),
+        ({"backfill": Backfill.NONE}, "only for easy, easy-sjbf and easy-wspt"),
+        ({"guard_share": -0.1}, "give a share of 0 or more"),
+        ({"guard_by": GuardBy.REQUESTED_PLAN, "guard_share": 0.1}, "only a guard by plain-easy"),
+        ({"depth": 2}, "with a depth of 1"),
+    ],
+)
+def test_guards_that_make_no_sense_are_refused(chosen: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        Policy(**{"guard_s": 0, "guard_by": GuardBy.PLAIN_EASY} | chosen)
+
+
+@pytest.mark.parametrize("run", [simulate, reference.simulate])
+def test_there_is_none_beside_reservations(run: Any) -> None:
+    workload, _ = random_jobs(3, 5)
+    with pytest.raises(InputError, match="there is none beside advance reservations"):
+        run(workload, GUARDED, reservations=[AdvanceReservation(0, 5, 1)])
+
+
+def test_there_is_none_from_a_snapshot_on() -> None:
+    engine = Engine(16, GUARDED, now=100)
+    with pytest.raises(InputError, match="jobs that began before"):
+        engine.add_running(50, 1, 100, 100)
+    with pytest.raises(InputError, match="jobs that came before"):
+        engine.add_pending(50, 1, 100, 100)

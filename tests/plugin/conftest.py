@@ -1,0 +1,22 @@
+"""Each hook, and all of them at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.hook_sites import MAKERS, Site, table_text
+
+
+@pytest.fixture(scope="module")
+def all_sites(tmp_path_factory: pytest.TempPathFactory) -> list[Site]:
+    folder = tmp_path_factory.mktemp("sites")  # one table for all of them
+    return [make(folder) for make in MAKERS.values()]
+
+
+@pytest.fixture(params=MAKERS)
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    made = MAKERS[request.param](tmp_path)
+    made.table.write_text(table_text())
+    return made
