@@ -13,7 +13,7 @@ from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.expected_runtime import ExpectedRuntime
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 
-SMALL = BoostedSettings(first_jobs=40, refit_jobs=160, window_jobs=120, trees=8, least_jobs=4)
+SMALL = BoostedSettings(first_jobs=40, refit_jobs=160, window_jobs=120, trees=4, least_jobs=4)
 
 
 @pytest.fixture(scope="module")

@@ -277,7 +277,8 @@ def jittered(found: Gaussier2015) -> StudyTable:
         for triple in found.settings.triples:
             if (name, triple, count) in found.runs:
                 values = _on_copies(found, name, triple, found.avebsld)
-                told = (triple.title, found.avebsld(name, triple), *_mean(values))
+                single = (found.avebsld(name, triple), min(values), max(values))
+                told = (triple.title, *single, *_mean(values))
                 gaps = _on_copies(found, name, triple, partial(gap_closed, found))
                 reduced = _on_copies(found, name, triple, partial(_reduced, found))
                 rows.append((name, *told, *_mean(reduced), float(np.mean(gaps))))
@@ -301,12 +302,14 @@ def jittered(found: Gaussier2015) -> StudyTable:
             ).tolist()
             for of in (_reduced, gap_closed)
         )
-        row = ("mean of the logs", title, None, None, None, None)
+        row = ("mean of the logs", title, *(None for _ in range(6)))
         rows.append((*row, *_mean(reduced), float(np.mean(gaps))))
     columns = (
         Column("log"),
         Column("triple"),
-        Column("single run", _SCORE),
+        Column("log as it is", _SCORE),
+        Column("least", _SCORE),
+        Column("most", _SCORE),
         Column("mean", _SCORE),
         Column("from", _SCORE),
         Column("to", _SCORE),
@@ -385,6 +388,9 @@ def extremes(found: Gaussier2015) -> StudyTable:
 
         listed = [("EASY", EASY), ("clairvoyant SJBF", CLAIRVOYANT_SJBF)]
         listed += [("EASY++", EASY_PLUS_PLUS)]
+        listed += [("AVE_2 corrected to the request", LAST_TWO_REQUESTED)]
+        if found.settings.paper_choice in learned:
+            listed.append(("the paper's choice", found.settings.paper_choice))
         if found.chosen:
             listed.append((f"chosen: {found.chosen[log.name].title}", found.chosen[log.name]))
         for title, group in (("of last-two", by_last_two), ("learned", learned)):
@@ -398,9 +404,8 @@ def extremes(found: Gaussier2015) -> StudyTable:
             extreme = rank(paper.EXTREME_SHARE, log.jobs)
             value = found.avebsld(log.name, triple)
             others = value * (1 - share(triple)) * log.jobs / (log.jobs - extreme)
-            rows.append(
-                (log.name, title, value, share(triple), others, run["bounded_slowdown_max"])
-            )
+            largest, longest_d = run["bounded_slowdown_max"], run["wait_max_s"] / 86_400
+            rows.append((log.name, title, value, share(triple), others, largest, longest_d))
     columns = (
         Column("log"),
         Column("triple"),
@@ -408,6 +413,7 @@ def extremes(found: Gaussier2015) -> StudyTable:
         Column("share of the extreme", ".1%"),
         Column("AVEbsld of the others", _SCORE),
         Column("largest", ",.0f"),
+        Column("longest wait, days", ",.1f"),
     )
     return StudyTable(
         "extremes", "Section 6.5. The 0.1% of jobs with extreme bounded slowdowns", columns,
