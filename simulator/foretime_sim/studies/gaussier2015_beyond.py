@@ -129,6 +129,20 @@ CASES = (
         for hours, guards in _AGED
         for guard in guards
     ),
+    *(
+        Case(
+            f"{told}, ends at requests, SJBF, ageing 10 h, guard by EASY 48 h",
+            Kind.PRACTICAL,
+            {
+                "estimator": estimator,
+                "backfill": "easy-sjbf",
+                "roles": "110",
+                "ageing_s": 10 * HOUR_S,
+                **_GUARDS["EASY 48 h"],
+            },
+        )
+        for told, estimator in (("last two", "last-two"), ("E-loss", f"regression:{E_LOSS.name}"))
+    ),
     Case("clairvoyant EASY", Kind.ORACLE, {"estimator": "actual"}),
     Case("fits and order known, ends not", Kind.ORACLE, _oracle("010")),
     Case("ends known, fits and order not", Kind.ORACLE, _oracle("001")),
