@@ -76,11 +76,11 @@ def _policies(draw: st.DrawFn) -> Policy:
         backfill,
         draw(st.sampled_from(list(Correction))),
         guard_s,
-        draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
-        event_order,
-        depth,
-        compression,
-        interval_s,
+        roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
+        event_order=event_order,
+        depth=depth,
+        compression=compression,
+        scheduling_interval_s=interval_s,
     )
 
 
