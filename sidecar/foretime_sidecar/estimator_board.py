@@ -6,30 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from foretime_estimators.prediction_scores import MEASURES, SCORES
+from foretime_sim.intervals import Interval, percentile_interval
 
 from foretime_sidecar.daily_scores import DAY_S, DailyScores, Float64Array
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.shadow_course import ShadowCourse
 
-LEVEL = 0.95
-"""Of the intervals."""
 _JOBS = MEASURES.index("jobs")
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Where a figure lies with a probability of 95%."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, drawn: Float64Array) -> Interval | None:
-        """Give that of draws; ``None`` if some are undefined."""
-        if not np.isfinite(drawn).all():
-            return None
-        low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        return cls(float(low), float(high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +52,7 @@ class BoardRow:
         As in `foretime_estimators.prediction_scores.SCORES`, recent jobs more; ``None`` without
         jobs.
     accuracy_interval
-        Of the accuracy; ``None`` with too few days.
+        95% of the accuracy; ``None`` with too few days.
     behind, behind_interval
         What its accuracy lacks of the best one's, on the same jobs and draws.
     as_good
@@ -204,9 +187,11 @@ def board_of(
     for place in order:
         interval = behind_interval = None
         if drawn_accuracy is not None and scored[place]:
-            interval = Interval.of(drawn_accuracy[:, place])
+            interval = percentile_interval(drawn_accuracy[:, place])
             if best is not None:
-                behind_interval = Interval.of(drawn_accuracy[:, best] - drawn_accuracy[:, place])
+                behind_interval = percentile_interval(
+                    drawn_accuracy[:, best] - drawn_accuracy[:, place]
+                )
         as_good = place == best or (
             eligible[place] and behind_interval is not None and behind_interval.low <= 0
         )

@@ -5,18 +5,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from foretime_estimators.errors import StateError
 from foretime_estimators.jobs import JobRequest
 
+from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.decision_log import outside
 from foretime_sidecar.event_feed import EventFeed
 from foretime_sidecar.held_estimator import HeldEstimator
 from foretime_sidecar.learned_rows import LearnedRows, as_if_now
+from foretime_sidecar.learner import Learner
 from foretime_sidecar.model_states import NAMED, ModelStates
 from foretime_sidecar.queue_events import PastEvents
 from foretime_sidecar.queue_moment import Look
+from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.settings import DAY_S, Settings
 from foretime_sidecar.store import Store
+from foretime_sidecar.table import Scheme
 
 logger = logging.getLogger("foretime")
 
@@ -43,6 +49,7 @@ class LearnedScheme:
     def __init__(self, settings: Settings, store: Store, lock: threading.RLock) -> None:
         name = settings.learned.estimator
         self.estimator = HeldEstimator(name, settings.accuracy.to_model())
+        self._settings = settings
         self._lock = lock
         self._feed = EventFeed(
             self.estimator,
@@ -107,6 +114,30 @@ class LearnedScheme:
     def predict(self, job: JobRequest, now: int) -> int | None:
         """Give the scheduled time of a job, seconds, as of ``now``; ``None`` if it has none."""
         return self.estimator.predict(job, now)
+
+    def estimates(self, learner: Learner, now: int) -> Callable[[QueuedJob], int | None] | None:
+        """Give what says what pending jobs are to be planned with; ``None`` if nothing is refined.
+
+        Parameters
+        ----------
+        learner
+            The sidecar's: of jobs that its table would not plan, nothing is said.
+        now
+            Epoch seconds.
+        """
+        if not self._settings.learned.refine or learner.scheme is not Scheme.LEARNED:
+            return None
+
+        def estimated(job: QueuedJob) -> int | None:
+            request = as_submitted(job)
+            with self._lock:
+                known = learner.adjustment(request) is not None
+            if not known or outside(job, self._settings.hook):
+                return None
+            expected_s = self.predict(request, now)
+            return None if expected_s is None else learner.as_planned(request, expected_s)
+
+        return estimated
 
     def forget(self) -> None:
         """Learn all anew, as somebody's history was erased; with the lock held."""

@@ -27,6 +27,8 @@ Int64Array = npt.NDArray[np.int64]
 LATE_S = 60
 """A job that is seen after others were learned that ended so long after its submission is not
 predicted: it would be known more than was known then."""
+MOST_SAVED_BYTES = 100_000_000
+"""A larger state is not saved: after a restart they go on from the last smaller one."""
 
 
 @dataclass(slots=True)
@@ -135,13 +137,27 @@ class ShadowCourse:
     # -- keeping ----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Give all of it, as JSON can hold it."""
+        """Give all of it, as JSON can hold it.
+
+        Raises
+        ------
+        StateError
+            If it is larger than is saved.
+        """
         followed = [
             [*key, job.predicted.tolist(), job.finished_before]
             for key, job in self._followed.items()
         ]
         # As texts, so that no single call holds the interpreter for long.
         learned = {estimator.name: estimator.state_text() for estimator in self.estimators}
+        sizes = {name: len(text or "") for name, text in learned.items()}
+        if sum(sizes.values()) > MOST_SAVED_BYTES:
+            largest = max(sizes, key=sizes.__getitem__)
+            raise StateError(
+                f"it takes {sum(sizes.values()) / 1e6:.0f} MB, {largest} alone "
+                f"{sizes[largest] / 1e6:.0f} MB, and {MOST_SAVED_BYTES / 1e6:.0f} MB are saved; "
+                "leave some out (estimators.names)"
+            )
         set_aside = {one.name: one.set_aside for one in self.estimators if one.set_aside}
         return {
             # Others may predict otherwise.

@@ -27,7 +27,6 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.cluster import Cluster
-from foretime_sidecar.decision_log import outside
 from foretime_sidecar.exclusions import Exclusions, exclusions_of
 from foretime_sidecar.learned_scheme import LearnedScheme
 from foretime_sidecar.learner import Learner, effective_mode
@@ -46,7 +45,7 @@ from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
-from foretime_sidecar.table import Advice, Mode, Scheme, read_table, write_table
+from foretime_sidecar.table import Advice, Mode, read_table, write_table
 from foretime_sidecar.wait_forecasting import WaitForecasting
 
 logger = logging.getLogger("foretime")
@@ -358,26 +357,10 @@ class Sidecar:
         """Say what time_min of pending jobs is to be by what the estimator says of each now."""
         if self._refinements is None:
             return NOTHING_REFINED
-        with self.lock:
-            learner = self.learner
-        estimating, hook = self.estimating, self.settings.hook
-        if (
-            estimating is None
-            or mode is not Mode.ENFORCE
-            or not self.settings.learned.refine
-            or learner.scheme is not Scheme.LEARNED
-        ):
-            return self._refinements.now(jobs, None, now)
-
-        def estimated(job: QueuedJob) -> int | None:
-            request = as_submitted(job)
+        estimated = None
+        if self.estimating is not None and mode is Mode.ENFORCE:
             with self.lock:
-                known = learner.adjustment(request) is not None
-            if not known or outside(job, hook):
-                return None  # the hook would not plan it now
-            expected_s = estimating.predict(request, now)
-            return None if expected_s is None else learner.as_planned(request, expected_s)
-
+                estimated = self.estimating.estimates(self.learner, now)
         return self._refinements.now(jobs, estimated, now)
 
     def see(self, now: int) -> Look:

@@ -12,6 +12,7 @@ from foretime_estimators.accuracy_estimator import AccuracyEstimator
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.actual import Actual, ActualBelow
 from foretime_estimators.blend import Blend
+from foretime_estimators.boosted_runtime import BoostedRuntime
 from foretime_estimators.calibrated_runtime import CalibratedRuntime, CalibrationSettings
 from foretime_estimators.errors import InputError
 from foretime_estimators.estimator import RuntimeEstimator
@@ -199,6 +200,13 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         "expected, times a factor by user with which that share of jobs runs longer",
         False,
         lambda given: CalibratedRuntime(ExpectedRuntime(), CalibrationSettings(given.value)),
+    ),
+    EstimatorName(
+        "boosted",
+        None,
+        "quantiles from boosted trees, grown anew as jobs finish; needs the extra learn",
+        False,
+        lambda _: BoostedRuntime(),
     ),
     EstimatorName("doubled", None, "twice the request", False, lambda _: ScaledRequest(2.0)),
     EstimatorName(

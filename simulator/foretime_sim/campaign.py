@@ -27,6 +27,7 @@ from foretime_sim.policy import (
     Compression,
     Correction,
     EventOrder,
+    GuardBy,
     Order,
     Roles,
     parse_backfill,
@@ -219,7 +220,7 @@ class Grid(_Table):
         description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
     )
     depth: Axis[Annotated[int, Field(ge=1)]] = Field(
-        default=(1,), description="Reservations held at once by easy and easy-sjbf."
+        default=(1,), description="Reservations held at once by the kinds of easy."
     )
     compression: Axis[Annotated[str, AfterValidator(lambda v: _choice(Compression, v))]] = Field(
         default=(str(Compression.RESERVATION_ORDER),),
@@ -253,8 +254,18 @@ class Grid(_Table):
     )
     guard_s: Axis[Annotated[int | str, BeforeValidator(_guard)]] = Field(
         default=(OFF,),
-        description="Starvation guard of easy and easy-sjbf with a depth of 1, and of your own "
+        description="Starvation guard of the kinds of easy with a depth of 1, and of your own "
         'backfilling, seconds; "off" for none.',
+    )
+    guard_by: Axis[Annotated[str, AfterValidator(lambda v: _choice(GuardBy, v))]] = Field(
+        default=(str(GuardBy.REQUESTED_PLAN),),
+        description="What that guard goes by: the head job's plan on requested times, or its start "
+        f"in a plain EASY beside (kinds of easy only): {', '.join(g.value for g in GuardBy)}.",
+    )
+    guard_share: Axis[Annotated[Number, Field(ge=0)]] = Field(
+        default=(0.0,),
+        description="With guard_by plain-easy: share of a job's wait there that is taken off "
+        "guard_s.",
     )
     event_order: Axis[Annotated[str, AfterValidator(lambda v: _choice(EventOrder, v))]] = Field(
         default=("per-timestep",),
@@ -276,7 +287,7 @@ class Grid(_Table):
     )
 
 
-def _choice(kind: type[Compression | Correction | Roles | EventOrder], value: str) -> str:
+def _choice(kind: type[Compression | Correction | GuardBy | Roles | EventOrder], value: str) -> str:
     return str(_asked(lambda: kind.parse(value)))
 
 

@@ -27,7 +27,8 @@ from foretime_estimators.estimator import Memoryless, RuntimeEstimator
 from foretime_estimators.registry import parse_estimator
 
 from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.campaign import CONDITION_AXES, Campaign, LogSource, Rule, Scoring
+from foretime_sim.campaign import CONDITION_AXES, OFF, Campaign, LogSource, Rule, Scoring
+from foretime_sim.policy import GuardBy
 
 FORMAT = 1
 """Version of a cell's identity and record; grows when either changes its meaning."""
@@ -149,7 +150,25 @@ class _NoEffect:
     because: str
 
 
-_EASY = ("easy", "easy-sjbf")
+_EASY = ("easy", "easy-sjbf", "easy-wspt")
+
+
+def _has_no_head(values: Mapping[str, Any]) -> bool:
+    """Say whether more jobs than the head are planned, or none."""
+    if ":" in values["backfill"]:
+        return False
+    return values["backfill"] not in _EASY or int(values["depth"]) != 1
+
+
+def _needs_no_guard(values: Mapping[str, Any]) -> bool:
+    """Say whether nothing is planned with what a guard could be needed for."""
+    steps_in = values["backfill"] != "easy" and values["guard_by"] == str(GuardBy.PLAIN_EASY)
+    return values["estimator"] == "requested" and not steps_in
+
+
+def _unguarded(values: Mapping[str, Any]) -> bool:
+    return values["guard_s"] == OFF or _has_no_head(values) or _needs_no_guard(values)
+
 
 _NO_EFFECT = (
     _NoEffect(("depth",), lambda v: v["backfill"] not in _EASY, "backfilling is not EASY"),
@@ -160,13 +179,24 @@ _NO_EFFECT = (
     ),
     _NoEffect(
         ("guard_s",),
-        lambda v: ":" not in v["backfill"] and (v["backfill"] not in _EASY or v["depth"] != 1),
+        _has_no_head,
         "more jobs than the head are planned, or none",
     ),
     _NoEffect(
-        ("correction", "roles", "guard_s"),
+        ("correction", "roles"),
         lambda v: v["estimator"] == "requested",
         "t_sched is t_req (estimator requested)",
+    ),
+    _NoEffect(
+        ("guard_s",),
+        _needs_no_guard,
+        "t_sched is t_req (estimator requested)",
+    ),
+    _NoEffect(("guard_by",), _unguarded, "there is no guard"),
+    _NoEffect(
+        ("guard_share",),
+        lambda v: _unguarded(v) or v["guard_by"] != "plain-easy",
+        "the guard does not go by plain-easy",
     ),
     _NoEffect(
         ("correction",),
@@ -294,6 +324,13 @@ def _refused(campaign: Campaign, table: str, rule: Rule, message: str) -> InputE
 _NAMES = ("log", "accuracy_rule", "reservations")
 
 
+_AS_BEFORE: Mapping[str, tuple[object, ...]] = {
+    "guard_by": (None, str(GuardBy.REQUESTED_PLAN)),
+    "guard_share": (None,),
+}
+"""Values with which cells are what they were before there was the axis: what is kept holds."""
+
+
 class _Identity:
     """Names cells by a hash of all that decides their results."""
 
@@ -313,7 +350,11 @@ class _Identity:
             "foretime": self._version,
             "log": self._log(log),
             # Not what logs and rules are called, but what they hold.
-            "axes": {a: v for a, v in values.items() if a not in _NAMES},
+            "axes": {
+                a: v
+                for a, v in values.items()
+                if a not in _NAMES and v not in _AS_BEFORE.get(a, ())
+            },
             "reservations": [dataclasses.astuple(claim) for claim in reservations],
             "accuracy": None if accuracy is None else dataclasses.asdict(accuracy),
             "scoring": campaign.scoring.model_dump(exclude={"check"}),

@@ -38,6 +38,7 @@ ORIGIN_COLUMNS = ("wall_clock_s", "host", "foretime", "finished_at")
 _DTYPES: dict[str, _Dtype] = {
     "learn": "boolean",
     "depth": "Int64",
+    "guard_share": "Float64",
     "seed": "Int64",
     "interarrival_factor": "Float64",
     "simulated_jobs": "Int64",
@@ -186,6 +187,10 @@ def policy_label(plan: Plan, policy: Mapping[str, Any]) -> str:
         match axis:
             case "guard_s":
                 told.append("no guard" if value == OFF else f"guard {value} s")
+            case "guard_by":
+                told.append(f"by {value}")
+            case "guard_share":
+                told.append(f"less {value:g} of the wait")
             case "depth":
                 told.append(f"depth {value}")
             case "reservations":

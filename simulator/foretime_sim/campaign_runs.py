@@ -20,7 +20,7 @@ from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.filters import Filters, MissingRequest, workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import ScoredSpan, score, scored_span
-from foretime_sim.policy import Compression, Correction, EventOrder, Policy, Roles
+from foretime_sim.policy import Compression, Correction, EventOrder, GuardBy, Policy, Roles
 from foretime_sim.repeats import Repeats
 from foretime_sim.workload import Workload
 from foretime_sim.workload_models import generate
@@ -171,6 +171,8 @@ def policy_of(cell: Cell) -> Policy:
         given["compression"] = Compression.parse(axes["compression"])
     if axes["guard_s"] not in (None, OFF):
         given["guard_s"] = axes["guard_s"]
+        given["guard_by"] = GuardBy.parse(axes["guard_by"])
+        given["guard_share"] = axes["guard_share"] or 0.0
     return Policy(**given)
 
 

@@ -56,6 +56,7 @@ def native_learning_run(
     now = int(workload.submit_time[0]) if len(workload) else 0
     engine = core_engine(workload.machine_processors, policy, now, reservations, None)
     native = core_estimator(estimator, workload)
+    names = JobNames.of(workload)
     run = _core.LearningRun(
         engine,
         native.core,
@@ -63,7 +64,10 @@ def native_learning_run(
         _column(workload.processors),
         _column(workload.actual_runtime),
         _column(workload.requested_time),
-        *(names.codes for names in JobNames.of(workload)),
+        names.users.codes,
+        names.projects.codes,
+        names.queues.codes,
+        names.executables.codes,
         _evidence(workload),
         policy.roles.queue,
         policy.roles.backfill,

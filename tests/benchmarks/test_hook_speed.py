@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.table import Mode, Table, TableRow, TableSettings, write_table
+from foretime_sidecar.learned_kinds import BackOff, LearnedRow
+from foretime_sidecar.table import Mode, Scheme, Table, TableRow, TableSettings, write_table
 from foretime_sim.slurm_hook import LUA_VERSIONS, LuaHook
 
 JOB: dict[str, Any] = {
@@ -20,11 +21,28 @@ JOB: dict[str, Any] = {
 PARTITIONS = {"main": {"max_time": 4294967295, "flag_default": 1}}
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("table") / "table"
+def plain_table() -> Table:
     rows = tuple(TableRow("user", f"user{n}", 0, 300_000, 10**12) for n in range(100_000))
-    write_table(path, Table(1, 1_000, 9_000, TableSettings(mode=Mode.ENFORCE), rows=rows))
+    return Table(1, 1_000, 9_000, TableSettings(mode=Mode.ENFORCE), rows=rows)
+
+
+def learned_table() -> Table:
+    """Of each user three kinds of jobs, none of which is like the one that is submitted but one."""
+    settings = TableSettings(mode=Mode.ENFORCE, scheme=Scheme.LEARNED)
+    keys = (("user+request+size", (600, 0)), ("user+class+size", (0, 0)), ("user+class", (0,)))
+    rows = tuple(
+        LearnedRow(kind, f"user{n}", values, 300_000, 10**12)
+        for n in range(100_000)
+        for kind, values in keys
+    )
+    back_off = BackOff((1, 4, 16))
+    return Table(1, 1_000, 9_000, settings, back_off=back_off, learned_rows=rows)
+
+
+@pytest.fixture(scope="module", params=[plain_table, learned_table])
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("table") / "table"
+    write_table(path, request.param())
     return path
 
 

@@ -2,18 +2,62 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.filters import workload_of_log
 from foretime_sim.job_log import log_of_workload
+from foretime_sim.log_files import read_log
 from foretime_sim.lublin2003 import generate
+from foretime_sim.metrics import bounded_slowdown
+from foretime_sim.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.studies.gaussier2015 import CLAIRVOYANT_SJBF, EASY, StudySettings
+from foretime_sim.studies.study_page import page_tables
+from foretime_sim.studies.study_tables import fill_page
 from foretime_sim.swf import write_swf
 from foretime_sim.workload import Labels
 
 Run = Callable[..., tuple[int, str, str]]
+
+
+PAGE, RESULTS = Path("docs/studies/gaussier2015.md"), Path("docs/studies/gaussier2015")
+
+
+def test_the_page_is_what_the_command_wrote(repository: Path) -> None:
+    page = (repository / PAGE).read_text()
+    assert fill_page(page, page_tables(repository / RESULTS)) == page
+    document = json.loads((repository / RESULTS / "results.json").read_text())
+    assert document["command"] in page
+    for linked in re.findall(r"\]\((gaussier2015/[^)]*)\)", page):
+        assert (repository / PAGE.parent / linked).is_file()
+
+
+def test_what_is_quick_to_run_again_is_as_written(
+    repository: Path, trace: Callable[[str], Path]
+) -> None:
+    """EASY and clairvoyant EASY-SJBF on KTH, and the paper's choice, learned."""
+    log = trace("KTH-SP2-1996-2.1-cln.swf.gz")
+    workload, _ = workload_of_log(read_log(log), processors=100)
+    with (repository / RESULTS / "triples.csv").open() as file:
+        written = {tuple(row[:3]): float(row[4]) for row in list(csv.reader(file))[1:]}
+    for triple in (EASY, CLAIRVOYANT_SJBF, StudySettings().paper_choice):
+        policy = Policy(
+            backfill=Backfill.parse(triple.backfill),
+            correction=Correction.parse(triple.correction or "requested"),
+            event_order=EventOrder.PER_EVENT,
+        )
+        estimator = estimator_of(triple.prediction, workload)
+        schedule = simulate_with_estimator(workload, policy, estimator)
+        wait = schedule.start_time - workload.submit_time
+        found = float(bounded_slowdown(wait, workload.actual_runtime).mean())
+        key = (triple.prediction, triple.correction or "", triple.backfill)
+        assert found == pytest.approx(written[key], rel=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +80,7 @@ def test_a_log_is_studied_and_kept(run: Run, small: Path, tmp_path: Path) -> Non
     assert document["command"].endswith("small.swf.gz --processors small=40 --repeat 3")
     assert (tmp_path / "figure5.svg").exists()
     kept = (tmp_path / "cells.jsonl").read_text()
-    assert kept.count("\n") == 130 + 3 * 4
+    assert kept.count("\n") == 130 + 3 * 5
     code, out, err = run(*words, "--processors", "small=40", "--json")
     assert (code, json.loads(out)) == (0, document)
     assert (tmp_path / "cells.jsonl").read_text() == kept

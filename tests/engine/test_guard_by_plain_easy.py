@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ def test_a_changed_and_a_cancelled_job_change_there_too() -> None:
 )
 def test_guards_that_make_no_sense_are_refused(chosen: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=why):
-        Policy(**{"guard_s": 0, "guard_by": GuardBy.PLAIN_EASY} | chosen)
+        replace(Policy(guard_s=0, guard_by=GuardBy.PLAIN_EASY), **chosen)
 
 
 @pytest.mark.parametrize("run", [simulate, reference.simulate])

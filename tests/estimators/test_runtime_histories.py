@@ -16,7 +16,7 @@ from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.runtime_histories import RuntimeHistories, RuntimeHistoriesSettings
 from foretime_estimators.runtime_quantiles import NORMAL_SCORES, settled_within
 from foretime_estimators.shared_effects import SharedEffects
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 Finished = Callable[..., FinishedJob]
@@ -231,7 +231,10 @@ def plain_mixture(model: RuntimeHistories, job: JobRequest, age: int) -> list[Kn
             for place, (runtime, asked, bound) in enumerate(past)
         ]
         settled = [(max(0, r + request), w, bound) for r, w, bound in plain_settled(known)]
-        settled = [each for each in settled if not age or each[0] > math.log(age)]
+        if age:
+            # Whether a runtime that is the age but for its rounding is beyond it nobody can say.
+            assume(all(abs(value - math.log(age)) > 1e-12 for value, _, _ in settled))
+            settled = [each for each in settled if each[0] > math.log(age)]
         share = left_open / (sum(weight for _, weight, _ in settled) + ageing.enough_jobs)
         found += [(value, weight * share, bound) for value, weight, bound in settled]
         left_open = share * ageing.enough_jobs

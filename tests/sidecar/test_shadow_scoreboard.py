@@ -16,7 +16,7 @@ from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.last_two import LastTwo
 from foretime_estimators.registry import ESTIMATORS
-from foretime_sidecar import shadow_estimators, shadow_scoreboard
+from foretime_sidecar import shadow_course, shadow_estimators, shadow_scoreboard
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.daily_scores import DAY_S
@@ -389,6 +389,27 @@ def test_without_room_on_the_disk_scores_go_on(
     assert "disk is full" in caplog.text
     assert site.row("last-two").jobs == 15
     assert site.scoreboard.failures == 0
+
+
+def test_a_state_that_is_too_large_is_not_saved_and_the_last_smaller_one_stands(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = Site()
+    jobs = days_of_jobs(20)
+    site.look(NOW + 10 * DAY_S, ended=jobs[:30])
+    site.scoreboard.save()
+    before = saved(site)
+    monkeypatch.setattr(shadow_course, "MOST_SAVED_BYTES", 10)
+    site.look(NOW + 20 * DAY_S, ended=jobs[30:])
+    site.scoreboard.save()
+    assert "combined alone" in caplog.text
+    assert "(estimators.names)" in caplog.text
+    assert saved(site) == before
+    # It goes on from there, and comes to the same.
+    figures = site.figures(NOW + 20 * DAY_S)
+    site.start()
+    site.look(NOW + 20 * DAY_S)
+    assert site.figures(NOW + 20 * DAY_S) == figures
 
 
 def test_a_store_that_can_not_be_read_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,7 @@ def test_128_triples_and_two_that_know() -> None:
 
 
 LOSSLESS = StudySettings(repeats=3, losses=())
+MEAN_OF_EASY_PLUS_PLUS = ("mean of the logs", "EASY++")
 
 
 @pytest.fixture(scope="module")
@@ -156,8 +157,8 @@ def test_a_small_run_goes_on_where_it_was(logs: list[StudiedLog], tmp_path: Path
     first = Counted(tmp_path)
     found = study(logs, tmp_path, first, LOSSLESS)
     assert len(LOSSLESS.triples) == 10
-    # Three of the repeated triples are here (no losses, so not the paper's choice).
-    assert first.executed[0] == 2 * (10 + 3 * 3)
+    # Four of the repeated triples are here (no losses, so not the paper's choice).
+    assert first.executed[0] == 2 * (10 + 4 * 3)
     assert set(found.chosen) == {"KTH-SP2", "elsewhere"}
     # Each is chosen on the other log alone: there it is the best.
     for log, other in (("KTH-SP2", "elsewhere"), ("elsewhere", "KTH-SP2")):
@@ -200,13 +201,18 @@ def test_tables_and_figures_of_a_small_run(logs: list[StudiedLog], tmp_path: Pat
     assert len(figure_3(found).axes) == 1
     row = next(row for row in by_key["selection"].rows if row[0] == "paper's table 7, its six logs")
     assert row[1] == pytest.approx(0.371, abs=0.0005)
+    plus = [row for row in by_key["jittered"].rows if row[1] == EASY_PLUS_PLUS.title]
+    together = next(row for row in by_key["jittered"].rows if row[:2] == MEAN_OF_EASY_PLUS_PLUS)
+    reduced = [float(str(row[8])) for row in plus]
+    assert together[8] == pytest.approx(sum(reduced) / 2)
+    values = [found.avebsld("KTH-SP2", EASY_PLUS_PLUS, seed) for seed in (1, 2, 3)]
+    assert plus[0][3:6] == pytest.approx((min(values), max(values), np.mean(values)))
     extreme = next(row for row in by_key["extremes"].rows if row[1] == "EASY")
-    runs = found.runs["KTH-SP2", EASY, 0]
+    largest = found.runs["KTH-SP2", EASY, 0]["bounded_slowdown_max"]
+    together_of_all = 250 * found.avebsld("KTH-SP2", EASY)
     # 0.1% of 250 jobs is one: the largest.
-    mean, largest = extreme[2], runs["bounded_slowdown_max"]
-    assert isinstance(mean, float)
-    assert extreme[3] == pytest.approx(largest / (250 * mean))
-    assert extreme[4] == pytest.approx((250 * mean - largest) / 249)
+    assert extreme[3] == pytest.approx(largest / together_of_all)
+    assert extreme[4] == pytest.approx((together_of_all - largest) / 249)
 
 
 def test_predictions_are_measured_by_hand() -> None:

@@ -24,9 +24,11 @@ from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.study_downey1997 import downey1997
 from foretime_sidecar.cli.study_gaussier2015 import gaussier2015
+from foretime_sidecar.cli.study_gaussier2015_beyond import gaussier2015_beyond
 from foretime_sidecar.cli.study_graham2021 import graham2021
 from foretime_sidecar.cli.study_mira2018 import mira2018
 from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_runtime_accuracy import runtime_accuracy
 from foretime_sidecar.cli.study_tang2010_beyond import tang2010_beyond
 from foretime_sidecar.cli.study_waits import waits
 
@@ -178,3 +180,5 @@ app.command("graham2021")(graham2021)
 app.command("downey1997")(downey1997)
 app.command("waits")(waits)
 app.command("gaussier2015")(gaussier2015)
+app.command("gaussier2015-beyond")(gaussier2015_beyond)
+app.command("runtime-accuracy")(runtime_accuracy)

@@ -8,9 +8,8 @@ with actual runtimes come on top.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,17 +18,15 @@ import numpy as np
 from foretime_estimators.errors import ForetimeError
 from foretime_estimators.prediction_loss import E_LOSS, LOSSES
 
-from foretime_sim.campaign_cells import Cell, Plan, plan
+from foretime_sim.campaign_cells import Plan, plan
 from foretime_sim.campaign_execution import Outcome
 from foretime_sim.campaign_failures import causes
 from foretime_sim.campaign_file import parse_campaign
-from foretime_sim.campaign_runs import Record, policy_of
-from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
-from foretime_sim.lublin2003 import generate
+from foretime_sim.campaign_runs import Record
 from foretime_sim.metrics import Float64Array
 from foretime_sim.policy import Backfill, Correction, EventOrder
 from foretime_sim.studies.gaussier2015_selection import Rule, leave_one_out
-from foretime_sim.workload import Labels, Workload
+from foretime_sim.studies.known_by_behaviour import known_by_behaviour
 
 REQUESTED, CLAIRVOYANT_TIMES, LAST_TWO = "requested", "actual", "last-two"
 REGRESSION = "regression:"
@@ -39,7 +36,6 @@ BACKFILLS = (Backfill.EASY, Backfill.EASY_SJBF)
 """Section 5.1."""
 CAMPAIGN = "campaign.toml"
 """What messages call the campaign."""
-_PROBE_JOBS, _PROBE_PROCESSORS, _PROBE_USERS = 300, 32, 5
 
 
 class Triple(NamedTuple):
@@ -70,6 +66,8 @@ class Triple(NamedTuple):
 EASY = Triple(REQUESTED, None, "easy")
 EASY_SJBF = Triple(REQUESTED, None, "easy-sjbf")
 EASY_PLUS_PLUS = Triple(LAST_TWO, "incremental", "easy-sjbf")
+LAST_TWO_REQUESTED = Triple(LAST_TWO, "requested", "easy-sjbf")
+"""EASY++ with the plainest correction."""
 CLAIRVOYANT = Triple(CLAIRVOYANT_TIMES, None, "easy")
 CLAIRVOYANT_SJBF = Triple(CLAIRVOYANT_TIMES, None, "easy-sjbf")
 
@@ -154,7 +152,7 @@ class StudySettings:
     @property
     def always_repeated(self) -> tuple[Triple, ...]:
         """Triples that run on the jittered copies of every log."""
-        return (EASY, EASY_PLUS_PLUS, self.paper_choice, CLAIRVOYANT_SJBF)
+        return (EASY, EASY_PLUS_PLUS, LAST_TWO_REQUESTED, self.paper_choice, CLAIRVOYANT_SJBF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +253,7 @@ def planned(
     """
     text = campaign_text(logs, settings, repeated)
     whole = plan(parse_campaign(text, folder / CAMPAIGN))
-    return replace(whole, cells=tuple(_with_behaviour(whole.cells)))
+    return known_by_behaviour(whole)
 
 
 def campaign_text(
@@ -311,25 +309,3 @@ def _runs(records: Iterable[Record]) -> dict[tuple[str, Triple, int], Mapping[st
         )
         for record in records
     }
-
-
-def _with_behaviour(cells: Sequence[Cell]) -> Iterator[Cell]:
-    """Add to what each cell is known by what its policy and estimator do to a small workload."""
-    seen: dict[Triple, bytes] = {}
-    jobs = _probe()
-    for cell in cells:
-        triple = triple_of(cell.axes)
-        if triple not in seen:
-            estimator = estimator_of(triple.prediction, jobs)
-            schedule = simulate_with_estimator(jobs, policy_of(cell), estimator)
-            seen[triple] = schedule.start_time.tobytes()
-        digest = hashlib.sha256(cell.id.encode() + seen[triple]).hexdigest()
-        yield replace(cell, id=digest[:16])
-
-
-def _probe() -> Workload:
-    """Give a small workload with users, busy enough that jobs wait."""
-    jobs = generate(_PROBE_JOBS, processors=_PROBE_PROCESSORS, load=0.9)
-    codes = np.arange(len(jobs), dtype=np.int32) // 3 % _PROBE_USERS
-    names = tuple(f"user{number}" for number in range(_PROBE_USERS))
-    return replace(jobs, users=Labels(codes, names))

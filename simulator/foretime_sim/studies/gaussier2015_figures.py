@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 from foretime_sim.studies.gaussier2015 import (
     CLAIRVOYANT_SJBF,
@@ -69,9 +70,12 @@ def figure_3(found: Gaussier2015) -> Figure:
 def _dress(axes: Axes, across: str, up: str) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel(f"AVEbsld, {across}", fontsize=8)
-    axes.set_ylabel(f"AVEbsld, {up}", fontsize=8)
-    axes.tick_params(labelsize=6, which="both")
+    for axis, log in ((axes.xaxis, across), (axes.yaxis, up)):
+        axis.set_label_text(f"AVEbsld, {log}", fontsize=8)
+        axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))
+        axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axis.set_minor_locator(NullLocator())
+    axes.tick_params(labelsize=6)
     axes.grid(alpha=0.3)
 
 

@@ -21,6 +21,8 @@ def report(found: Gaussier2015, predicted: Sequence[Predicted], command: str) ->
         f"event order {found.settings.event_order}; triples that matter again on "
         f"{found.settings.repeats} jittered copies."
     )
+    if found.settings.options:
+        how += f" Regressions with {', '.join(found.settings.options)}."
     absent = [log.name for log in PAPER_LOGS if log.name not in found.names]
     notes = [how, *(log.note for log in found.logs)]
     if absent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from foretime_sim.studies.gaussier2015 import (
     EASY_PLUS_PLUS,
     EASY_SJBF,
     LAST_TWO,
+    LAST_TWO_REQUESTED,
     Gaussier2015,
     Triple,
 )
@@ -232,6 +234,7 @@ def selection(found: Gaussier2015) -> StudyTable:
     own_choice = found.settings.paper_choice
     if own_choice in found.candidates:
         add("the paper's choice everywhere", [own_choice] * len(easy))
+    add("AVE_2 corrected to the request", [LAST_TWO_REQUESTED] * len(easy))
     add("EASY++ everywhere", [EASY_PLUS_PLUS] * len(easy))
     add("EASY-SJBF on requests everywhere", [EASY_SJBF] * len(easy))
     of_paper = [log for log in _paper(found) if log is not None]
@@ -269,32 +272,44 @@ def selection(found: Gaussier2015) -> StudyTable:
 def jittered(found: Gaussier2015) -> StudyTable:
     """Give the triples that matter on jittered copies: single runs are noise."""
     count = found.settings.repeats
-    seeds = range(1, count + 1)
     rows: list[tuple[Cell, ...]] = []
     for name in found.names:
         for triple in found.settings.triples:
-            if (name, triple, count) not in found.runs:
-                continue
-            values = [found.avebsld(name, triple, seed) for seed in seeds]
-            gains = [
-                reduction(found.avebsld(name, EASY, s), v)
-                for s, v in zip(seeds, values, strict=True)
-            ]
-            gaps = [gap_closed(found, name, triple, seed) for seed in seeds]
-            rows.append(
-                (
-                    name,
-                    triple.title,
-                    found.avebsld(name, triple),
-                    *_mean(values),
-                    *_mean(gains),
-                    float(np.mean(gaps)),
-                )
-            )
+            if (name, triple, count) in found.runs:
+                values = _on_copies(found, name, triple, found.avebsld)
+                single = (found.avebsld(name, triple), min(values), max(values))
+                told = (triple.title, *single, *_mean(values))
+                gaps = _on_copies(found, name, triple, partial(gap_closed, found))
+                reduced = _on_copies(found, name, triple, partial(_reduced, found))
+                rows.append((name, *told, *_mean(reduced), float(np.mean(gaps))))
+    everywhere = [
+        ("EASY++", [EASY_PLUS_PLUS] * len(found.names)),
+        ("AVE_2 corrected to the request", [LAST_TWO_REQUESTED] * len(found.names)),
+    ]
+    if found.settings.paper_choice in found.candidates:
+        everywhere.append(("the paper's choice", [found.settings.paper_choice] * len(found.names)))
+    if found.chosen:
+        everywhere.append(("chosen on the others", list(found.chosen.values())))
+    for title, listed in everywhere if len(found.names) > 1 else ():
+        # Copies of different logs have nothing to do with each other: any may stand together.
+        reduced, gaps = (
+            np.mean(
+                [
+                    _on_copies(found, name, triple, partial(of, found))
+                    for name, triple in zip(found.names, listed, strict=True)
+                ],
+                axis=0,
+            ).tolist()
+            for of in (_reduced, gap_closed)
+        )
+        row = ("mean of the logs", title, *(None for _ in range(6)))
+        rows.append((*row, *_mean(reduced), float(np.mean(gaps))))
     columns = (
         Column("log"),
         Column("triple"),
-        Column("single run", _SCORE),
+        Column("log as it is", _SCORE),
+        Column("least", _SCORE),
+        Column("most", _SCORE),
         Column("mean", _SCORE),
         Column("from", _SCORE),
         Column("to", _SCORE),
@@ -310,6 +325,17 @@ def jittered(found: Gaussier2015) -> StudyTable:
     return StudyTable(
         "jittered", "AVEbsld on jittered copies of the logs", columns, tuple(rows), note
     )
+
+
+def _on_copies(
+    found: Gaussier2015, log: str, triple: Triple, of: Callable[[str, Triple, int], float]
+) -> list[float]:
+    """Give a figure of a triple on each jittered copy of a log."""
+    return [of(log, triple, seed) for seed in range(1, found.settings.repeats + 1)]
+
+
+def _reduced(found: Gaussier2015, log: str, triple: Triple, seed: int) -> float:
+    return reduction(found.avebsld(log, EASY, seed), found.avebsld(log, triple, seed))
 
 
 def _mean(values: Sequence[float]) -> tuple[float, float | None, float | None]:
@@ -362,6 +388,9 @@ def extremes(found: Gaussier2015) -> StudyTable:
 
         listed = [("EASY", EASY), ("clairvoyant SJBF", CLAIRVOYANT_SJBF)]
         listed += [("EASY++", EASY_PLUS_PLUS)]
+        listed += [("AVE_2 corrected to the request", LAST_TWO_REQUESTED)]
+        if found.settings.paper_choice in learned:
+            listed.append(("the paper's choice", found.settings.paper_choice))
         if found.chosen:
             listed.append((f"chosen: {found.chosen[log.name].title}", found.chosen[log.name]))
         for title, group in (("of last-two", by_last_two), ("learned", learned)):
@@ -375,9 +404,8 @@ def extremes(found: Gaussier2015) -> StudyTable:
             extreme = rank(paper.EXTREME_SHARE, log.jobs)
             value = found.avebsld(log.name, triple)
             others = value * (1 - share(triple)) * log.jobs / (log.jobs - extreme)
-            rows.append(
-                (log.name, title, value, share(triple), others, run["bounded_slowdown_max"])
-            )
+            largest, longest_d = run["bounded_slowdown_max"], run["wait_max_s"] / 86_400
+            rows.append((log.name, title, value, share(triple), others, largest, longest_d))
     columns = (
         Column("log"),
         Column("triple"),
@@ -385,6 +413,7 @@ def extremes(found: Gaussier2015) -> StudyTable:
         Column("share of the extreme", ".1%"),
         Column("AVEbsld of the others", _SCORE),
         Column("largest", ",.0f"),
+        Column("longest wait, days", ",.1f"),
     )
     return StudyTable(
         "extremes", "Section 6.5. The 0.1% of jobs with extreme bounded slowdowns", columns,

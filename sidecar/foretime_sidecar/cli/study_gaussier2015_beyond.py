@@ -1,0 +1,77 @@
+"""``foretime study gaussier2015-beyond``: what predictions bring, and cost in long waits."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from foretime_sim.campaign_cells import Plan
+from foretime_sim.campaign_execution import LocalProcesses, Outcome
+from foretime_sim.campaign_store import CampaignStore
+from foretime_sim.studies.gaussier2015_beyond import study
+
+from foretime_sidecar.cli.campaign_progress import INTERRUPTED, run_cells, terminable
+from foretime_sidecar.cli.output_files import JsonOption, check_folder
+from foretime_sidecar.cli.studied_logs import SizesOption, studied_logs
+from foretime_sidecar.cli.study_output import print_report
+
+SHOWN = ("logs", "targets-gap", "targets-waits", "ablation", "oracles", "orders")
+"""Tables that are printed; all are written."""
+REPEATS = 10
+
+
+def gaussier2015_beyond(
+    logs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="LOG...", help="Job logs with requested times, such as KTH's in SWF."
+        ),
+    ],
+    processors: SizesOption = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Jittered copies of each log.")] = REPEATS,
+    output_dir: Annotated[
+        Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
+    ] = Path("gaussier2015-beyond"),
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    as_json: JsonOption = False,
+) -> None:
+    """Close the gap to clairvoyant EASY-SJBF: estimators, orders of candidates, guards, oracles.
+
+    Everything is chosen for each log on the others. Runs are kept in the output folder: what was
+    interrupted goes on where it was.
+
+    Example: [bold]foretime study gaussier2015-beyond KTH-SP2-1996-2.1-cln.swf.gz -o beyond[/bold]
+    """
+    began = time.perf_counter()
+    check_folder("--output-dir", output_dir)
+    studied = studied_logs(logs, processors or ())
+    store = CampaignStore(output_dir)
+    executor = LocalProcesses(workers)
+
+    def execute(plan: Plan) -> Outcome:
+        return run_cells(plan, store, executor, workers=workers, retry_failed=True)
+
+    with ExitStack() as stack:
+        stack.enter_context(terminable())
+        try:
+            found = study(studied, output_dir, execute, repeats=repeat)
+        except KeyboardInterrupt:
+            typer.echo(
+                f"foretime: interrupted; what was run is kept in {output_dir}, run it again to go "
+                "on",
+                err=True,
+            )
+            raise typer.Exit(INTERRUPTED) from None
+    from foretime_sim.studies.gaussier2015_beyond_report import figures, report  # matplotlib
+
+    words = ["foretime", "study", "gaussier2015-beyond", *(log.name for log in logs)]
+    for given in processors or ():
+        words += ["--processors", given]
+    words += [] if repeat == REPEATS else ["--repeat", str(repeat)]
+    written = report(found, shlex.join(words))
+    written.write(output_dir, figures(found))
+    print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)
