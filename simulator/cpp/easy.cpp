@@ -62,8 +62,10 @@ void Engine::add_candidate(JobIndex head, const Pending& entry, double score, bo
   if (!may_start(head, entry.processors, time, on_requested)) return;
   if (has_own_order(on_requested)) {
     const Job& candidate = job(entry.job);
-    candidates_.push_back(
-        {0, on_requested ? time : candidate_time(policy_.backfill, candidate), entry});
+    const Seconds key = on_requested ? time : candidate_time(policy_.backfill, candidate);
+    const double aged =
+        policy_.ageing ? aged_score(key, now_ - candidate.submit, *policy_.ageing) : 0.0;
+    candidates_.push_back({aged, key, entry});
   } else {
     candidates_.push_back({score, entry.key, entry});
   }

@@ -144,14 +144,16 @@ void register_engine(nb::module_& m) {
           [](Policy* self, Order order, Backfill backfill, Correction correction,
              std::optional<Seconds> guard_s, EventOrder event_order, std::int64_t depth,
              Compression compression, GuardBy guard_by, double guard_share,
+             std::optional<Seconds> ageing_s,
              std::optional<Seconds> scheduling_interval_s) {
             new (self) Policy{order,       backfill, correction,  guard_s,
                               event_order, depth,    compression, guard_by,
-                              guard_share, scheduling_interval_s};
+                              guard_share, ageing_s, scheduling_interval_s};
           },
           nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
           nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"),
-          nb::arg("guard_by"), nb::arg("guard_share"), nb::arg("scheduling_interval_s").none());
+          nb::arg("guard_by"), nb::arg("guard_share"), nb::arg("ageing_s").none(),
+          nb::arg("scheduling_interval_s").none());
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)

@@ -69,7 +69,7 @@ void Engine::pass_in_order(bool full) {
     backfill_blocks(queue_.blocks(), head, on_requested);
     return;
   }
-  if (full && !on_requested) {  // by t_sched, as the queue keeps them
+  if (full && !on_requested && !policy_.ageing) {  // by t_sched, as the queue keeps them
     backfill_blocks(queue_.blocks_of_candidates(), head, on_requested);
     return;
   }
@@ -135,7 +135,7 @@ void Engine::pass_by_score() {
     backfill_outside(on_requested);
     return;
   }
-  if (sorts_candidates(policy_.backfill) && !on_requested) {
+  if (sorts_candidates(policy_.backfill) && !on_requested && !policy_.ageing) {
     backfill_blocks(queue_.blocks_of_candidates(), head, on_requested);
     return;
   }

@@ -38,6 +38,11 @@ inline Seconds candidate_time(Backfill backfill, const Job& job) {
   return backfill == Backfill::kEasyWspt ? job.queue_time : job.backfill_time;
 }
 
+// Of candidates with ageing: greater scores come first. Their times count as time / (1 + wait / ageing).
+inline double aged_score(Seconds time, Seconds wait, Seconds ageing) {
+  return static_cast<double>(wait + ageing) / static_cast<double>(time);
+}
+
 struct Pending {
   std::int64_t key = 0;
   std::int64_t rank = 0;

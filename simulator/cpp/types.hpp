@@ -49,6 +49,7 @@ struct Policy {
   Compression compression = Compression::kReservationOrder;
   GuardBy guard_by = GuardBy::kRequestedPlan;
   double guard_share = 0;  // under kPlainEasy: of the wait there that is taken off the bound
+  std::optional<Seconds> ageing;    // of candidates that are sorted; none: their times alone count
   std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
 };
 

@@ -137,6 +137,12 @@ def _guard(value: object) -> object:
     return value
 
 
+def _ageing(value: object) -> object:
+    if isinstance(value, bool) or not (value == OFF or (isinstance(value, int) and value >= 1)):
+        raise ValueError('give whole seconds of 1 or more, or "off"')
+    return value
+
+
 Axis: TypeAlias = Annotated[tuple[_T, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
 Number: TypeAlias = Annotated[float, BeforeValidator(_number)]
 Share: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
@@ -266,6 +272,11 @@ class Grid(_Table):
         default=(0.0,),
         description="With guard_by plain-easy: share of a job's wait there that is taken off "
         "guard_s.",
+    )
+    ageing_s: Axis[Annotated[int | str, BeforeValidator(_ageing)]] = Field(
+        default=(OFF,),
+        description="How fast candidates of easy-sjbf and easy-wspt with a depth of 1 age: their "
+        'times count as time / (1 + wait / ageing_s); "off" for not at all.',
     )
     event_order: Axis[Annotated[str, AfterValidator(lambda v: _choice(EventOrder, v))]] = Field(
         default=("per-timestep",),

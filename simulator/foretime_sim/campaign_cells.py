@@ -192,6 +192,11 @@ _NO_EFFECT = (
         _needs_no_guard,
         "t_sched is t_req (estimator requested)",
     ),
+    _NoEffect(
+        ("ageing_s",),
+        lambda v: v["backfill"] not in ("easy-sjbf", "easy-wspt") or v["depth"] != 1,
+        "candidates have the queue's order, or more jobs than the head are planned",
+    ),
     _NoEffect(("guard_by",), _unguarded, "there is no guard"),
     _NoEffect(
         ("guard_share",),
@@ -327,6 +332,7 @@ _NAMES = ("log", "accuracy_rule", "reservations")
 _AS_BEFORE: Mapping[str, tuple[object, ...]] = {
     "guard_by": (None, str(GuardBy.REQUESTED_PLAN)),
     "guard_share": (None,),
+    "ageing_s": (None, OFF),
 }
 """Values with which cells are what they were before there was the axis: what is kept holds."""
 

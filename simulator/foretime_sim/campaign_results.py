@@ -104,7 +104,7 @@ def _column(name: str, values: list[Any]) -> ExtensionArray:
     if name in METRICS:
         whole = METRICS[name].unit == "jobs" or name == "makespan_s"
         return pd.array(values, dtype="Int64" if whole else "Float64")
-    if name == "guard_s":
+    if name in ("guard_s", "ageing_s"):
         return pd.array([None if v == OFF else v for v in values], dtype="Int64")
     return pd.array(values, dtype=_DTYPES.get(name, "string"))
 
@@ -187,6 +187,8 @@ def policy_label(plan: Plan, policy: Mapping[str, Any]) -> str:
         match axis:
             case "guard_s":
                 told.append("no guard" if value == OFF else f"guard {value} s")
+            case "ageing_s":
+                told.append("no ageing" if value == OFF else f"ageing {value} s")
             case "guard_by":
                 told.append(f"by {value}")
             case "guard_share":

@@ -173,6 +173,8 @@ def policy_of(cell: Cell) -> Policy:
         given["guard_s"] = axes["guard_s"]
         given["guard_by"] = GuardBy.parse(axes["guard_by"])
         given["guard_share"] = axes["guard_share"] or 0.0
+    if axes["ageing_s"] not in (None, OFF):
+        given["ageing_s"] = axes["ageing_s"]
     return Policy(**given)
 
 

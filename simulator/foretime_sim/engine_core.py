@@ -37,6 +37,7 @@ def core_engine(
     check_interval(policy, reservations)
     if reservations:
         policy.refuse_plain_easy("beside advance reservations")
+        policy.refuse_ageing("beside advance reservations")
     claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
     core = _core.Engine(machine_processors, core_policy(policy), now, claims)
     if calls is not None:
@@ -58,6 +59,7 @@ def core_policy(policy: Policy) -> _core.Policy:
         _core.Compression[policy.compression.name],
         _core.GuardBy[policy.guard_by.name],
         policy.guard_share,
+        policy.ageing_s,
         policy.scheduling_interval_s,
     )
 

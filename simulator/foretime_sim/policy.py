@@ -224,6 +224,11 @@ class Policy:
         none of them.
     compression
         Of conservative backfilling, see `Compression`.
+    ageing_s
+        Of easy-sjbf and easy-wspt: the time that orders a candidate counts as
+        time / (1 + wait / ageing_s), at least 1 second, so that those that have waited for long are
+        not passed over by shorter ones for ever; ``None``: the time alone. With a depth of 1, on a
+        flat pool without advance reservations.
     scheduling_interval_s
         ``None``: a scheduling pass follows every event. Otherwise, as in schedulers that look at
         the queue every so many seconds (10 in Cobalt), passes come at the multiples of this on the
@@ -242,6 +247,7 @@ class Policy:
     depth: int = 1
     compression: Compression = Compression.RESERVATION_ORDER
     scheduling_interval_s: int | None = None
+    ageing_s: int | None = None
 
     @property
     def may_guard(self) -> bool:
@@ -282,6 +288,8 @@ class Policy:
                 f" easy-wspt with a depth of 1, not for {self.backfill}{depth}: leave it out"
             )
         self._check_guard_by()
+        if self.ageing_s is not None:
+            self._check_ageing(self.ageing_s)
         if self.scheduling_interval_s is not None:
             self._check_interval(self.scheduling_interval_s)
 
@@ -289,6 +297,17 @@ class Policy:
     def runs_beside(self) -> bool:
         """Whether a plain EASY runs beside, for the guard."""
         return self.guard_s is not None and self.guard_by is GuardBy.PLAIN_EASY
+
+    def refuse_ageing(self, where: str) -> None:
+        """Refuse ageing candidates where there are none.
+
+        Raises
+        ------
+        InputError
+            If they are to age; ``where`` says in words where that can't be.
+        """
+        if self.ageing_s is not None:
+            raise InputError(f"ageing_s is {self.ageing_s}: nothing ages {where}; leave it out")
 
     def refuse_plain_easy(self, where: str) -> None:
         """Refuse a guard by plain EASY where none can run beside.
@@ -300,6 +319,16 @@ class Policy:
         """
         if self.runs_beside:
             raise InputError(f"guard_by is plain-easy: there is none {where}; take requested-plan")
+
+    def _check_ageing(self, ageing_s: int) -> None:
+        given = f"ageing_s is {ageing_s}:"
+        if ageing_s < 1:
+            raise InputError(f"{given} give 1 s or more")
+        if self.backfill not in (Backfill.EASY_SJBF, Backfill.EASY_WSPT) or self.depth > 1:
+            raise InputError(
+                f"{given} only candidates of easy-sjbf and easy-wspt with a depth of 1 age, not"
+                f" those of {self.backfill}: leave it out"
+            )
 
     def _check_guard_by(self) -> None:
         if not 0 <= self.guard_share < math.inf:

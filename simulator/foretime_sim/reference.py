@@ -327,12 +327,15 @@ class Simulation:
 
         own_order = self.policy.backfill in (Backfill.EASY_SJBF, Backfill.EASY_WSPT)
         if own_order and not (on_requested and self.beside):
-            candidates = sorted(
-                candidates,
-                key=lambda job: candidate_place(
-                    self.policy.backfill, job, job.requested if on_requested else None
-                ),
-            )
+
+            def place(job: ReferenceJob) -> tuple[float, int, int]:
+                given = job.requested if on_requested else None
+                time, rank = candidate_place(self.policy.backfill, job, given)
+                if self.policy.ageing_s is None:
+                    return 0.0, time, rank
+                return -(self.now - job.submit + self.policy.ageing_s) / time, time, rank
+
+            candidates = sorted(candidates, key=place)
         for job in candidates:
             if job.processors > self.free:
                 continue
@@ -407,6 +410,7 @@ def simulate(
     check_interval(policy, reservations)
     if reservations:
         policy.refuse_plain_easy("beside advance reservations")
+        policy.refuse_ageing("beside advance reservations")
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     jobs = reference_jobs(workload, times)
     calls = PolicyCalls.of_workload(policy, workload, reservations)

@@ -10,6 +10,8 @@ import pytest
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.lublin2003 import generate
 from foretime_sim.studies.gaussier2015_beyond import CASES
+from foretime_sim.studies.study_page import page_tables
+from foretime_sim.studies.study_tables import fill_page
 from foretime_sim.swf import write_swf
 
 Run = Callable[..., tuple[int, str, str]]
@@ -54,3 +56,14 @@ def test_bad_input(run: Run, tmp_path: Path, words: tuple[str, ...], says: str) 
     code, out, err = run("study", "gaussier2015-beyond", *given, *output)
     assert (code, out) == (2, "")
     assert says in err
+
+
+def test_the_page_is_what_was_found(repository: Path) -> None:
+    page = repository / "docs" / "studies" / "gaussier2015-beyond.md"
+    text = page.read_text(encoding="utf-8")
+    folder = page.with_suffix("")
+    assert fill_page(text, page_tables(folder)) == text
+    document = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    logs = [word for word in document["command"].split() if word.endswith(".swf.gz")]
+    assert len(logs) == 5
+    assert all(log in text for log in logs)

@@ -89,7 +89,10 @@ def test_native_stepwise_and_reference_agree(
 ) -> None:
     jobs, columns = workload_of(rows)
     interval_s = data.draw(intervals(policy.event_order))
-    policy = replace(policy, scheduling_interval_s=interval_s)
+    ageing_s = None
+    if policy.backfill in (Backfill.EASY_SJBF, Backfill.EASY_WSPT):
+        ageing_s = data.draw(st.none() | st.integers(1, 500))
+    policy = replace(policy, scheduling_interval_s=interval_s, ageing_s=ageing_s)
     whole = simulate(jobs, policy, columns[4], columns[5], columns[6], check=True)
     assert_same(whole, reference.simulate(jobs, policy, columns[4], columns[5], columns[6]))
     engine = Engine(8, policy, now=int(jobs.submit_time[0]))

@@ -98,6 +98,9 @@ def test_there_is_none_beside_reservations(run: Any) -> None:
     workload, _ = random_jobs(3, 5)
     with pytest.raises(InputError, match="there is none beside advance reservations"):
         run(workload, GUARDED, reservations=[AdvanceReservation(0, 5, 1)])
+    ageing = Policy(backfill=Backfill.EASY_SJBF, ageing_s=60)
+    with pytest.raises(InputError, match="nothing ages beside advance reservations"):
+        run(workload, ageing, reservations=[AdvanceReservation(0, 5, 1)])
 
 
 def test_there_is_none_from_a_snapshot_on() -> None:

@@ -233,6 +233,7 @@ def test_a_core_without_its_policy_says_so() -> None:
         _core.GuardBy.REQUESTED_PLAN,
         0.0,
         None,
+        None,
     )
     core = _core.Engine(4, policy, 0, [])
     core.submit(0, 1, 1, 1, 1, 1, 1, 1, 0)

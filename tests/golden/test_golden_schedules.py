@@ -34,6 +34,7 @@ def policy_of(chosen: dict[str, Any]) -> Policy:
         guard_s=chosen.get("guard_s"),
         guard_by=GuardBy.parse(chosen.get("guard_by", "requested-plan")),
         guard_share=chosen.get("guard_share", 0.0),
+        ageing_s=chosen.get("ageing_s"),
         roles=Roles.parse(chosen.get("roles", "111")),
         event_order=EventOrder.parse(chosen.get("event_order", "per-timestep")),
         depth=chosen.get("depth", 1),

@@ -131,12 +131,13 @@ def test_every_case_is_a_policy_of_its_own(small: Path) -> None:
         assert len(hits) == 1, cell.axes
         found[hits[0]].append(cell)
     assert {len(cells) for cells in found.values()} == {2}
-    guarded = policy_of(found["expected, WSPT, guard by EASY 24 h - 50%"][0])
+    guarded = policy_of(found["expected, WSPT, ageing 10 h, guard by EASY 48 h - 50%"][0])
     assert guarded == Policy(
         backfill=Backfill.EASY_WSPT,
-        guard_s=86_400,
+        guard_s=2 * 86_400,
         guard_by=GuardBy.PLAIN_EASY,
         guard_share=0.5,
+        ageing_s=36_000,
     )
 
 

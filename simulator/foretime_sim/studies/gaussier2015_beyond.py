@@ -32,8 +32,29 @@ from foretime_sim.studies.gaussier2015 import CAMPAIGN, StudiedLog
 from foretime_sim.studies.known_by_behaviour import known_by_behaviour
 
 HOUR_S = 3600
-_PREDICTED: Mapping[str, Any] = {"estimator": "expected", "backfill": "easy-wspt"}
-_BY_PLAN: Mapping[str, Any] = {"guard_s": 6 * HOUR_S}
+_PREDICTED: dict[str, Any] = {"estimator": "expected", "backfill": "easy-wspt"}
+_BY_PLAN: dict[str, Any] = {"guard_s": 6 * HOUR_S}
+
+
+def _by_easy(hours: int, share: float = 0.0) -> dict[str, Any]:
+    return {"guard_s": hours * HOUR_S, "guard_by": "plain-easy", "guard_share": share}
+
+
+_GUARDS: dict[str, dict[str, Any]] = {
+    "plan": _BY_PLAN,
+    "EASY 48 h": _by_easy(48),
+    "EASY 48 h - 50%": _by_easy(48, 0.5),
+    "EASY 24 h": _by_easy(24),
+    "EASY 12 h": _by_easy(12),
+    "EASY 6 h": _by_easy(6),
+}
+"""From the loosest to the strictest, as tables call them."""
+_AGED: Sequence[tuple[int | None, Sequence[str]]] = (
+    (None, ("plan", "EASY 24 h")),
+    (10, tuple(_GUARDS)),
+    (1, ("plan", "EASY 24 h")),
+)
+"""Hours in which candidates age, and the guards beside that."""
 
 
 class Kind(enum.Enum):
@@ -65,10 +86,6 @@ class Case(NamedTuple):
     name: str
     kind: Kind
     axes: Mapping[str, Any]
-
-
-def _beside(hours: int, share: float) -> Mapping[str, Any]:
-    return {"guard_s": hours * HOUR_S, "guard_by": "plain-easy", "guard_share": share}
 
 
 def _oracle(roles: str) -> Mapping[str, Any]:
@@ -103,14 +120,14 @@ CASES = (
         Kind.PRACTICAL,
         {"estimator": "expected", "backfill": "easy-sjbf", **_BY_PLAN},
     ),
-    Case("expected, WSPT, guard by plan", Kind.PRACTICAL, {**_PREDICTED, **_BY_PLAN}),
     *(
         Case(
-            f"expected, WSPT, guard by EASY {hours} h" + (f" - {share:.0%}" if share else ""),
+            "expected, WSPT" + (f", ageing {hours} h" if hours else "") + f", guard by {guard}",
             Kind.PRACTICAL,
-            {**_PREDICTED, **_beside(hours, share)},
+            _PREDICTED | _GUARDS[guard] | ({"ageing_s": hours * HOUR_S} if hours else {}),
         )
-        for hours, share in ((6, 0.0), (12, 0.2), (24, 0.5), (48, 1.0))
+        for hours, guards in _AGED
+        for guard in guards
     ),
     Case("clairvoyant EASY", Kind.ORACLE, {"estimator": "actual"}),
     Case("fits and order known, ends not", Kind.ORACLE, _oracle("010")),
@@ -344,6 +361,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "guard_s": OFF,
     "guard_by": "requested-plan",
     "guard_share": 0.0,
+    "ageing_s": OFF,
 }
 
 
