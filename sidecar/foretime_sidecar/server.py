@@ -157,7 +157,7 @@ class Daemon:
                 pause_s = self._pause_s(took_s)
                 began = time.monotonic()
                 self.poll_once()
-                took_s = time.monotonic() - began
+                took_s = time.monotonic() - began - self.sidecar.estimated_for_s
                 self._ending.wait(pause_s)
             self._give_back()
         except Exception as error:  # noqa: BLE001 - raised again by run(), so that we end loudly

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ DAY_S = 86_400
 # A long absence is made good in slices, so that no answer of the accounting grows without bound.
 CATCH_UP_S = DAY_S
 # What an estimator may take of a poll: the jobs wait for looks, and are planned without it so far.
-_ESTIMATING_S = 10.0
+_ESTIMATING_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,8 @@ class Sidecar:
         What keeps forecasts of waits; ``None`` if nobody wants them.
     estimating
         The estimator of the scheme ``learned``; ``None`` under others.
+    estimated_for_s
+        How long it took at the last poll, seconds: no work of the scheduler's.
     scoreboard
         What compares estimators; ``None`` if nobody wants it.
     """
@@ -175,6 +178,7 @@ class Sidecar:
             )
         self.estimating: LearnedScheme | None = None
         self._estimating_s = estimating_s
+        self.estimated_for_s = 0.0
         if settings.accuracy.scheme == "learned":
             self.estimating = LearnedScheme(settings, store, self.lock)
         self.scoreboard = ShadowScoreboard(settings, store, self.lock) if shadow else None
@@ -279,6 +283,7 @@ class Sidecar:
         StateError
             If the store or the table can't be written; the table in place then runs out by itself.
         """
+        self.estimated_for_s = 0.0
         if self._cursor is None:
             self.start(now)
         learned = self._learn(now)
@@ -305,8 +310,9 @@ class Sidecar:
         with self.lock:
             learner = self.learner
         assert learner.learned is not None  # noqa: S101 - for the type checker
-        look = self.snapshot or Look(now, Queue(0, ()))
+        look, began = self.snapshot or Look(now, Queue(0, ())), time.monotonic()
         usable = self.estimating.follow(look, learner.learned, self._estimating_s)
+        self.estimated_for_s = time.monotonic() - began
         with self.lock:
             if learner.go_by_estimator(usable=usable):
                 self._next_publication = now

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from foretime_estimators.errors import StateError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.last_two import LastTwo
 from foretime_sidecar import held_estimator
+from foretime_sidecar.cli.decisions import describe
 from foretime_sidecar.clients.client import FinishedRecord
 from foretime_sidecar.model_states import NAMED
+from foretime_sidecar.reasons import REASONS
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
@@ -269,3 +272,32 @@ def test_switched_off_and_on(site: Site) -> None:
     assert site.table.back_off is None
     site.start().poll(NOW + 120)
     assert site.scheme() == "learned"
+
+
+def test_what_is_said_of_a_job_names_the_kind_it_is_estimated_from(site: Site) -> None:
+    sidecar = site.start()
+    job = JobRequest("9", "alice", "physics", 4, 3600, NOW)
+    said = [sidecar.learner.kind_of(job)]
+    sidecar.poll(NOW)
+    said += [sidecar.learner.kind_of(one) for one in (job, replace(job, requested_time=3000))]
+    assert said == [
+        None,
+        "its user's jobs that ask for the same time and about as many processors",
+        "its user's jobs that ask for about as much time and about as many processors",
+    ]
+    answer = {
+        "job_id": "9",
+        "user": "alice",
+        "requested_time_s": 3600,
+        "scheduled_time_s": 1200,
+        "action": "changed",
+        "why": REASONS["refined"],
+        "own_jobs": None,
+        "estimated_from": said[1],
+        "history": [],
+    }
+    asks, may_run, estimated = describe(answer)
+    assert asks.startswith("Job 9 of alice asks for 01:00:00, and is planned with 00:20:00 now: ")
+    assert "is estimated anew" in asks
+    assert may_run.startswith("It may run for 01:00:00 in any case")
+    assert estimated == f"What it needs is estimated from {said[1]}."

@@ -60,7 +60,9 @@ def test_an_estimator_that_says_the_request_changes_nothing(mechanism: Mechanism
 
 
 @pytest.mark.parametrize("mechanism", Mechanism)
-@pytest.mark.parametrize("estimator", ["last-two", "similar"])
+@pytest.mark.parametrize(
+    "estimator", ["last-two", "similar", "regression:squared-linear-large-area"]
+)
 def test_the_laws_hold_and_the_hook_never_fails(mechanism: Mechanism, estimator: str) -> None:
     statistics = []
     task = learned_replay(mechanism, estimator, refine=True)
