@@ -13,7 +13,7 @@ class LearnedSettings(Section):
     """The scheme ``learned``: an estimator fills the table (docs/learned.md)."""
 
     estimator: str = Field(
-        default="similar",
+        default="expected",
         description="Which: a name of foretime simulate --estimator, and no oracle.",
     )
     threshold: int = Field(

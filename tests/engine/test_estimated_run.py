@@ -99,6 +99,10 @@ class StartsInTheLoop(InTheLoop):
         return super().predict_one(job, now)
 
 
+class RolesAndStartsInTheLoop(RolesInTheLoop, StartsInTheLoop):
+    """Both."""
+
+
 class LearnedRuntimes:
     """Plans every job with the sum of all runtimes learned so far, so that each one shows."""
 
@@ -148,9 +152,12 @@ def test_every_estimator_gives_the_schedule_of_its_predictions(name: str, policy
 @pytest.mark.parametrize("name", NAMES)
 def test_the_fast_path_is_the_loop(name: str, policy: Policy) -> None:
     estimator = fresh(name)
-    wrapper = RolesInTheLoop if isinstance(estimator, RoleEstimator) else InTheLoop
-    if isinstance(estimator, StartObserver):
-        wrapper = StartsInTheLoop
+    wrapper = {
+        (False, False): InTheLoop,
+        (True, False): RolesInTheLoop,
+        (False, True): StartsInTheLoop,
+        (True, True): RolesAndStartsInTheLoop,
+    }[isinstance(estimator, RoleEstimator), isinstance(estimator, StartObserver)]
     in_the_loop = wrapper(estimator)
     assert_same(run(name, policy), simulate_with_estimator(JOBS, policy, in_the_loop))
     assert len(in_the_loop.learned) > 300
