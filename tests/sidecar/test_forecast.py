@@ -175,7 +175,8 @@ def test_orders_have_the_engines_names() -> None:
     offered = set(getattr(field, "__args__", ()))
     assert offered == {order.value for order in Order}
     backfills = getattr(ForecastSettings.model_fields["backfill"].annotation, "__args__", ())
-    assert set(backfills) == {backfill.value for backfill in Backfill}
+    no_schedulers = {Backfill.EASY_WSPT.value}  # what has yet to be built into one
+    assert set(backfills) == {backfill.value for backfill in Backfill} - no_schedulers
 
 
 def scheduled_time(job: JobRequest) -> int:
