@@ -167,10 +167,9 @@ def operators_only(caller: Caller) -> None:
     ApiError
         403.
     """
-    if not caller.sees_everybody:
-        raise ApiError(
-            403,
-            "this is for administrators",
-            "user",
-            "ask as root, as the daemon's own user or as one of api.operators",
-        )
+    if caller.sees_everybody:
+        return
+    remedy = "ask as root, as the daemon's own user or as one of api.operators"
+    if caller.user is None:
+        remedy += ", through the daemon's unix socket: this connection does not tell who you are"
+    raise ApiError(403, "this is for administrators", "user", remedy)

@@ -178,7 +178,8 @@ def _explain(problem: pydantic_core.ErrorDetails, text: str, where: str) -> str:
         return (
             f"{place}: {name} = {problem['input']!r}: it is a section; write [{name}] and below it"
         )
-    return f"{place}: {name} = {problem['input']!r}: {problem['msg'].lower()}"
+    message = problem["msg"]  # names in it, such as blend:A, keep their case
+    return f"{place}: {name} = {problem['input']!r}: {message[0].lower()}{message[1:]}"
 
 
 def _nearest(name: str, candidates: list[str]) -> str:

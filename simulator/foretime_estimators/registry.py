@@ -255,9 +255,10 @@ def parse_estimator(
     found, given = _parsed(text, settings, actual_runtimes or {}, seed)
     if found.oracle and actual_runtimes is None:
         raise InputError(
-            f"estimator {text!r} needs the actual runtimes: it works only on a log of finished jobs"
+            f"estimator {text!r} needs the actual runtimes, which no site knows beforehand; take "
+            "another (foretime replay --scheme actual and foretime simulate show what it would do)"
         )
-    return found.build(given)
+    return _built(text, found, given)
 
 
 def estimator_name(text: str) -> str:
@@ -269,7 +270,7 @@ def estimator_name(text: str) -> str:
         As `parse_estimator`.
     """
     found, given = _parsed(text, None, {}, 0)
-    found.build(given)
+    _built(text, found, given)
     if found.parameter is None:
         return found.name
     parameter = ":".join((given.choice, *given.options)) if found.choices else f"{given.value:g}"
@@ -312,6 +313,16 @@ def _parsed(
     return found, _Given(value, parameter, options, settings, actual_runtimes, seed)
 
 
+def _built(text: str, found: EstimatorName, given: _Given) -> RuntimeEstimator:
+    """Build it; what is wrong with its number is said of the name as written."""
+    try:
+        return found.build(given)
+    except InputError as error:
+        raise InputError(f"estimator {text!r}: {error}") from error
+
+
 def _nearest(given: str, names: Sequence[str], spellings: Sequence[str]) -> str:
+    if not given:
+        return f"valid: {', '.join(spellings)}"
     near = difflib.get_close_matches(given, names, n=1, cutoff=0)
     return f"did you mean {near[0]!r}? Valid: {', '.join(spellings)}"

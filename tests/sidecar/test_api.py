@@ -498,7 +498,9 @@ def test_operators_see_the_scores_of_estimators_and_no_name(world: World) -> Non
 @pytest.mark.parametrize("peer", [None, NOBODY, DAEMON])
 def test_nobody_else_sees_them(world: World, path: str, peer: Peer | None) -> None:
     world.score()
-    assert world.refused(path, peer, 403)["what"] == "this is for administrators"
+    error = world.refused(path, peer, 403)
+    assert error["what"] == "this is for administrators"
+    assert ("does not tell who you are" in error["remedy"]) == (peer is None)
 
 
 def test_without_estimators_in_the_shadow_the_answer_says_how_to_have_them(world: World) -> None:

@@ -157,6 +157,11 @@ def test_by_class(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[-1].split() == ["jobs", "30", "70"]
 
 
+def test_by_class_before_anything_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = printed(monkeypatch, board(BROKEN, best=None), "--classes").output
+    assert output == "No job has been scored yet; ask again in a few minutes.\n"
+
+
 def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [
         {
@@ -188,7 +193,9 @@ def test_json_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(printed(monkeypatch, answer, "--json").output) == answer
 
 
-@pytest.mark.parametrize("options", [("--classes", "--switches"), ("--since", "1-00")])
+@pytest.mark.parametrize(
+    "options", [("--classes", "--switches"), ("--since", "1-00"), ("--weeks", "3")]
+)
 def test_options_that_do_not_go_together(
     monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:

@@ -105,6 +105,7 @@ def test_the_accuracy_section_is_the_production_rule() -> None:
         ("[table]\nvalid_for_s = 1199", "f:2: table.valid_for_s = 1199: .*at least 1200"),
         ("[table]\npublish_interval_s = 86400", "f:1: table.valid_for_s = 21600: .*173400"),
         ("[scheduler]\noverlap_s = 86400\n[store]\nretention_days = 1", "f:2: .*learned twice"),
+        ('[learned]\nestimator = "blend"', r"f:2: .*write blend:A, such as"),
     ],
 )  # fmt: skip
 def test_wrong_settings_are_named(text: str, said: str) -> None:

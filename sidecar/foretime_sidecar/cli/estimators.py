@@ -26,6 +26,7 @@ from foretime_sidecar.figures import counted
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.settings_file import read_settings
 
+_WEEKS = 8  # replayed where the command does not say
 _NICENESS = 10  # whatever else the service node does goes first
 
 
@@ -55,8 +56,9 @@ def estimators(
         ),
     ] = False,
     weeks: Annotated[
-        int, typer.Option("--weeks", min=1, max=500, help="So many are replayed.")
-    ] = 8,
+        int | None,
+        typer.Option("--weeks", min=1, max=500, help="So many are replayed; 8 if left out."),
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="NAME", help="Replay these, comma-separated."),
@@ -84,13 +86,13 @@ def estimators(
     """
     if by_class + switches + replay > 1:
         raise InputError("--classes, --switches and --replay are different tables: give one")
-    if not replay and (only or processors is not None):
-        raise InputError("--only and --processors are for --replay: give it, too")
+    if not replay and (only or weeks is not None or processors is not None):
+        raise InputError("--weeks, --only and --processors are for --replay: give it, too")
     if since is not None and not switches:
         raise InputError("--since is for --switches: the scores fade by themselves")
     if replay:
         names = [name.strip() for text in only or () for name in text.split(",")]
-        _replay(settings, names, weeks, processors, as_json=as_json)
+        _replay(settings, names, weeks or _WEEKS, processors, as_json=as_json)
         return
     listen = where(settings, socket_path)
     if switches:
@@ -101,6 +103,8 @@ def estimators(
     board = ask(listen, "/v1/estimators", {})
     if as_json:
         typer.echo(json.dumps(board, indent=2))
+    elif by_class and not any(row["classes"] for row in board["rows"]):
+        typer.echo("No job has been scored yet; ask again in a few minutes.")
     elif by_class:
         print_whole(_classes(board))
     else:
