@@ -287,11 +287,13 @@ def test_a_slow_estimator_is_set_aside(
 def test_an_estimator_that_takes_long_at_a_time_is_set_aside(
     clumsy: type[Clumsy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sleepy() -> int:
-        time.sleep(0.03)
+    def busy() -> int:
+        until = time.thread_time() + 0.03
+        while time.thread_time() < until:
+            pass
         return 60
 
-    monkeypatch.setattr(clumsy, "what", staticmethod(sleepy))
+    monkeypatch.setattr(clumsy, "what", staticmethod(busy))
     monkeypatch.setattr(shadow_estimators, "LONGEST_CALL_S", 0.02)
     site = Site()
     site.look(NOW + 10 * DAY_S, ended=days_of_jobs(10))
