@@ -136,9 +136,12 @@ class Refinements:
             self._asked_at[job_id] = now
             job = pending[job_id]
             note = read_note(job.admin_comment)
-            assert note is not None  # noqa: S101 - it is noted
             wanted = estimated(job)
-            if wanted is None or now - self._set_at.get(job_id, -interval_s) < interval_s:
+            if (
+                note is None
+                or wanted is None
+                or now - self._set_at.get(job_id, -interval_s) < interval_s
+            ):
                 continue
             if note.own_time_min is not None and self._raises_own:
                 wanted = max(wanted, note.own_time_min)

@@ -305,11 +305,10 @@ class Sidecar:
 
     def _estimate(self, now: int) -> None:
         """Tell the estimator what has happened, and go by it as far as that can be done."""
-        if self.estimating is None:
-            return
         with self.lock:
             learner = self.learner
-        assert learner.learned is not None  # noqa: S101 - for the type checker
+        if self.estimating is None or learner.learned is None:
+            return
         look, began = self.snapshot or Look(now, Queue(0, ())), time.monotonic()
         usable = self.estimating.follow(look, learner.learned, self._estimating_s)
         self.estimated_for_s = time.monotonic() - began

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import shlex
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from foretime_estimators.registry import parse_estimator
-from foretime_sim.campaign_cells import Plan
-from foretime_sim.campaign_execution import LocalProcesses, Outcome
-from foretime_sim.campaign_store import CampaignStore
 from foretime_sim.policy import EventOrder
 from foretime_sim.studies.gaussier2015 import StudySettings, study
 from foretime_sim.studies.gaussier2015_predictions import predictions, runs_in_all
 
-from foretime_sidecar.cli.campaign_progress import INTERRUPTED, run_cells, terminable
+from foretime_sidecar.cli.kept_runs import kept_runs, resumable
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.studied_logs import SizesOption, studied_logs
@@ -77,25 +73,10 @@ def gaussier2015(
         options += (f"half-life={recent_half_life:g}",)
     settings = StudySettings(repeat, event_order, options=options)
     parse_estimator(settings.paper_choice.prediction)  # a wrong half-life is refused here
-    store = CampaignStore(output_dir)
-    executor = LocalProcesses(workers)
-
-    def execute(plan: Plan) -> Outcome:
-        return run_cells(plan, store, executor, workers=workers, retry_failed=True)
-
-    with ExitStack() as stack:
-        stack.enter_context(terminable())
-        try:
-            found = study(studied, output_dir, execute, settings)
-            progress = stack.enter_context(progress_bar("predicting", runs_in_all(studied), "runs"))
+    with resumable(output_dir):
+        found = study(studied, output_dir, kept_runs(output_dir, workers), settings)
+        with progress_bar("predicting", runs_in_all(studied), "runs") as progress:
             predicted = predictions(studied, settings, workers=workers, progress=progress)
-        except KeyboardInterrupt:
-            typer.echo(
-                f"foretime: interrupted; what was run is kept in {output_dir}, run it again to go "
-                "on",
-                err=True,
-            )
-            raise typer.Exit(INTERRUPTED) from None
     from foretime_sim.studies.gaussier2015_figures import figures  # matplotlib is slow to load
     from foretime_sim.studies.gaussier2015_report import report
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import shlex
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_sim.campaign_cells import Plan
-from foretime_sim.campaign_execution import LocalProcesses, Outcome
-from foretime_sim.campaign_store import CampaignStore
 from foretime_sim.studies.gaussier2015_beyond import study
 
-from foretime_sidecar.cli.campaign_progress import INTERRUPTED, run_cells, terminable
+from foretime_sidecar.cli.kept_runs import kept_runs, resumable
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.studied_logs import SizesOption, studied_logs
 from foretime_sidecar.cli.study_output import print_report
@@ -49,23 +45,8 @@ def gaussier2015_beyond(
     began = time.perf_counter()
     check_folder("--output-dir", output_dir)
     studied = studied_logs(logs, processors or ())
-    store = CampaignStore(output_dir)
-    executor = LocalProcesses(workers)
-
-    def execute(plan: Plan) -> Outcome:
-        return run_cells(plan, store, executor, workers=workers, retry_failed=True)
-
-    with ExitStack() as stack:
-        stack.enter_context(terminable())
-        try:
-            found = study(studied, output_dir, execute, repeats=repeat)
-        except KeyboardInterrupt:
-            typer.echo(
-                f"foretime: interrupted; what was run is kept in {output_dir}, run it again to go "
-                "on",
-                err=True,
-            )
-            raise typer.Exit(INTERRUPTED) from None
+    with resumable(output_dir):
+        found = study(studied, output_dir, kept_runs(output_dir, workers), repeats=repeat)
     from foretime_sim.studies.gaussier2015_beyond_report import figures, report  # matplotlib
 
     words = ["foretime", "study", "gaussier2015-beyond", *(log.name for log in logs)]
