@@ -112,9 +112,9 @@ def test_a_log_without_requests_is_refused_before_all_runs(
     run: Run, trace: Callable[[str], Path], tmp_path: Path
 ) -> None:
     log = trace("METACENTRUM-2009-2.swf.gz")
-    code, _, err = run(
-        "study", "gaussier2015", log, "-o", tmp_path, "--processors", "METACENTRUM=2000"
-    )
-    assert code == 2
-    assert "none of the 103,656 jobs has a requested time" in err
+    for size in ((), ("--processors", "METACENTRUM=2000")):
+        code, _, err = run("study", "gaussier2015", log, "-o", tmp_path, *size)
+        assert code == 2
+        assert "none of the 103,656 jobs has a requested time" in err
+        assert "--missing-request" not in err, "which these studies have not"
     assert list(tmp_path.iterdir()) == []

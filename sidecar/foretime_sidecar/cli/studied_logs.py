@@ -45,7 +45,13 @@ def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
     for path in logs:
         printed = paper_log(path.name)
         size = sizes.get(path.name, None if printed is None else printed.processors)
-        workload, filtered = workload_of_log(read_log(path), processors=size)
+        log = read_log(path)
+        if not (log.requested_time.filled(0) > 0).any():
+            raise InputError(
+                f"{path}: none of the {len(log):,} jobs has a requested time, with which everything "
+                "here is compared; leave the log out"
+            )
+        workload, filtered = workload_of_log(log, processors=size)
         name = workload.name if printed is None else printed.name
         if name in [other.name for other in studied]:
             raise InputError(f"{path}: another log is called {name}, too; give each once")

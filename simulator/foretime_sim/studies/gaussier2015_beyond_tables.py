@@ -77,7 +77,8 @@ def logs_table(found: Beyond) -> StudyTable:
 
 def _mean_of(runs: Sequence[Mapping[str, object]], key: str) -> str:
     values = np.array([run[key] for run in runs], dtype=np.float64)
-    return f"{values.mean():.2f} ({values.min():.1f} to {values.max():.1f})"
+    spread = f" ({values.min():.1f} to {values.max():.1f})" if len(values) > 1 else ""
+    return f"{values.mean():.2f}{spread}"
 
 
 def _chosen_tables(found: Beyond, rule: Rule) -> Iterator[StudyTable]:

@@ -27,6 +27,11 @@ def report(found: Gaussier2015, predicted: Sequence[Predicted], command: str) ->
     notes = [how, *(log.note for log in found.logs)]
     if absent:
         notes.append(f"Not here, of the paper's logs: {', '.join(absent)}.")
+    if len(found.logs) == 1:
+        notes.append(
+            "Of one log nothing can be chosen on others (table 7) and nothing compared (figure 3, "
+            "correlations)."
+        )
     title = "Gaussier et al. (SC'15) again: learned running times for backfilling"
     made = [*tables(found), *prediction_tables(predicted)]
     return StudyReport("gaussier2015", title, command, tuple(notes), tuple(made))
