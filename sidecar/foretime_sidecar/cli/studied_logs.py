@@ -48,8 +48,8 @@ def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
         log = read_log(path)
         if not (log.requested_time.filled(0) > 0).any():
             raise InputError(
-                f"{path}: none of the {len(log):,} jobs has a requested time, with which everything "
-                "here is compared; leave the log out"
+                f"{path}: none of the {len(log):,} jobs has a requested time, with which all "
+                "that is here is compared; leave the log out"
             )
         workload, filtered = workload_of_log(log, processors=size)
         name = workload.name if printed is None else printed.name
