@@ -42,10 +42,14 @@ def start_accounting(
     database.mkdir()
     # In memory: setting up is all syncing.
     namespace.run(["mount", "-t", "tmpfs", "-o", f"uid={SLURM_UID}", "database", str(database)])
+    # A server removes what others left in its tmpdir, and names its temporary tables by its process
+    # id, which a namespace gives again: two clusters that share /tmp take away each other's tables.
+    temporary = f"--tmpdir={database}"
     made = namespace.run(
         [
             *("mariadb-install-db", "--no-defaults", f"--datadir={database}/data", "--user=slurm"),
-            *("--skip-test-db", "--auth-root-authentication-method=normal", *_DATABASE_OPTIONS),
+            *("--skip-test-db", "--auth-root-authentication-method=normal", temporary),
+            *_DATABASE_OPTIONS,
         ]
     )
     if made.returncode:
@@ -54,7 +58,8 @@ def start_accounting(
         [
             *("mariadbd", "--no-defaults", f"--datadir={database}/data", "--user=slurm"),
             *(f"--socket={database}/socket", f"--pid-file={database}/pid", "--skip-networking"),
-            *("--skip-grant-tables", f"--log-error={log}/mariadb.log", *_DATABASE_OPTIONS),
+            *("--skip-grant-tables", f"--log-error={log}/mariadb.log", temporary),
+            *_DATABASE_OPTIONS,
         ],
         log=log / "mariadb.out",
         in_root=False,
