@@ -62,7 +62,7 @@ class JobSet:
 
     def factor_on(self, factor: float, width: Width) -> float:
         """Give the factor that offers a machine the load that ``factor`` offers the printed one."""
-        return factor * self.printed_processors / self.processors(width)
+        return round(factor * self.printed_processors / self.processors(width), 4)
 
 
 CTC = JobSet("CTC", "CTC-SP2-1996", 430, 338, _down(1.00, 0.65))
@@ -91,8 +91,8 @@ def on_machine(workload: Workload, processors: int) -> Workload:
     widest = int(workload.processors.max(initial=0))
     if widest > processors:
         raise InputError(
-            f"{workload.name}: its widest job has {widest} processors; a machine of {processors} is "
-            "too small"
+            f"{workload.name}: its widest job has {widest} processors; a machine of {processors} "
+            "is too small"
         )
     return replace(workload, machine_processors=processors)
 
