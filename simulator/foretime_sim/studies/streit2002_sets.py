@@ -13,13 +13,18 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from foretime_estimators.errors import InputError
 
+from foretime_sim.log_model import LogModel
+from foretime_sim.studies.streit2002_paper import TABLE_2
+from foretime_sim.weibull import Weibull
 from foretime_sim.workload import Workload
 
 Width: TypeAlias = Literal["printed", "log"]
 """Machine as in the paper's tables 2 and 3, or as in the log's own header."""
-Arrivals: TypeAlias = Literal["independent", "modulated"]
-"""Interarrival times drawn one by one, as in the paper, or so that days and weeks show."""
+Kind: TypeAlias = Literal["independent", "modulated", "log"]
+"""Interarrival times drawn one by one, as in the paper, or so that days and weeks show; or a part
+of the log as it is."""
 JOBS = 10_000
+MOST_DRAWS = 1_000
 TABLE_FACTOR = 1.0
 """Shrinking factor of tables 4 to 6."""
 _STEP = 0.05
@@ -72,12 +77,54 @@ SDSC = JobSet("SDSC", "SDSC-SP2-1998", 352, 128, _down(0.60, 0.30))
 JOB_SETS = (CTC, KTH, PC2, SDSC)
 
 
-class JobModel(Protocol):
-    """What draws jobs, such as `foretime_sim.log_model.LogModel`."""
+class JobSource(Protocol):
+    """Where the jobs of a set come from."""
 
-    def generate(self, jobs: int, *, seed: int, arrivals: Arrivals) -> Workload:
-        """Draw so many jobs."""
+    def draws(self, kind: Kind, jobs: int) -> int:
+        """Give how many different sets of so many jobs there are; 0 where this kind is not."""
         ...
+
+    def jobs(self, kind: Kind, draw: int, jobs: int, factor: float) -> Workload:
+        """Give a set: its draw from 1, its jobs, its shrinking factor."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """A set that has a log: the log's own jobs, and generated ones.
+
+    Attributes
+    ----------
+    log
+        With runtimes beyond the requests as they are (`Filters(overruns="keep")`).
+    model
+        Of the log, its submissions as the log has them.
+    as_printed
+        Of the log, but gaps between submissions as table 2 prints them: they are denser.
+    """
+
+    log: Workload
+    model: LogModel
+    as_printed: LogModel
+
+    @classmethod
+    def of(cls, job_set: JobSet, log: Workload) -> LogSource:
+        """Read a log of the paper."""
+        printed = TABLE_2[job_set.name]
+        gaps = Weibull(printed.weibull_shape, printed.weibull_scale_s)
+        return cls(log, LogModel.of(log), LogModel.of(log, interarrival=gaps))
+
+    def draws(self, kind: Kind, jobs: int) -> int:
+        """Give how many different sets there are: of a log its whole parts, but one at least."""
+        return max(1, len(self.log) // jobs) if kind == "log" else MOST_DRAWS
+
+    def jobs(self, kind: Kind, draw: int, jobs: int, factor: float) -> Workload:
+        """Give a set; ``draw`` is the seed, or the part of the log."""
+        if kind == "log":
+            part = np.arange((draw - 1) * jobs, min(draw * jobs, len(self.log)), dtype=np.int64)
+            return self.log.take(part).with_interarrival_factor(factor)
+        model = self.as_printed if kind == "independent" else self.model
+        return model.generate(jobs, seed=draw, arrivals=kind, shrink=factor)
 
 
 def on_machine(workload: Workload, processors: int) -> Workload:
