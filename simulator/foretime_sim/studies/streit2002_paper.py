@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -295,6 +295,6 @@ PRINTED_CURRENT = {"CTC": 14_858, "KTH": 15_932, "PC2": 14_076, "SDSC": 462}
 """KTH's is 15,991 by the counts above it."""
 
 
-def summed(name: str, cases: tuple[str, ...]) -> int:
+def summed(name: str, cases: Sequence[str]) -> int:
     """Add up printed counts of a set."""
     return sum(TABLE_6[name][case] for case in cases)

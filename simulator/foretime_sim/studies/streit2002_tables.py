@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from foretime_sim.policy import Order
@@ -13,11 +13,11 @@ from foretime_sim.studies.streit2002_paper import (
     DIFFERENT,
     PRINTED_CURRENT,
     PRINTED_DIFFERENT,
+    SETS,
     TABLE_2,
     TABLE_3,
     TABLE_4,
     TABLE_5,
-    TABLE_6,
     TABLE_6_ROWS,
     TABLE_6_TOTALS,
     SetFigures,
@@ -224,25 +224,26 @@ def backlog(result: CaseResult) -> float:
     return counted.waiting_at_tries / max(1, counted.tries)
 
 
-def _beside_the_paper(
-    found: Streit2002,
-    key: str,
-    title: str,
-    rows: Sequence[tuple[_Row | None, str, Callable[[str], float], str]],
-    note: str,
-) -> StudyTable:
-    """Make a table of one column a set: printed, first draw, mean over the draws.
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A row of table 5 or 6: ours, ``None`` where only the print is told, and printed by set."""
 
-    A row is what is taken of a run (``None``: nothing of ours is meant), its title, what is printed
-    for a set, and how both are written.
-    """
+    row: _Row
+    printed: Mapping[str, float]
+    ours: bool = True
+
+
+def _beside_the_paper(
+    found: Streit2002, key: str, title: str, rows: Sequence[_Compared], note: str = ""
+) -> StudyTable:
+    """Make a table of three columns a set: printed, first draw, mean over the draws."""
     made = []
-    for row, row_title, printed, form in rows:
-        cells: list[Cell] = [row_title]
+    for compared in rows:
+        row = compared.row
+        cells: list[Cell] = [row.title]
         for job_set in found.sets:
-            spread = None if row is None else found.spread(row.of, job_set.name, ADVANCED)
-            ours = (None, None) if row is None else _told(row, spread)[:2]
-            cells += [format(printed(job_set.name), form), *ours]
+            spread = found.spread(row.of, job_set.name, ADVANCED) if compared.ours else None
+            cells += [format(compared.printed[job_set.name], row.form), *_told(row, spread)[:2]]
         made.append(tuple(cells))
     return StudyTable(key, title, _columns(found), tuple(made), note)
 
@@ -270,10 +271,9 @@ def _table_5(found: Streit2002) -> StudyTable:
         "table5",
         "Table 5: self-tuning dynP with the advanced decider and ARTwW, shrinking factor 1.00",
         [
-            (row, row.title, lambda name, number=number: _table_5_of(name)[number], row.form)
+            _Compared(row, {name: _table_5_of(name)[number] for name in SETS})
             for number, row in enumerate(rows)
         ],
-        "",
     )
 
 
@@ -315,64 +315,34 @@ def share_of_cases(result: CaseResult, rows: Sequence[str]) -> float:
 
 
 def _table_6(found: Streit2002) -> StudyTable:
-    def counted(rows: Sequence[str]) -> Callable[[CaseResult], float]:
-        return lambda result: sum(cases_of(result)[row] for row in rows)
+    def count(title: str, cases: Sequence[str]) -> _Compared:
+        row = _Row(title, lambda result: sum(cases_of(result)[case] for case in cases))
+        return _Compared(row, {name: summed(name, cases) for name in SETS})
 
-    def share(title: str, cases: Sequence[str]) -> _Row:
-        return _Row(title, lambda result: share_of_cases(result, cases), ".2%")
+    def share(title: str, cases: Sequence[str]) -> _Compared:
+        row = _Row(title, lambda result: share_of_cases(result, cases), ".2%")
+        totals = {name: summed(name, TABLE_6_ROWS) for name in SETS}
+        return _Compared(row, {name: summed(name, cases) / totals[name] for name in SETS})
 
-    def of_total(name: str, count: int) -> float:
-        return count / summed(name, TABLE_6_ROWS)
+    def as_printed(title: str, printed: Mapping[str, float], form: str) -> _Compared:
+        return _Compared(_Row(title, ARTWW.of, form), printed, ours=False)
 
-    different = share("", DIFFERENT)
-    current = share("", CURRENT)
-    rows: list[tuple[_Row | None, str, Callable[[str], float], str]] = [
-        (
-            _Row("", counted([case])),
-            f"case {case}",
-            lambda name, case=case: TABLE_6[name][case],
-            ",",
-        )
-        for case in TABLE_6_ROWS
-    ]
-    rows += [
-        (None, "total as printed", lambda name: TABLE_6_TOTALS[name], ","),
-        (
-            _Row("", counted(TABLE_6_ROWS)),
-            "total added up",
-            lambda name: summed(name, TABLE_6_ROWS),
-            ",",
-        ),
-        (
-            None,
-            "differences to the simple decider as printed",
-            lambda name: PRINTED_DIFFERENT[name] / TABLE_6_TOTALS[name],
-            ".2%",
-        ),
-        (
-            different,
-            "the same of the total added up",
-            lambda name: of_total(name, summed(name, DIFFERENT)),
-            ".2%",
-        ),
-        (
-            None,
-            "taking the current policy as printed",
-            lambda name: PRINTED_CURRENT[name] / TABLE_6_TOTALS[name],
-            ".2%",
-        ),
-        (
-            current,
-            "the same without case 5",
-            lambda name: of_total(name, summed(name, CURRENT)),
-            ".2%",
-        ),
-    ]
+    def of_printed(counts: Mapping[str, int]) -> dict[str, float]:
+        return {name: counts[name] / TABLE_6_TOTALS[name] for name in SETS}
+
     return _beside_the_paper(
         found,
         "table6",
         "Table 6: cases of the advanced decider with ARTwW, shrinking factor 1.00",
-        rows,
+        [
+            *(count(f"case {case}", [case]) for case in TABLE_6_ROWS),
+            as_printed("total as printed", TABLE_6_TOTALS, ",.0f"),
+            count("total added up", TABLE_6_ROWS),
+            as_printed("deciders differ, as printed", of_printed(PRINTED_DIFFERENT), ".2%"),
+            share("the same of the total added up", DIFFERENT),
+            as_printed("current policy taken, as printed", of_printed(PRINTED_CURRENT), ".2%"),
+            share("the same without case 5", CURRENT),
+        ],
         "The paper's totals leave case 10b out; its last row counts case 5 (with 4b), in which LJF "
         "is taken whatever was current, and for KTH is 59 less than its own counts.",
     )
