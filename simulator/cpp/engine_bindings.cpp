@@ -197,7 +197,7 @@ void register_engine(nb::module_& m) {
           nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
           nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"),
           nb::arg("guard_by"), nb::arg("guard_share"), nb::arg("ageing_s").none(),
-          nb::arg("scheduling_interval_s").none(), nb::arg("switching").none());
+          nb::arg("scheduling_interval_s").none(), nb::arg("switching") = nb::none());
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)
