@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
+from foretime_sim.generation import check_jobs, random_streams
 from foretime_sim.week_profile import WeekProfile
 from foretime_sim.weibull import Weibull, fit_likelihood, fit_moments, search_moments
 from foretime_sim.workload import Int64Array, Workload
@@ -25,7 +26,6 @@ GapFit: TypeAlias = Literal["moments", "search", "likelihood"]
 Runtimes: TypeAlias = Literal["exact", "in-bins"]
 
 LEAST_JOBS = 10
-MOST_JOBS = 50_000_000
 BINS_PER_DECADE = 10
 """Of runtimes, where they are drawn within bins."""
 
@@ -190,15 +190,10 @@ class LogModel:
         InputError
             If an argument is out of range.
         """
-        if not 1 <= jobs <= MOST_JOBS:
-            raise InputError(f"{jobs} jobs can't be generated; give 1 to {MOST_JOBS:,}")
-        if seed < 0:
-            raise InputError(f"seed {seed}: give 0 or more")
+        check_jobs(jobs)
         if not 0 < shrink <= 1_000:
             raise InputError(f"shrinking factor {shrink:g}: give more than 0 and at most 1,000")
-        arrival_rng, job_rng = (
-            np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)
-        )
+        arrival_rng, job_rng = random_streams(seed, 2)
         processors, requested, runtime = self.table.draw(jobs, job_rng, runtimes)
         modulated = arrivals == "modulated"
         submit = (

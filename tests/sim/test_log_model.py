@@ -150,8 +150,8 @@ def test_a_shrinking_factor_leaves_a_modulated_day_a_day() -> None:
     half = model.generate(20_000, seed=2, arrivals="modulated", shrink=0.5)
     whole = model.generate(20_000, seed=2, arrivals="modulated")
     assert half.submit_time[-1] == pytest.approx(whole.submit_time[-1] / 2, abs=7 * DAY_S)
-    rates = [WeekProfile.of(workload).rates for workload in (half, LOG)]
-    assert np.corrcoef(*rates)[0, 1] > 0.85
+    ours, theirs = (WeekProfile.of(workload).rates for workload in (half, LOG))
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.85
 
 
 def test_the_busy_clock_and_its_inverse() -> None:
