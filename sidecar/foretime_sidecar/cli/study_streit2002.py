@@ -42,9 +42,8 @@ def streit2002(
         int,
         typer.Option(
             min=0,
-            help="Draws for what is beside the paper's own figures: other machines, modulated "
-            "submissions, the logs themselves; and for qualities ART and MS over shrinking "
-            "factors.",
+            help="Draws for exact requests, for qualities ART and MS over shrinking factors, for "
+            "other machines, modulated submissions and the logs themselves.",
         ),
     ] = _DEFAULT.further_seeds,
     jobs: Annotated[int, typer.Option(min=10, help="Jobs in each set.")] = _DEFAULT.jobs,

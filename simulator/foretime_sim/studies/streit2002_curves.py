@@ -104,9 +104,10 @@ class Curves:
     def note(self, found: Streit2002) -> str:
         """Say of how many draws the points are."""
         most, least = found.settings.seeds, found.settings.further_seeds
-        beside = (
-            f"; of qualities ART and MS over {least}" if set(self.schedulers) - set(FIVE) else ""
-        )
+        if self.requests == "exact":
+            return f"Means over {least} draws."
+        others = set(self.schedulers) - {*FIVE, SIMPLE}
+        beside = f", of qualities ART and MS over {least}" if others else ""
         return f"Means over {most} draws{beside}."
 
 
@@ -173,8 +174,8 @@ CURVES = (
 
 
 def curve_tables(found: Streit2002) -> list[StudyTable]:
-    """Make the tables behind figures 1 to 8, and those that the paper has not."""
-    return [
+    """Make the tables behind figures 1 to 8, and those that the paper has not, if of any set."""
+    made = [
         _figure_1(found),
         *(curves.table(found) for curves in CURVES),
         _intervals(found),
@@ -184,6 +185,7 @@ def curve_tables(found: Streit2002) -> list[StudyTable]:
         _kinds(found),
         _plans(found),
     ]
+    return [table for table in made if table.rows]
 
 
 def shares_up_to(times: Int64Array, bounds_s: Sequence[int]) -> list[float]:

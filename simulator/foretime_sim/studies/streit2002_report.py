@@ -15,8 +15,8 @@ def report(found: Streit2002, command: str) -> StudyReport:
     settings = found.settings
     how = (
         f"{len(found.results):,} runs of {settings.jobs:,} jobs: {settings.seeds} draws of each "
-        f"set, {settings.further_seeds} of what is beside the paper's own figures. Jobs are killed "
-        "at their estimate."
+        f"set, {settings.further_seeds} for exact requests, qualities ART and MS over shrinking "
+        "factors, and what the paper has not. Jobs are killed at their estimate."
     )
     notes = [how, *found.notes]
     absent = [job_set.name for job_set in JOB_SETS if job_set not in found.sets]

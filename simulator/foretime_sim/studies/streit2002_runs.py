@@ -180,8 +180,8 @@ class StudySettings:
     seeds
         Of generated sets: 1, 2, ...; the first is the paper-like single draw.
     further_seeds
-        Of what is beside the paper's own figures: other qualities over shrinking factors, other
-        machines, modulated submissions.
+        Of what else runs over shrinking factors: exact requests (figure 6), the qualities ART and
+        MS (figures 2 and 3), other machines, modulated submissions, the logs themselves.
     jobs
         In each set.
     """
@@ -220,7 +220,7 @@ def _cases_of(job_set: JobSet, source: JobSource, settings: StudySettings) -> It
     few = settings.further_seeds
     yield from crossed(tuple(SCHEDULERS), (TABLE_FACTOR,), settings.seeds)
     yield from crossed((*FIVE, SIMPLE), factors, settings.seeds)
-    yield from crossed((*SINGLES, ADVANCED), factors, settings.seeds, requests="exact")
+    yield from crossed((*SINGLES, ADVANCED), factors, few, requests="exact")
     yield from crossed(tuple(SCHEDULERS), factors, few)
     some = job_set.some_factors
     kinds: tuple[Kind, ...] = ("modulated", "log")
