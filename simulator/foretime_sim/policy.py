@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import enum
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -11,42 +9,12 @@ from typing import Self, TypeVar
 
 from foretime_estimators.errors import InputError
 
+from foretime_sim.named_choice import NamedChoice
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.slack import SlackSettings
 
 
-class _Named(enum.Enum):
-    """A choice with the name that it has on the command line."""
-
-    @classmethod
-    def parse(cls, name: str, *, unlisted: Collection[Self] = ()) -> Self:
-        """Find a choice by name.
-
-        Parameters
-        ----------
-        name
-            In any case, with ``-`` or ``_``.
-        unlisted
-            Choices that a message does not offer.
-
-        Raises
-        ------
-        InputError
-            If there is none of that name; it says which is near and which there are.
-        """
-        folded = name.strip().lower().replace("_", "-")
-        if folded in [choice.value for choice in cls]:
-            return cls(folded)
-        names = [choice.value for choice in cls if choice not in unlisted]
-        near = difflib.get_close_matches(folded, names, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
-        kind = (cls.__doc__ or cls.__name__).split(":")[0].lower()
-        raise InputError(f"unknown {kind} {name!r}{hint} Valid: {', '.join(names)}")
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-
-class Order(_Named):
+class Order(NamedChoice):
     """Queue order: who is first; ties by submission, then by place in the log.
 
     ``xf`` and ``wfp`` change with time and are worked out anew at every pass, in double
@@ -67,7 +35,7 @@ class Order(_Named):
     """Largest priority from outside first, as given with each job (Slurm's SiteFactor)."""
 
 
-class Backfill(_Named):
+class Backfill(NamedChoice):
     """Backfilling: which waiting jobs hold a reservation, and what may start before them."""
 
     NONE = "none"
@@ -89,6 +57,10 @@ class Backfill(_Named):
     that arrive together."""
     PLANNING = "planning"
     """Every job is planned, in queue order and anew in every pass (Streit 2002, section 3)."""
+    SLACK = "slack"
+    """Every job holds a reservation and a slack, by which it may be delayed for others at a price
+    (Talby and Feitelson 1999, section 4); see `foretime_sim.slack`. The queue order only decides
+    among jobs that arrive together."""
     FIRST_FIT = "first-fit"
     """Nobody holds a reservation: in queue order whatever fits now starts; wide jobs may starve."""
 
@@ -96,7 +68,7 @@ class Backfill(_Named):
 EASY = (Backfill.EASY, Backfill.EASY_SJBF, Backfill.EASY_WSPT)
 
 
-class Compression(_Named):
+class Compression(NamedChoice):
     """Compression: how conservative backfilling moves reservations forward when a job ends early.
 
     What breaks reservations (a running job that gets a longer estimate, a changed job) makes all
@@ -111,7 +83,7 @@ class Compression(_Named):
     """By submission, each removed alone and reinserted. None becomes later."""
 
 
-class Correction(_Named):
+class Correction(NamedChoice):
     """Correction: the new estimate of a job that still runs when its estimate expires.
 
     Estimates count from the start of the job, are whole seconds, always at least one second
@@ -133,7 +105,7 @@ class Correction(_Named):
     """soft * (1 + floor(elapsed / soft)), soft being t_sched(drain) (OpenPBS)."""
 
 
-class GuardBy(_Named):
+class GuardBy(NamedChoice):
     """Guard by: what tells the starvation guard that a head job waits for too long."""
 
     REQUESTED_PLAN = "requested-plan"
@@ -146,7 +118,7 @@ class GuardBy(_Named):
     without advance reservations, from its first job on."""
 
 
-class EventOrder(_Named):
+class EventOrder(NamedChoice):
     """Event order: what comes first at one and the same second.
 
     Ties are resolved by place in the log.
@@ -234,6 +206,8 @@ class Policy:
         the queue every so many seconds (10 in Cobalt), passes come at the multiples of this on the
         clock, at each as long as somebody waits. Not where more than the head job is planned, nor
         under the event order ``per-event``.
+    slack
+        Of slack-based backfilling; ``None``: the settings' defaults.
     """
 
     order: Order | PythonOrder = Order.FCFS
@@ -248,6 +222,7 @@ class Policy:
     compression: Compression = Compression.RESERVATION_ORDER
     scheduling_interval_s: int | None = None
     ageing_s: int | None = None
+    slack: SlackSettings | None = None
 
     @property
     def may_guard(self) -> bool:
@@ -259,7 +234,12 @@ class Policy:
     @property
     def plans_every_job(self) -> bool:
         """Whether each job has a planned start from its first pass on."""
-        return self.backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
+        return self.backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING, Backfill.SLACK)
+
+    @property
+    def slack_settings(self) -> SlackSettings:
+        """Those given for slack-based backfilling, or the defaults."""
+        return self.slack or SlackSettings()
 
     def __post_init__(self) -> None:
         if self.guard_s is not None and self.guard_s < 0:
@@ -288,6 +268,11 @@ class Policy:
                 f" easy-wspt with a depth of 1, not for {self.backfill}{depth}: leave it out"
             )
         self._check_guard_by()
+        if self.slack is not None and self.backfill is not Backfill.SLACK:
+            raise InputError(
+                "slack settings are given: only slack backfilling has a slack, not"
+                f" {self.backfill}: leave them out"
+            )
         if self.ageing_s is not None:
             self._check_ageing(self.ageing_s)
         if self.scheduling_interval_s is not None:
@@ -384,10 +369,12 @@ def parse_backfill(text: str) -> Backfill | PythonBackfill:
     InputError
         If there is none of that name, or it can't be loaded; it says what there is.
     """
-    return PythonBackfill.load(text) if ":" in text else _built_in(Backfill, text)
+    if ":" in text:
+        return PythonBackfill.load(text)
+    return _built_in(Backfill, text, unlisted=(Backfill.SLACK,))
 
 
-_Choice = TypeVar("_Choice", bound=_Named)
+_Choice = TypeVar("_Choice", bound=NamedChoice)
 
 
 def _built_in(choices: type[_Choice], text: str, unlisted: Collection[_Choice] = ()) -> _Choice:
