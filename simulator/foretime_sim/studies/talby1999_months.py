@@ -13,6 +13,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.filters import FilterReport, Filters, workload_of_log
 from foretime_sim.log_files import read_log
+from foretime_sim.studies.talby1999_cases import MonthsBy
 from foretime_sim.studies.talby1999_paper import LOG_PREFIX, PROCESSORS
 from foretime_sim.workload import Int64Array, Workload
 
@@ -45,6 +46,8 @@ class MonthlyLog:
         In order of time, those without jobs left out.
     whole
         All of their jobs; runtimes may exceed requests.
+    zone
+        By whose clock months are cut.
     note
         What the filter did, how large the machine is, and by which clock months are cut.
     """
@@ -52,6 +55,7 @@ class MonthlyLog:
     name: str
     months: tuple[Month, ...]
     whole: Workload
+    zone: datetime.tzinfo
     note: str
 
     @property
@@ -98,16 +102,39 @@ def by_months(workload: Workload, time_zone: str | None, report: FilterReport) -
         )
     zone = datetime.UTC if time_zone is None else zoneinfo.ZoneInfo(time_zone)
     names = month_names(workload.submit_time, workload.unix_start_time, zone)
-    found = []
-    for name in sorted(set(names)):
-        jobs = workload.take(np.flatnonzero(names == name).astype(np.int64))
-        numbered = replace(jobs, job_id=np.arange(len(jobs), dtype=np.int64))
-        found.append(Month(name, numbered))
     note = (
         f"{report.text} Simulated on {workload.machine_processors:,} processors, months by "
         f"{time_zone or 'UTC'}."
     )
-    return MonthlyLog(workload.name, tuple(found), workload, note)
+    return MonthlyLog(workload.name, _cut(workload, names), workload, zone, note)
+
+
+def cut_by(log: MonthlyLog, by: MonthsBy) -> tuple[Month, ...]:
+    """Cut a log in another way; by starts or ends only where it has waits for every job."""
+    jobs, zone = log.whole, log.zone
+    time = jobs.submit_time
+    if by is MonthsBy.WHOLE:
+        return (numbered_month(by.value, jobs),)
+    if by is MonthsBy.UTC:
+        zone = datetime.UTC
+    elif by in (MonthsBy.START, MonthsBy.END):
+        if jobs.logged_wait is not None:
+            time = time + jobs.logged_wait.filled(0)
+        if by is MonthsBy.END:
+            time = time + jobs.actual_runtime
+    return _cut(jobs, month_names(time, jobs.unix_start_time or 0, zone))
+
+
+def numbered_month(name: str, jobs: Workload) -> Month:
+    """Make a month of jobs, and number them from 0 on."""
+    return Month(name, replace(jobs, job_id=np.arange(len(jobs), dtype=np.int64)))
+
+
+def _cut(workload: Workload, names: npt.NDArray[np.str_]) -> tuple[Month, ...]:
+    return tuple(
+        numbered_month(name, workload.take(np.flatnonzero(names == name).astype(np.int64)))
+        for name in sorted(set(names.tolist()))
+    )
 
 
 def month_names(
