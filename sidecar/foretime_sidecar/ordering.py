@@ -20,8 +20,8 @@ from foretime_sidecar.clients.client import (
     SchedulerClient,
     SchedulerConfiguration,
 )
-from foretime_sidecar.queue_order import contenders, qos_tier, site_factors
-from foretime_sidecar.settings import QueueOrderSettings
+from foretime_sidecar.queue_order import contenders, name_of, qos_tier, site_factors
+from foretime_sidecar.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.store import Store
 
 logger = logging.getLogger("foretime")
@@ -109,7 +109,7 @@ class QueueOrdering:
         # Of a job that Slurm does not weigh yet, nothing shows what factor it has.
         in_order = [
             each.job_id
-            for each in contenders(jobs, order, scheduled_time, now)
+            for each in contenders(jobs, order, scheduled_time, now, self._goes_first(now))
             if each.job_id in factors
         ]
         changes = site_factors(in_order, factors, highest)
@@ -154,6 +154,15 @@ class QueueOrdering:
             self._store.forget_site_factors(ours)
         self._has_none = True
         return len(changes)
+
+    def _goes_first(self, now: int) -> Callable[[QueuedJob], bool]:
+        """Say who goes before the others, so that no order starves anybody."""
+        bound_s = self._settings.longest_wait_s
+
+        def goes_first(job: QueuedJob) -> bool:
+            return bound_s > 0 and now - (job.eligible_time or now) >= bound_s
+
+        return goes_first
 
     def _ours(self) -> dict[str, frozenset[int]]:
         with self._lock:
@@ -212,11 +221,7 @@ _LEAST_LEVELS = 100  # with fewer an order is none
 
 def _names(jobs: Sequence[QueuedJob]) -> set[str]:
     """Give the names, as site factors go by, of what is still pending."""
-    return {
-        job.request.array_id or job.request.job_id
-        for job in jobs
-        if job.state is QueueState.PENDING
-    }
+    return {name_of(job) for job in jobs if job.state is QueueState.PENDING}
 
 
 def _foreign(factors: Mapping[str, int], ours: Mapping[str, frozenset[int]]) -> str:

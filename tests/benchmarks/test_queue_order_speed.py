@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.ordering import QueueOrdering
-from foretime_sidecar.settings import QueueOrderSettings
+from foretime_sidecar.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.store import Store
 
 from tests.slurm.slurm_cluster import SlurmCluster

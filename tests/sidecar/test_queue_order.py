@@ -54,8 +54,9 @@ def test_scores_by_hand() -> None:
     assert score(Order.LJF, 50, 100, 4) == 100
     assert score(Order.XF, 50, 100, 4) == 1.5
     assert score(Order.WFP, 50, 100, 4) == 0.5
-    with pytest.raises(ValueError, match="fcfs is no order by t_sched"):
-        score(Order.FCFS, 50, 100, 4)
+    assert score(Order.FCFS, 50, 100, 4) == 50
+    with pytest.raises(ValueError, match="priority can't be worked out"):
+        score(Order.PRIORITY, 50, 100, 4)
 
 
 @pytest.mark.parametrize("order", [Order.SJF, Order.LJF, Order.XF, Order.WFP])
@@ -103,6 +104,27 @@ def test_who_takes_part() -> None:
     found = contenders([*queue, running], Order.XF, _requested, NOW)
     assert [each.job_id for each in found] == ["7", "8", "1"]
     assert found[0] == Contender("7", score(Order.XF, 600, HOUR, 1), NOW - 605)
+
+
+def test_who_goes_first_stands_before_the_others_by_wait() -> None:
+    queue = [
+        _job("short", wait_s=10, time_s=60),
+        _job("long", wait_s=500, time_s=9 * HOUR),
+        _job("longer", wait_s=600, time_s=20 * HOUR),
+        _job("8_1", wait_s=5, time_s=HOUR, array_id="8"),
+        _job("8_2", wait_s=550, time_s=HOUR, array_id="8"),
+    ]
+
+    def late(job: QueuedJob) -> bool:
+        return job.eligible_time is not None and NOW - job.eligible_time >= 500
+
+    found = contenders(queue, Order.SJF, _requested, NOW, late)
+    assert [each.job_id for each in found] == ["longer", "8", "long", "short"]
+    assert [each.goes_first for each in found] == [True, True, True, False]
+    came = contenders(queue, Order.FCFS, _requested, NOW)
+    assert [each.job_id for each in came] == ["longer", "8", "long", "short"]
+    alone = contenders(queue, Order.SJF, _requested, NOW)
+    assert [each.job_id for each in alone] == ["short", "8", "long", "longer"]
 
 
 # -- site factors ----------------------------------------------------------------------------------
@@ -296,6 +318,24 @@ def test_the_first_in_order_starts_first(
     started = SlurmCommands(world).queue()
     running = [j.request.job_id for j in started.jobs if j.state is QueueState.RUNNING]
     assert running[0].rpartition("_")[2] == str(first)
+
+
+def test_whoever_has_waited_too_long_goes_first(world: Noting, start: Start) -> None:
+    """All wait for an hour; the longest job is submitted first, and starves under SJF else."""
+    sidecar = start(longest_wait_s=2 * HOUR)
+    world.slurm.advance(NOW + 30 * 60)
+    world.slurm.submit(_submission(16, 60))  # 9: the shortest of all
+    sidecar.look(NOW + 30 * 60)
+    assert _first(world) == ["9", "3", "5", "4", "2", "50"]
+    sidecar.look(NOW + HOUR - 1)
+    assert _first(world) == ["9", "3", "5", "4", "2", "50"]
+    sidecar.look(NOW + HOUR)
+    assert _first(world) == ["2", "3", "4", "5", "50", "9"], "9 has not waited for so long"
+
+
+def _first(world: Noting) -> list[str]:
+    factors = _factors(world)
+    return sorted(factors, key=lambda name: -factors[name])
 
 
 def test_it_is_given_back_at_the_end(world: Noting, start: Start) -> None:
