@@ -47,6 +47,7 @@ def core_engine(
 
 def core_policy(policy: Policy) -> _core.Policy:
     """Give the policy as the native core takes it."""
+    policy.refuse_switching("in the native core")
     return _core.Policy(
         _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
         _core.Backfill[policy.backfill.name]

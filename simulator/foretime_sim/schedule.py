@@ -14,6 +14,7 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.bgp_jobs import broken_bgp_law
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.node_allocation import NodeAllocation, broken_law
+from foretime_sim.policy_switching import SwitchingCounters
 from foretime_sim.resource_requests import fit_requests
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
@@ -83,6 +84,8 @@ class Schedule:
     first_planned_start
         Seconds, int64: the planned start that each job was given in its first scheduling pass;
         ``None`` unless every job is planned (conservative, planning).
+    switching
+        What a decider that switches between queue orders did; ``None`` without one.
     """
 
     start_time: Int64Array
@@ -95,6 +98,7 @@ class Schedule:
     bgp_partition: Int32Array | None = None
     allocation: NodeAllocation | None = None
     first_planned_start: Int64Array | None = None
+    switching: SwitchingCounters | None = None
 
     @property
     def guard_activations(self) -> int:
