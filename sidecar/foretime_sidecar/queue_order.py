@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from foretime_sim.policy import Order
+from foretime_sim.queue_places import score
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 
@@ -39,25 +40,6 @@ class Contender:
     score: float
     submit_time: int
     goes_first: bool = False
-
-
-def score(order: Order, wait_s: int, scheduled_time_s: int, processors: int) -> float:
-    """Say how far in front a job stands, higher first; times in seconds."""
-    time_s = max(scheduled_time_s, 1)
-    match order:
-        case Order.FCFS:
-            return wait_s
-        case Order.SJF:
-            return -time_s
-        case Order.LJF:
-            return time_s
-        case Order.XF:
-            return (wait_s + time_s) / time_s
-        case Order.WFP:
-            ratio = wait_s / time_s
-            return ratio * ratio * ratio * processors
-        case _:
-            raise ValueError(f"{order} can't be worked out of a wait and a time")
 
 
 def contenders(

@@ -13,13 +13,14 @@ from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import JobRequest
 from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.queue_order import Contender, contenders, qos_tier, score, site_factors
+from foretime_sidecar.queue_order import Contender, contenders, qos_tier, site_factors
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.settings_file import parse_settings
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.queue_places import score
 from foretime_sim.reference import ReferenceJob, Simulation
 from hypothesis import given
 from hypothesis import strategies as st
