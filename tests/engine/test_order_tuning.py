@@ -179,7 +179,7 @@ SWITCHING = PolicySwitching()
 
 
 def test_a_short_job_behind_a_long_one_by_hand() -> None:
-    """FCFS: the long one ends after 110 + 20 s, the other after 111 + 10; SJF: 111 + 20, 11 + 10."""
+    """FCFS: long 110 + 20 s from submission to end, short 111 + 10; SJF: 111 + 20 and 11 + 10."""
     found = tune_order(TWO.snapshot(), SWITCHING, Order.FCFS)
     assert found.values == ((130 + 121) / 2, (131 + 21) / 2, (130 + 121) / 2)
     assert (found.current, found.chosen, found.case) == (Order.FCFS, Order.SJF, "7")
