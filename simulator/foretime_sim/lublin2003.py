@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
+from foretime_sim.generation import check_jobs, random_streams
 from foretime_sim.request_model import RequestModel, add_requests
 from foretime_sim.workload import Int64Array, Workload
 
@@ -177,20 +178,14 @@ def generate(
     InputError
         If an argument is out of range.
     """
-    if not 1 <= jobs <= 50_000_000:
-        raise InputError(f"{jobs} jobs can't be generated; give 1 to 50,000,000")
+    check_jobs(jobs)
     if not 2 <= processors <= 100_000_000:
         raise InputError(f"{processors} processors: the model needs 2 to 100,000,000")
-    if seed < 0:
-        raise InputError(f"seed {seed}: give 0 or more")
     if load is not None and not 0 < load <= 10:
         raise InputError(f"load {load}: give more than 0 and at most 10")
     model = Lublin2003() if model is None else model
     request_model = RequestModel() if request_model is None else request_model
-    # One stream a subject, so that a change to one leaves the others as they were.
-    size_rng, runtime_rng, arrival_rng, request_rng = (
-        np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)
-    )
+    size_rng, runtime_rng, arrival_rng, request_rng = random_streams(seed, 4)
     sizes = model.sizes(jobs, processors, size_rng)
     runtimes = model.runtimes(sizes, runtime_rng)
     requested = add_requests(sizes, runtimes, request_model, request_rng)

@@ -270,7 +270,8 @@ class SwitchingCounters:
     orders
         Those of `PolicySwitching`.
     started_under
-        int8, shape (jobs,): index in ``orders`` of that which was current when each job started.
+        int8, shape (jobs,): index in ``orders`` of that which was current when each job started;
+        -1 for one that has not been started.
     tries
         How often the decider was asked.
     switches
@@ -301,4 +302,5 @@ class SwitchingCounters:
     @property
     def jobs_started(self) -> Int64Array:
         """Jobs that started under each of ``orders``."""
-        return np.bincount(self.started_under, minlength=len(self.orders)).astype(np.int64)
+        started = self.started_under[self.started_under >= 0]
+        return np.bincount(started, minlength=len(self.orders)).astype(np.int64)

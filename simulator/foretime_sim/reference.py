@@ -8,7 +8,7 @@ is planned, `foretime_sim.reference_plans` decides the pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -286,16 +286,16 @@ class Simulation:
         """Say whether there are processors now for any of these."""
         return any(job.processors <= self.free for job in jobs)
 
-    def in_order(self, jobs: list[ReferenceJob]) -> list[ReferenceJob]:
-        """Put the waiting jobs into queue order."""
-        if isinstance(self.policy.order, PythonOrder):
+    def in_order(self, jobs: list[ReferenceJob], order: Order | None = None) -> list[ReferenceJob]:
+        """Put the waiting jobs into queue order: the policy's, unless another is given."""
+        if order is None and isinstance(self.policy.order, PythonOrder):
             return self.asked.in_order(jobs)
-        return sorted(jobs, key=self.place_in_queue)
+        return sorted(jobs, key=lambda job: self.place_in_queue(job, order))
 
-    def place_in_queue(self, job: ReferenceJob) -> tuple[float, ...]:
+    def place_in_queue(self, job: ReferenceJob, order: Order | None = None) -> tuple[float, ...]:
         """Smallest first."""
         wait, time = self.now - job.submit, job.queue_time
-        match self.policy.order:
+        match order or self.policy.order:
             case Order.FCFS:
                 return 0, job.rank
             case Order.SJF:
@@ -419,7 +419,10 @@ def simulate(
     )
     simulation.run()
     planned = simulation.planner.first_planned if simulation.planner else {}
-    return reference_schedule(jobs, simulation, planned if policy.plans_every_job else None)
+    schedule = reference_schedule(jobs, simulation, planned if policy.plans_every_job else None)
+    if simulation.planner and simulation.planner.switcher:
+        return replace(schedule, switching=simulation.planner.switcher.counters(jobs))
+    return schedule
 
 
 def reference_jobs(workload: Workload, times: JobTimes) -> list[ReferenceJob]:
