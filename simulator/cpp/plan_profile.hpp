@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "availability_profile.hpp"
+#include "flat_profile.hpp"
 #include "types.hpp"
 
 namespace foretime {
@@ -40,6 +41,9 @@ class PlanProfile {
   virtual bool needs_as_much(JobIndex one, JobIndex other) const = 0;
   // Nobody who needs more than this fits anywhere in [start, end).
   virtual Processors most_free(Seconds start, Seconds end) const = 0;
+  virtual Processors machine() const = 0;
+  // The free processors as a step function, to plan in a copy.
+  virtual void copy_to(FlatProfile& copy) const = 0;
 };
 
 // A flat pool of processors.
@@ -79,6 +83,11 @@ class PoolProfile final : public PlanProfile {
   }
   Processors most_free(Seconds start, Seconds end) const override {
     return profile_.max_free(start, end);
+  }
+  Processors machine() const override { return profile_.capacity(); }
+  void copy_to(FlatProfile& copy) const override {
+    copy.clear();
+    profile_.for_each_step([&](Seconds time, Processors free) { copy.add_step(time, free); });
   }
 
  private:

@@ -225,7 +225,9 @@ class Grid(_Table):
     )
     backfill: Axis[Annotated[str, AfterValidator(_backfill)]] = Field(
         default=("easy",),
-        description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
+        description="Backfilling: "
+        f"{', '.join(b.value for b in Backfill if b is not Backfill.SLACK)}, or"
+        " `module:attribute`.",
     )
     depth: Axis[Annotated[int, Field(ge=1)]] = Field(
         default=(1,), description="Reservations held at once by the kinds of easy."

@@ -247,6 +247,10 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
     claims = () if snapshot.machine is not None else of_processors(snapshot.reservations)
     check_interval(policy, claims)
     policy.refuse_plain_easy("in forward runs, which know of no past")
+    if snapshot.machine is not None:
+        policy.refuse_switching("on a machine of nodes")
+    if policy.switching is not None and snapshot.current_order is not None:
+        policy = replace(policy, order=snapshot.current_order)
     beginning = _core.Beginning(
         snapshot.machine_processors,
         core_policy(policy),

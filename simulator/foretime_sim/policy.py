@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
-import enum
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from foretime_estimators.errors import InputError
 
+from foretime_sim.named_choice import NamedChoice
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.slack import Overruns, SlackJobs, SlackSettings
+
+if TYPE_CHECKING:
+    from foretime_sim.workload import Workload
+
+if TYPE_CHECKING:
+    from foretime_sim.policy_switching import PolicySwitching
 
 
-class _Named(enum.Enum):
-    """A choice with the name that it has on the command line."""
-
-    @classmethod
-    def parse(cls, name: str, *, unlisted: Collection[Self] = ()) -> Self:
-        """Find a choice by name.
-
-        Parameters
-        ----------
-        name
-            In any case, with ``-`` or ``_``.
-        unlisted
-            Choices that a message does not offer.
-
-        Raises
-        ------
-        InputError
-            If there is none of that name; it says which is near and which there are.
-        """
-        folded = name.strip().lower().replace("_", "-")
-        if folded in [choice.value for choice in cls]:
-            return cls(folded)
-        names = [choice.value for choice in cls if choice not in unlisted]
-        near = difflib.get_close_matches(folded, names, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
-        kind = (cls.__doc__ or cls.__name__).split(":")[0].lower()
-        raise InputError(f"unknown {kind} {name!r}{hint} Valid: {', '.join(names)}")
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-
-class Order(_Named):
+class Order(NamedChoice):
     """Queue order: who is first; ties by submission, then by place in the log.
 
     ``xf`` and ``wfp`` change with time and are worked out anew at every pass, in double
@@ -67,7 +41,7 @@ class Order(_Named):
     """Largest priority from outside first, as given with each job (Slurm's SiteFactor)."""
 
 
-class Backfill(_Named):
+class Backfill(NamedChoice):
     """Backfilling: which waiting jobs hold a reservation, and what may start before them."""
 
     NONE = "none"
@@ -89,6 +63,10 @@ class Backfill(_Named):
     that arrive together."""
     PLANNING = "planning"
     """Every job is planned, in queue order and anew in every pass (Streit 2002, section 3)."""
+    SLACK = "slack"
+    """Every job holds a reservation and a slack, by which it may be delayed for others at a price
+    (Talby and Feitelson 1999, section 4); see `foretime_sim.slack`. The queue order only decides
+    among jobs that arrive together."""
     FIRST_FIT = "first-fit"
     """Nobody holds a reservation: in queue order whatever fits now starts; wide jobs may starve."""
 
@@ -96,7 +74,7 @@ class Backfill(_Named):
 EASY = (Backfill.EASY, Backfill.EASY_SJBF, Backfill.EASY_WSPT)
 
 
-class Compression(_Named):
+class Compression(NamedChoice):
     """Compression: how conservative backfilling moves reservations forward when a job ends early.
 
     What breaks reservations (a running job that gets a longer estimate, a changed job) makes all
@@ -111,7 +89,7 @@ class Compression(_Named):
     """By submission, each removed alone and reinserted. None becomes later."""
 
 
-class Correction(_Named):
+class Correction(NamedChoice):
     """Correction: the new estimate of a job that still runs when its estimate expires.
 
     Estimates count from the start of the job, are whole seconds, always at least one second
@@ -133,7 +111,7 @@ class Correction(_Named):
     """soft * (1 + floor(elapsed / soft)), soft being t_sched(drain) (OpenPBS)."""
 
 
-class GuardBy(_Named):
+class GuardBy(NamedChoice):
     """Guard by: what tells the starvation guard that a head job waits for too long."""
 
     REQUESTED_PLAN = "requested-plan"
@@ -146,7 +124,7 @@ class GuardBy(_Named):
     without advance reservations, from its first job on."""
 
 
-class EventOrder(_Named):
+class EventOrder(NamedChoice):
     """Event order: what comes first at one and the same second.
 
     Ties are resolved by place in the log.
@@ -234,6 +212,11 @@ class Policy:
         the queue every so many seconds (10 in Cobalt), passes come at the multiples of this on the
         clock, at each as long as somebody waits. Not where more than the head job is planned, nor
         under the event order ``per-event``.
+    slack
+        Of slack-based backfilling; ``None``: the settings' defaults.
+    switching
+        Of planning: between which queue orders it switches (`foretime_sim.policy_switching`),
+        beginning with ``order``; ``None``: that is the order for good. On a flat pool.
     """
 
     order: Order | PythonOrder = Order.FCFS
@@ -248,6 +231,8 @@ class Policy:
     compression: Compression = Compression.RESERVATION_ORDER
     scheduling_interval_s: int | None = None
     ageing_s: int | None = None
+    slack: SlackSettings | None = None
+    switching: PolicySwitching | None = None
 
     @property
     def may_guard(self) -> bool:
@@ -259,7 +244,17 @@ class Policy:
     @property
     def plans_every_job(self) -> bool:
         """Whether each job has a planned start from its first pass on."""
-        return self.backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
+        return self.backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING, Backfill.SLACK)
+
+    @property
+    def slack_settings(self) -> SlackSettings:
+        """Those given for slack-based backfilling, or the defaults."""
+        return self.slack or SlackSettings()
+
+    @property
+    def overruns(self) -> Overruns:
+        """What becomes of a job that still runs at the end of its requested time."""
+        return self.slack.overruns if self.slack else Overruns.KILL
 
     def __post_init__(self) -> None:
         if self.guard_s is not None and self.guard_s < 0:
@@ -288,15 +283,64 @@ class Policy:
                 f" easy-wspt with a depth of 1, not for {self.backfill}{depth}: leave it out"
             )
         self._check_guard_by()
+        if self.slack is not None and self.backfill is not Backfill.SLACK:
+            raise InputError(
+                "slack settings are given: only slack backfilling has a slack, not"
+                f" {self.backfill}: leave them out"
+            )
+        if self.overruns is not Overruns.KILL:
+            given = f"overruns is {self.overruns}:"
+            if self.event_order is EventOrder.PER_EVENT:
+                raise InputError(f"{given} under per-event no pass follows when a time is up")
+            if self.correction is not Correction.REQUESTED:
+                raise InputError(f"{given} estimates are corrected to the requested time first")
         if self.ageing_s is not None:
             self._check_ageing(self.ageing_s)
         if self.scheduling_interval_s is not None:
             self._check_interval(self.scheduling_interval_s)
+        if self.switching is not None:
+            self._check_switching(self.switching)
 
     @property
     def runs_beside(self) -> bool:
         """Whether a plain EASY runs beside, for the guard."""
         return self.guard_s is not None and self.guard_by is GuardBy.PLAIN_EASY
+
+    def check_slack_jobs(self, slack_jobs: SlackJobs | None, workload: Workload) -> None:
+        """Check what slack-based backfilling is told of the jobs, and refuse it elsewhere.
+
+        Raises
+        ------
+        InputError
+            Naming the job, the field and the value, or the backfilling.
+        """
+        if slack_jobs is None:
+            return
+        if self.backfill is not Backfill.SLACK:
+            raise InputError(
+                f"slack_jobs are given: only slack backfilling looks at them, not {self.backfill}:"
+                " leave them out"
+            )
+        slack_jobs.check(workload)
+
+    def check_overruns(self, *, limited: bool, reserved: bool) -> None:
+        """Refuse to let jobs run beyond their requested times where something hangs on these.
+
+        Parameters
+        ----------
+        limited
+            Whether jobs are killed at other limits than their requested times.
+        reserved
+            Whether there are advance reservations.
+
+        Raises
+        ------
+        InputError
+            Saying which of these it is.
+        """
+        if self.overruns is not Overruns.KILL and (limited or reserved):
+            where = "beside advance reservations" if reserved else "with time limits of their own"
+            raise InputError(f"overruns is {self.overruns}: jobs can't overrun {where}; take kill")
 
     def refuse_ageing(self, where: str) -> None:
         """Refuse ageing candidates where there are none.
@@ -319,6 +363,28 @@ class Policy:
         """
         if self.runs_beside:
             raise InputError(f"guard_by is plain-easy: there is none {where}; take requested-plan")
+
+    def refuse_switching(self, where: str) -> None:
+        """Refuse to switch between queue orders where that can't be.
+
+        Raises
+        ------
+        InputError
+            If they are to be switched; ``where`` says in words where that can't be.
+        """
+        if self.switching is not None:
+            raise InputError(f"switching between queue orders: not {where}; leave it out")
+
+    def _check_switching(self, switching: PolicySwitching) -> None:
+        if self.backfill is not Backfill.PLANNING:
+            raise InputError(
+                f"switching between queue orders: only under planning, not {self.backfill}"
+            )
+        if self.order not in switching.orders:
+            names = ", ".join(str(order) for order in switching.orders)
+            raise InputError(
+                f"order is {self.order}: begin with one of those that are switched: {names}"
+            )
 
     def _check_ageing(self, ageing_s: int) -> None:
         given = f"ageing_s is {ageing_s}:"
@@ -384,10 +450,12 @@ def parse_backfill(text: str) -> Backfill | PythonBackfill:
     InputError
         If there is none of that name, or it can't be loaded; it says what there is.
     """
-    return PythonBackfill.load(text) if ":" in text else _built_in(Backfill, text)
+    if ":" in text:
+        return PythonBackfill.load(text)
+    return _built_in(Backfill, text, unlisted=(Backfill.SLACK,))
 
 
-_Choice = TypeVar("_Choice", bound=_Named)
+_Choice = TypeVar("_Choice", bound=NamedChoice)
 
 
 def _built_in(choices: type[_Choice], text: str, unlisted: Collection[_Choice] = ()) -> _Choice:

@@ -1,0 +1,61 @@
+// Free processors as a step function in two flat arrays: what a whole schedule is planned in at once,
+// a few hundred steps long, and copied for the next.
+//
+// While jobs are only added, what is free only shrinks. So a start at which a job did not fit is none
+// for one that needs as much for as long either, and a time at which too little was free is none for
+// one that needs as much, however short.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "types.hpp"
+
+namespace foretime {
+
+class FlatProfile {
+ public:
+  void clear() {
+    times_.clear();
+    free_.clear();
+  }
+  void add_step(Seconds time, Processors free) {
+    times_.push_back(time);
+    free_.push_back(free);
+  }
+
+  // Takes processors at the first moment at which they are free for the whole duration; gives it.
+  // The last step must have as many free.
+  Seconds add(Seconds duration, Processors processors) {
+    std::size_t first = 0;
+    std::size_t last = 0;
+    for (;; first = last + 1) {
+      while (free_[first] < processors) ++first;
+      const Seconds end = times_[first] + duration;
+      last = first + 1;
+      while (last < times_.size() && times_[last] < end && free_[last] >= processors) ++last;
+      if (last == times_.size() || times_[last] >= end) break;
+    }
+    const Seconds start = times_[first];
+    take(first, last, start + duration, processors);
+    return start;
+  }
+
+ private:
+  // From the step `first` until `end`, which lies before the step `last` or at it.
+  void take(std::size_t first, std::size_t last, Seconds end, Processors processors) {
+    if (last == times_.size() || times_[last] != end) {
+      const auto at = static_cast<std::ptrdiff_t>(last);
+      const Processors free = free_[last - 1];
+      times_.insert(times_.begin() + at, end);
+      free_.insert(free_.begin() + at, free);
+    }
+    for (std::size_t i = first; i < last; ++i) free_[i] -= processors;
+  }
+
+  std::vector<Seconds> times_;
+  std::vector<Processors> free_;
+};
+
+}  // namespace foretime
