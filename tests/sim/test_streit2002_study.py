@@ -156,7 +156,7 @@ def test_the_report_is_whole_and_json(found: Streit2002) -> None:
     document = json.loads(json.dumps(written.to_json(), allow_nan=False))
     assert StudyReport.from_json(document) == written
     keys = [table.key for table in written.tables]
-    assert keys[:6] == ["table2", "table3", "table4-KTH", "table4-PC2", "table5", "table6"]
+    assert keys[:6] == ["table2", "table3", "table4", "table4-started", "table5", "table6"]
     assert set(figures(found)) == {f"figure{number}" for number in range(1, 9)} <= set(keys)
     assert any("for want of their logs: CTC, SDSC" in note for note in written.notes)
     for table in written.tables:
@@ -166,10 +166,11 @@ def test_the_report_is_whole_and_json(found: Streit2002) -> None:
 def test_tables_have_the_runs_numbers(found: Streit2002) -> None:
     by_key = {table.key: table for table in (*tables(found), *curve_tables(found))}
     artww = [result.measures.artww_s for result in found.runs("KTH", ADVANCED)]
-    row = by_key["table4-KTH"].rows[6]
-    assert row[:4] == ("ARTwW", "advanced", "ARTwW, s", "33,299")
+    row = by_key["table4"].rows[1]
+    assert row[:4] == ("KTH", "ARTwW", "advanced", "33,299")
     assert row[4:6] == (f"{artww[0]:,.0f}", f"{np.mean(artww):,.0f}")
     assert row[6] is not None
+    assert by_key["table4-started"].rows[1][:4] == ("KTH", "ARTwW", "advanced", "7,885")
     curve = {row[:2]: row[2:] for row in by_key["figure4"].rows}
     fcfs = [result.measures.artww_s for result in found.runs("PC2", FCFS, 0.4)]
     assert curve["PC2", 0.4][FIVE.index(FCFS)] == pytest.approx(np.mean(fcfs))
