@@ -156,7 +156,8 @@ def test_the_report_is_whole_and_json(found: Streit2002) -> None:
     document = json.loads(json.dumps(written.to_json(), allow_nan=False))
     assert StudyReport.from_json(document) == written
     keys = [table.key for table in written.tables]
-    assert keys[:6] == ["table2", "table3", "table4", "table4-started", "table5", "table6"]
+    first = ["table2", "table3", "table4", "table4-started", "table5", "table6", "draws"]
+    assert keys[:7] == first
     assert set(figures(found)) == {f"figure{number}" for number in range(1, 9)} <= set(keys)
     assert any("for want of their logs: CTC, SDSC" in note for note in written.notes)
     for table in written.tables:
@@ -178,6 +179,13 @@ def test_tables_have_the_runs_numbers(found: Streit2002) -> None:
     name = best_single(found, "KTH", 0.6, "artww_s")
     assert best["KTH", 0.6][0] == name
     assert best["KTH", 0.6][1 + SINGLES.index(name)] == 1
+    drawn = {row[:2]: row[2:] for row in by_key["draws"].rows}
+    jobs = found.jobs(KTH, 2)
+    work = int(jobs.processors @ jobs.actual_runtime)
+    span = int(jobs.submit_time[-1] - jobs.submit_time[0])
+    assert drawn["KTH", 2][0] == pytest.approx(work / (100 * span))
+    assert drawn["KTH", 2][-1] == artww[1]
+    assert drawn["KTH", "paper"][-2:] == (48_077, 33_299)
     table6 = {row[0]: row for row in by_key["table6"].rows}
     assert table6["total as printed"][1:4] == ("18,840", None, None)
     assert table6["total added up"][1] == "18,866"

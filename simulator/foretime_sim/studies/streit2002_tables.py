@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from foretime_sim.description import describe
 from foretime_sim.policy import Order
 from foretime_sim.policy_switching import Decider, Quality
 from foretime_sim.studies.streit2002 import Spread, Streit2002
@@ -28,6 +29,8 @@ from foretime_sim.studies.streit2002_runs import (
     ADVANCED,
     DECIDERS,
     QUALITIES,
+    SIMPLE,
+    SINGLES,
     CaseResult,
     Switched,
     self_tuning,
@@ -40,13 +43,14 @@ STARTED_ORDERS = (Order.SJF, Order.FCFS, Order.LJF)
 
 
 def tables(found: Streit2002) -> list[StudyTable]:
-    """Make tables 2 to 6."""
+    """Make tables 2 to 6, and what the draws of a set have in common with the paper's one."""
     return [
         _table_2(found),
         _table_3(found),
         *_table_4(found),
         _table_5(found),
         _table_6(found),
+        _draws(found),
     ]
 
 
@@ -357,4 +361,26 @@ def _table_6(found: Streit2002) -> StudyTable:
         ],
         "The paper's totals leave case 10b out; its last row counts case 5 (with 4b), in which LJF "
         "is taken whatever was current, and for KTH is 59 less than its own counts.",
+    )
+
+
+def _draws(found: Streit2002) -> StudyTable:
+    """Give each draw of each set with its load, which is what a single draw hangs on."""
+    shown = (*SINGLES, SIMPLE, ADVANCED)
+    rows: list[tuple[Cell, ...]] = []
+    for job_set in found.sets:
+        runs = [found.runs(job_set.name, scheduler) for scheduler in shown]
+        for draw, results in enumerate(zip(*runs, strict=True), start=1):
+            load = describe(found.jobs(job_set, draw)).offered_load
+            rows.append((job_set.name, draw, load, *(run.measures.artww_s for run in results)))
+        printed = [TABLE_4[job_set.name]["artww", str(decider)].artww_s for decider in DECIDERS]
+        load = TABLE_4[job_set.name]["artww", "simple"].utilization
+        rows.append((job_set.name, "paper", load, None, None, None, *printed))
+    columns = (Column("set"), Column("draw"), Column("offered load", ".1%"))
+    return StudyTable(
+        "draws",
+        "Each draw at a shrinking factor of 1.00: offered load, and ARTwW in seconds",
+        (*columns, *(Column(scheduler, ",.0f") for scheduler in shown)),
+        tuple(rows),
+        "Of the paper's set the utilization, which is a little below the load.",
     )
