@@ -270,7 +270,8 @@ def _classes(found: Streit2002) -> StudyTable:
             )
             for requests, schedulers in every:
                 for scheduler in schedulers:
-                    runs = found.runs(job_set.name, scheduler, factor, requests=requests)
+                    every_run = found.runs(job_set.name, scheduler, factor, requests=requests)
+                    runs = every_run[: found.settings.further_seeds]
                     means = [
                         _mean([run.measures.slowdown_of_class[number] for run in runs])
                         for number in range(len(RUNTIME_CLASSES))
@@ -287,8 +288,8 @@ def _classes(found: Streit2002) -> StudyTable:
             *(Column(name, ",.1f") for name in RUNTIME_CLASSES),
         ),
         tuple(rows),
-        "Means over the draws. The paper names the classes and shows no numbers of them. "
-        + _class_shares(found),
+        f"Means over {min(found.settings.seeds, found.settings.further_seeds)} draws. The paper "
+        "names the classes and shows no numbers of them. " + _class_shares(found),
     )
 
 
