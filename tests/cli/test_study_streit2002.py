@@ -39,14 +39,15 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_sets_are_studied_and_kept(run: Run, small: Path, tmp_path: Path) -> None:
-    words = ("study", "streit2002", small, "-o", tmp_path, "--jobs", "60", "--seeds", "1")
+    words = ("study", "streit2002", small, "-o", tmp_path, "--jobs", "60")
+    words = (*words, "--seeds", "1", "--further-seeds", "1")
     code, out, err = run(*words)
     assert (code, err) == (0, "")
     assert "120 of 120 jobs kept" in " ".join(out.split())
     assert "Table 5" in out
     assert "What the paper says, and whether it holds" in out
     document = json.loads((tmp_path / "results.json").read_text())
-    assert document["command"].endswith("KTH-SP2-1996-made.swf.gz --seeds 1 --jobs 60")
+    assert document["command"].endswith("made.swf.gz --seeds 1 --further-seeds 1 --jobs 60")
     assert (tmp_path / "figure8.svg").exists()
     assert (tmp_path / "table4.csv").exists()
     kept = (tmp_path / "cells.jsonl").read_text()
