@@ -62,8 +62,8 @@ def simulate(
         Processors claimed from outside. Where there are any, jobs are planned around them on their
         time limits, whatever their scheduled times are.
     slack_jobs
-        Under slack-based backfilling: the priorities of each job, and its average wait if it has one
-        of its own; ``None`` for a priority of 0 each.
+        Under slack-based backfilling: the priorities of each job, and its average wait if it has
+        one of its own; ``None`` for a priority of 0 each.
     check
         Check the conservation laws on the result (`foretime_sim.schedule.check`).
     allocation
