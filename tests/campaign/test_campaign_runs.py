@@ -108,6 +108,15 @@ seeds = [3]
             (),
         ),
         (
+            'backfill = "slack"\nslack_factor = 9\naverage_wait_s = 60\ninsertion_order = "dp"',
+            Policy(
+                backfill=Backfill.SLACK,
+                slack=SlackSettings(9, 60, insertion_order=InsertionOrder.DP),
+            ),
+            (),
+        ),
+        ('backfill = "slack"', Policy(backfill=Backfill.SLACK), ()),
+        (
             'backfill = "first-fit"\nreservations = "closed.csv"',
             Policy(backfill=Backfill.FIRST_FIT),
             (AdvanceReservation(86_400, 36_000, 32),),

@@ -76,7 +76,8 @@ def slack_settings(
     InputError
         If a value is out of its range, or can't be read.
     """
-    if not factors and not insertion_orders and average_wait is weights is overruns is None:
+    said = (*factors, *insertion_orders, average_wait, weights, overruns)
+    if all(value is None for value in said):
         return [None]
     utilization, time, priority, fairness = _weights(weights)
     each = itertools.product(
