@@ -24,6 +24,7 @@ from foretime_sim.engine import simulate
 from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.metrics import ScoredSpan, score, scored_span
 from foretime_sim.policy import Backfill, Compression, Correction, Order, Policy, Roles
+from foretime_sim.slack import InsertionOrder, SlackSettings
 
 Make = Callable[[str], Campaign]
 
