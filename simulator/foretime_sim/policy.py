@@ -435,7 +435,7 @@ def parse_backfill(text: str) -> Backfill | PythonBackfill:
     """
     if ":" in text:
         return PythonBackfill.load(text)
-    return _built_in(Backfill, text, unlisted=(Backfill.SLACK,))
+    return _built_in(Backfill, text)
 
 
 _Choice = TypeVar("_Choice", bound=NamedChoice)
