@@ -32,6 +32,7 @@ from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.replay_result import HookStatistics
 from foretime_sim.schedule import Schedule
 from foretime_sim.schedule import check as check_schedule
+from foretime_sim.start_promises import StartPromises, promised_starts
 from foretime_sim.workload import Int64Array, Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
@@ -126,12 +127,18 @@ class AdjustedStatistics:
         Jobs for which the starvation guard became active.
     forecasts
         How the forecasts of waits have done that were served; ``None`` if none were.
+    promises
+        How promised starts fared; ``None``: the policy promises nothing.
+    baseline_promises
+        Likewise, in the run without Foretime.
     """
 
     hook: HookStatistics | None
     wait: Int64Array
     guard_activations: int
     forecasts: Reliability | None = None
+    promises: StartPromises | None = None
+    baseline_promises: StartPromises | None = None
 
 
 @dataclass(frozen=True)
@@ -209,7 +216,8 @@ class Replay:
             adjusted, statistics = self._through_the_hook(workload, repeat)
         else:
             adjusted, statistics = self._by_oracle(workload)
-        return PairedRun(baseline, adjusted, statistics)
+        promised = StartPromises.of(workload, baseline, promised_starts(self.policy, plain))
+        return PairedRun(baseline, adjusted, replace(statistics, baseline_promises=promised))
 
     def _by_oracle(self, workload: Workload) -> tuple[ReplaySchedule, AdjustedStatistics]:
         estimated = simulate_with_estimator(
@@ -221,7 +229,13 @@ class Replay:
         )
         judged = ReplaySchedule.of(workload, estimated.schedule, estimated.scheduled_time)
         wait = estimated.start_time - workload.submit_time
-        return judged, AdjustedStatistics(None, wait, estimated.guard_activations)
+        promised = promised_starts(self.policy, estimated.schedule)
+        return judged, AdjustedStatistics(
+            None,
+            wait,
+            estimated.guard_activations,
+            promises=StartPromises.of(workload, judged, promised),
+        )
 
     def _by_estimator(
         self, workload: Workload, estimator: str
@@ -381,6 +395,9 @@ class Replay:
         """Judge what was scheduled, on the log's clock."""
         mock = scheduler.mock
         schedule = mock.schedule()
+        promised = promised_starts(self.policy, schedule)
+        if promised is not None:
+            promised = promised - clock
         schedule = replace(
             schedule, start_time=schedule.start_time - clock, end_time=schedule.end_time - clock
         )
@@ -388,7 +405,13 @@ class Replay:
             check_schedule(workload, schedule, workload.requested_time, self.reservations)
         judged = ReplaySchedule.of(workload, schedule, mock.scheduled_times(), mock.running_times())
         wait = schedule.start_time - workload.submit_time
-        return judged, AdjustedStatistics(hook, wait, schedule.guard_activations, forecasts)
+        return judged, AdjustedStatistics(
+            hook,
+            wait,
+            schedule.guard_activations,
+            forecasts,
+            StartPromises.of(workload, judged, promised),
+        )
 
     def _drive(
         self, workload: Workload, clock: int, scheduler: MockedScheduler, sidecar: Sidecar
