@@ -88,6 +88,8 @@ class Planner {
   virtual const SwitchingCounters* switching_counters() const { return nullptr; }
   // Under which of its orders a job was started; -1: under none.
   virtual int started_under(JobIndex) const { return -1; }
+  // Whether another pass must follow once those that it gave have started.
+  virtual bool goes_on() const { return false; }
 
   // kNever if it has none.
   Seconds planned_start(JobIndex index) const { return at(planned_, index); }
@@ -102,6 +104,7 @@ class Planner {
   virtual bool claims_plans() const { return true; }
   // Its times or its priority.
   virtual void waiting_changed(JobIndex) {}
+  virtual void has_started(JobIndex, Seconds /*now*/) {}
   // It holds the plan of a pass before this one began, from a snapshot.
   virtual void resumed(JobIndex) {}
   virtual Seconds next_planned_start() const = 0;  // after reached()
@@ -134,6 +137,12 @@ class Planner {
   // Processors that are really free, and not claimed from outside.
   Processors really_free(Seconds now) const;
   void gain(Seconds start, Seconds end);
+  // Its first planned start is what it is now.
+  void note_first_plan(JobIndex index) {
+    first_planned_[static_cast<std::size_t>(index)] = planned_start(index);
+  }
+  // When claims of running jobs and from outside begin or end; those in the past, too.
+  void add_fixed_times(std::vector<Seconds>& times) const;
 
   PlanProfile& profile() { return *profile_; }
   const PlanProfile& profile() const { return *profile_; }
@@ -146,6 +155,9 @@ class Planner {
   // Since the last plan():
   bool changed_ = false;  // a claim of a running job
   bool broken_ = false;   // a claim has grown: promises may overlap it
+  // A claim of a running job has changed since whoever goes by this took it back, but not by ending
+  // when it was planned to.
+  bool surprised_ = false;
   Seconds gained_from_ = kNever;  // within these processors were given back
   Seconds gained_until_ = kLongAgo;
 

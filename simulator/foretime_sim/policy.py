@@ -342,6 +342,20 @@ class Policy:
             where = "beside advance reservations" if reserved else "with time limits of their own"
             raise InputError(f"overruns is {self.overruns}: jobs can't overrun {where}; take kill")
 
+    def refuse_slack(self, where: str) -> None:
+        """Refuse slack-based backfilling where nobody knows what has been promised.
+
+        Raises
+        ------
+        InputError
+            If that is the backfilling; ``where`` says in words where that can't be.
+        """
+        if self.backfill is Backfill.SLACK:
+            raise InputError(
+                f"backfilling is slack: there is none {where}; take conservative, which promises"
+                " starts without slack"
+            )
+
     def refuse_ageing(self, where: str) -> None:
         """Refuse ageing candidates where there are none.
 
