@@ -34,7 +34,7 @@ from foretime_sim.policy import (
     parse_order,
 )
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.workload_models import WorkloadModel
+from foretime_sim.workload_models import EstimateModel, WorkloadModel
 
 _T = TypeVar("_T")
 
@@ -184,6 +184,15 @@ class LogSource(_Table):
     )
     seed: Annotated[int, Field(ge=0)] = Field(
         default=1, description="Seed of what is generated (`grid.seeds` vary it as they vary logs)."
+    )
+    estimates: EstimateModel | None = Field(
+        default=None,
+        description="Model of user estimates to draw all requested times by, of logs, too.",
+    )
+    longest_estimate_s: Annotated[int, Field(ge=3_600)] | None = Field(
+        default=None,
+        description="With `estimates`: the longest one; the shortest usual limit that will do if "
+        "not given.",
     )
     format: LogFormat | None = Field(
         default=None, description="Kind of log; told by its content if not given."
