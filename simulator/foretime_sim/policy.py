@@ -11,7 +11,10 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.named_choice import NamedChoice
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.slack import SlackSettings
+from foretime_sim.slack import Overruns, SlackJobs, SlackSettings
+
+if TYPE_CHECKING:
+    from foretime_sim.workload import Workload
 
 if TYPE_CHECKING:
     from foretime_sim.policy_switching import PolicySwitching
@@ -248,6 +251,11 @@ class Policy:
         """Those given for slack-based backfilling, or the defaults."""
         return self.slack or SlackSettings()
 
+    @property
+    def overruns(self) -> Overruns:
+        """What becomes of a job that still runs at the end of its requested time."""
+        return self.slack.overruns if self.slack else Overruns.KILL
+
     def __post_init__(self) -> None:
         if self.guard_s is not None and self.guard_s < 0:
             raise InputError(f"guard_s is {self.guard_s}: give a bound of 0 seconds or more")
@@ -280,6 +288,12 @@ class Policy:
                 "slack settings are given: only slack backfilling has a slack, not"
                 f" {self.backfill}: leave them out"
             )
+        if self.overruns is not Overruns.KILL:
+            given = f"overruns is {self.overruns}:"
+            if self.event_order is EventOrder.PER_EVENT:
+                raise InputError(f"{given} under per-event no pass follows when a time is up")
+            if self.correction is not Correction.REQUESTED:
+                raise InputError(f"{given} estimates are corrected to the requested time first")
         if self.ageing_s is not None:
             self._check_ageing(self.ageing_s)
         if self.scheduling_interval_s is not None:
@@ -291,6 +305,42 @@ class Policy:
     def runs_beside(self) -> bool:
         """Whether a plain EASY runs beside, for the guard."""
         return self.guard_s is not None and self.guard_by is GuardBy.PLAIN_EASY
+
+    def check_slack_jobs(self, slack_jobs: SlackJobs | None, workload: Workload) -> None:
+        """Check what slack-based backfilling is told of the jobs, and refuse it elsewhere.
+
+        Raises
+        ------
+        InputError
+            Naming the job, the field and the value, or the backfilling.
+        """
+        if slack_jobs is None:
+            return
+        if self.backfill is not Backfill.SLACK:
+            raise InputError(
+                f"slack_jobs are given: only slack backfilling looks at them, not {self.backfill}:"
+                " leave them out"
+            )
+        slack_jobs.check(workload)
+
+    def check_overruns(self, *, limited: bool, reserved: bool) -> None:
+        """Refuse to let jobs run beyond their requested times where something hangs on these.
+
+        Parameters
+        ----------
+        limited
+            Whether jobs are killed at other limits than their requested times.
+        reserved
+            Whether there are advance reservations.
+
+        Raises
+        ------
+        InputError
+            Saying which of these it is.
+        """
+        if self.overruns is not Overruns.KILL and (limited or reserved):
+            where = "beside advance reservations" if reserved else "with time limits of their own"
+            raise InputError(f"overruns is {self.overruns}: jobs can't overrun {where}; take kill")
 
     def refuse_ageing(self, where: str) -> None:
         """Refuse ageing candidates where there are none.
