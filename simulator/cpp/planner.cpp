@@ -86,9 +86,9 @@ void Planner::break_promise(JobIndex index) {
 
 Seconds Planner::earliest_added(JobIndex index, Seconds now) {
   const Processors processors = job(index).processors;
-  const Seconds from = barred_.first_start(*profile_, index, processors, time(index), now);
+  const Seconds from = barred_.first_start(processors, time(index), now);
   const Seconds start = profile_->earliest_fit(index, from, time(index));
-  if (start > from) barred_.bar(*profile_, index, processors, time(index), start);
+  if (start > from) barred_.bar(processors, time(index), start);
   return start;
 }
 
