@@ -55,7 +55,7 @@ Seconds Conservative::next_planned_start() const {
 
 void Conservative::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
   // Who could not start when planned is planned anew, and so are all.
-  const bool stuck = !promises_.empty() && promises_.front().start < now;
+  const bool stuck = is_stuck(now);
   if (broken_ || stuck) {
     renew(now, stuck);
   } else if (changed_) {

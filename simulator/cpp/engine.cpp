@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "slack.hpp"
+
 namespace foretime {
 
 Engine::Engine(Processors machine, const Policy& policy, Seconds now,
@@ -343,6 +345,14 @@ Seconds Engine::planned_start(JobIndex index) const {
   const Plan plan = active_guards_ > 0 ? availability_.plan_on_requested(needed, now_)
                                        : availability_.plan(needed, now_);
   return plan.shadow_time;
+}
+
+void Engine::describe_for_slack(std::vector<SlackJob> jobs) {
+  dynamic_cast<Slack&>(*planner_).describe(std::move(jobs));
+}
+
+Seconds Engine::latest_start(JobIndex index) const {
+  return dynamic_cast<const Slack&>(*planner_).latest_start(index);
 }
 
 Seconds Engine::next_change() {

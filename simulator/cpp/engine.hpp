@@ -118,6 +118,9 @@ class Engine {
     if (nodes_) return nodes_->first_planned_start(index);
     return planner_ ? planner_->first_planned_start(index) : kNever;
   }
+  // Under slack-based backfilling; before any job is submitted.
+  void describe_for_slack(std::vector<SlackJob> jobs);
+  Seconds latest_start(JobIndex index) const;
   std::vector<JobIndex> queue() const;
   std::vector<JobIndex> running() const;
   // Whose submission is still to come.

@@ -90,9 +90,11 @@ void Engine::pass_in_order(bool full) {
 void Engine::pass_by_plan() {
   const bool by_score = is_time_dependent(policy_.order) && planner_->needs_order();
   const std::vector<Pending> sorted = by_score ? sort_queue_for_plan() : std::vector<Pending>{};
-  starts_planned_.clear();
-  planner_->pass(now_, QueueInOrder{queue_, by_score ? &sorted : nullptr}, starts_planned_);
-  for (const auto& [index, how] : starts_planned_) start(index, how);
+  do {
+    starts_planned_.clear();
+    planner_->pass(now_, QueueInOrder{queue_, by_score ? &sorted : nullptr}, starts_planned_);
+    for (const auto& [index, how] : starts_planned_) start(index, how);
+  } while (planner_->goes_on());
 }
 
 // Whether candidates for backfilling have an order of their own. Who is guarded by a plain EASY gets

@@ -1,7 +1,7 @@
 // What plans are made in: which claims the machine can take, and when.
 //
 // The families (conservative.cpp, planning.cpp, depth_limited.cpp, first_fit.cpp) know no more of a
-// machine than this.
+// machine than this; slack.cpp tries plans out on a copy of the pool's.
 #pragma once
 
 #include <algorithm>
@@ -80,6 +80,8 @@ class PoolProfile final : public PlanProfile {
   Processors most_free(Seconds start, Seconds end) const override {
     return profile_.max_free(start, end);
   }
+
+  const AvailabilityProfile& steps() const { return profile_; }
 
  private:
   Processors processors(JobIndex job) const {

@@ -5,6 +5,7 @@
 #include "conservative.hpp"
 #include "depth_limited.hpp"
 #include "planning.hpp"
+#include "slack.hpp"
 
 namespace foretime {
 
@@ -94,6 +95,7 @@ void Planner::arrived(JobIndex index) {
 void Planner::cancelled(JobIndex index) {
   std::erase(arrivals_, index);
   if (is_planned(index)) {
+    surprised_ = true;
     gain(planned_start(index), claim_end(index));
     break_promise(index);
   }
@@ -102,7 +104,7 @@ void Planner::cancelled(JobIndex index) {
 
 // It keeps its place among the promises, which are all made anew.
 void Planner::changed_waiting(JobIndex index) {
-  changed_ = true;
+  changed_ = surprised_ = true;
   broken_ = true;
   if (!is_planned(index)) return;
   Seconds& end = claim_end_[static_cast<std::size_t>(index)];
@@ -136,14 +138,15 @@ void Planner::started(JobIndex index, Seconds now) {
   planned_[static_cast<std::size_t>(index)] = kNever;
   const Seconds planned_end = claim_end(index);
   set_claim_end(index, now, believed_end(index, now));
-  if (claim_end(index) != planned_end) changed_ = true;
+  if (claim_end(index) != planned_end) changed_ = surprised_ = true;
+  has_started(index, now);
 }
 
 void Planner::changed_running(JobIndex index, Seconds now) {
   if (planned_.size() < jobs_.size()) make_room();
   Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
   if (claimed == kNever) claimed = now;
-  changed_ = true;
+  changed_ = surprised_ = true;
   set_claim_end(index, now, believed_end(index, now));
 }
 
@@ -151,6 +154,7 @@ void Planner::finished(JobIndex index, Seconds now) {
   changed_ = true;
   Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
   if (claimed > now) {
+    surprised_ = true;
     profile_->release(index, now, claimed);
     gain(now, claimed);
   }
@@ -170,6 +174,14 @@ Processors Planner::really_free(Seconds now) const {
     if (claim.start <= now && now < claim.end()) free -= claim.processors;
   }
   return free;
+}
+
+void Planner::add_fixed_times(std::vector<Seconds>& times) const {
+  for (const JobIndex index : availability_.running()) times.push_back(claim_end(index));
+  for (const AdvanceReservation& claim : reservations_) {
+    times.push_back(claim.start);
+    times.push_back(claim.end());
+  }
 }
 
 std::vector<JobIndex> Planner::arrivals_in_order(const QueueInOrder& queue) const {
@@ -201,7 +213,7 @@ void Planner::pass(Seconds now, const QueueInOrder& queue, Starts& starts) {
 
 bool needs_planner(const Policy& policy, bool any_reservations) {
   return any_reservations || policy.depth > 1 || policy.backfill == Backfill::kConservative ||
-         policy.backfill == Backfill::kPlanning;
+         policy.backfill == Backfill::kPlanning || policy.backfill == Backfill::kSlack;
 }
 
 std::unique_ptr<Planner> make_planner(std::unique_ptr<PlanProfile> profile, const Policy& policy,
@@ -217,6 +229,8 @@ std::unique_ptr<Planner> make_planner(std::unique_ptr<PlanProfile> profile, cons
       return make.template operator()<Conservative>();
     case Backfill::kPlanning:
       return make.template operator()<Planning>();
+    case Backfill::kSlack:
+      return make.template operator()<Slack>();
     default:
       return make.template operator()<DepthLimited>();
   }

@@ -82,6 +82,9 @@ class Planner {
   Seconds next_moment() const;
   void reached(Seconds now) { reached_ = now; }
 
+  // Whether another pass must follow once those that it gave have started.
+  virtual bool goes_on() const { return false; }
+
   // kNever if it has none.
   Seconds planned_start(JobIndex index) const { return at(planned_, index); }
   Seconds first_planned_start(JobIndex index) const { return at(first_planned_, index); }
@@ -91,6 +94,7 @@ class Planner {
   // A waiting job has a planned start now, or will have none soon.
   virtual void now_planned(JobIndex) {}
   virtual void no_longer_planned(JobIndex) {}
+  virtual void has_started(JobIndex, Seconds /*now*/) {}
   // It holds the plan of a pass before this one began, from a snapshot.
   virtual void resumed(JobIndex) {}
   virtual Seconds next_planned_start() const = 0;  // after reached()
@@ -119,6 +123,12 @@ class Planner {
   // Processors that are really free, and not claimed from outside.
   Processors really_free(Seconds now) const;
   void gain(Seconds start, Seconds end);
+  // Its first planned start is what it is now.
+  void note_first_plan(JobIndex index) {
+    first_planned_[static_cast<std::size_t>(index)] = planned_start(index);
+  }
+  // When claims of running jobs and from outside begin or end; those in the past, too.
+  void add_fixed_times(std::vector<Seconds>& times) const;
 
   PlanProfile& profile() { return *profile_; }
   const PlanProfile& profile() const { return *profile_; }
@@ -131,6 +141,9 @@ class Planner {
   // Since the last plan():
   bool changed_ = false;  // a claim of a running job
   bool broken_ = false;   // a claim has grown: promises may overlap it
+  // A claim of a running job has changed since whoever goes by this took it back, but not by ending
+  // when it was planned to.
+  bool surprised_ = false;
   Seconds gained_from_ = kNever;  // within these processors were given back
   Seconds gained_until_ = kLongAgo;
 

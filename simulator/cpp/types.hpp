@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "slack_settings.hpp"
+
 namespace foretime {
 
 using Seconds = std::int64_t;
@@ -23,7 +25,8 @@ enum class Backfill : std::uint8_t {
   kConservative,
   kPlanning,
   kFirstFit,
-  kOutside
+  kOutside,
+  kSlack
 };
 enum class Compression : std::uint8_t { kReservationOrder, kSubmissionOrder, kOneByOne };
 enum class Correction : std::uint8_t { kRequested, kIncremental, kDoubling, kSlurm, kPbs };
@@ -51,6 +54,7 @@ struct Policy {
   double guard_share = 0;  // under kPlainEasy: of the wait there that is taken off the bound
   std::optional<Seconds> ageing;    // of candidates that are sorted; none: their times alone count
   std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
+  std::optional<SlackSettings> slack;  // under kSlack
 };
 
 // Processors claimed from outside.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
@@ -19,6 +20,7 @@ from foretime_sim.node_core import recorded_allocation
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.schedule import Counters, Schedule
+from foretime_sim.slack import Overruns, SlackJobs, SlackSettings
 
 
 def core_engine(
@@ -49,9 +51,7 @@ def core_engine(
 
 def core_policy(policy: Policy) -> _core.Policy:
     """Give the policy as the native core takes it."""
-    if policy.backfill is Backfill.SLACK:
-        raise InputError("backfill is slack: it runs in foretime_sim.reference, not natively")
-    return _core.Policy(
+    core = _core.Policy(
         _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
         _core.Backfill[policy.backfill.name]
         if isinstance(policy.backfill, Backfill)
@@ -65,6 +65,37 @@ def core_policy(policy: Policy) -> _core.Policy:
         policy.guard_share,
         policy.ageing_s,
         policy.scheduling_interval_s,
+    )
+    if policy.backfill is Backfill.SLACK:
+        core.slack = _core_slack(policy.slack_settings)
+    return core
+
+
+def _core_slack(slack: SlackSettings) -> _core.SlackSettings:
+    if slack.overruns is not Overruns.KILL:
+        raise InputError(
+            f"overruns is {slack.overruns}: natively jobs are killed at their limit; take kill, or"
+            " foretime_sim.reference"
+        )
+    return _core.SlackSettings(
+        slack.slack_factor,
+        slack.average_wait_s,
+        slack.utilization_weight,
+        slack.time_weight,
+        slack.priority_weight,
+        slack.fairness_weight,
+        _core.InsertionOrder[slack.insertion_order.name],
+        _core.Overruns[slack.overruns.name],
+    )
+
+
+def describe_for_slack(core: _core.Engine, jobs: SlackJobs) -> None:
+    """Tell a core what slack-based backfilling goes by, before any job is submitted."""
+    wait = jobs.average_wait_s
+    core.describe_for_slack(
+        np.ascontiguousarray(jobs.user_priority, dtype=np.float64),
+        np.ascontiguousarray(jobs.political_priority, dtype=np.float64),
+        None if wait is None else np.ascontiguousarray(wait, dtype=np.float64),
     )
 
 
@@ -98,4 +129,5 @@ def core_schedule(
         bgp_partition=bgp_partitions(core, machine) if isinstance(machine, BgpMachine) else None,
         allocation=recorded_allocation(core) if of_nodes else None,
         first_planned_start=core.first_planned_starts() if policy.plans_every_job else None,
+        latest_start=core.latest_starts() if policy.backfill is Backfill.SLACK else None,
     )

@@ -247,6 +247,7 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
     claims = () if snapshot.machine is not None else of_processors(snapshot.reservations)
     check_interval(policy, claims)
     policy.refuse_plain_easy("in forward runs, which know of no past")
+    policy.refuse_slack("in forward runs, which know of no promises")
     beginning = _core.Beginning(
         snapshot.machine_processors,
         core_policy(policy),

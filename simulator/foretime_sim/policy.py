@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from foretime_estimators.errors import InputError
 
 from foretime_sim.named_choice import NamedChoice
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.slack import SlackSettings
+from foretime_sim.slack import SlackJobs, SlackSettings
+
+if TYPE_CHECKING:
+    from foretime_sim.workload import Workload
 
 
 class Order(NamedChoice):
@@ -282,6 +285,37 @@ class Policy:
     def runs_beside(self) -> bool:
         """Whether a plain EASY runs beside, for the guard."""
         return self.guard_s is not None and self.guard_by is GuardBy.PLAIN_EASY
+
+    def check_slack_jobs(self, slack_jobs: SlackJobs | None, workload: Workload) -> None:
+        """Check what slack-based backfilling is told of the jobs, and refuse it elsewhere.
+
+        Raises
+        ------
+        InputError
+            Naming the job, the field and the value, or the backfilling.
+        """
+        if slack_jobs is None:
+            return
+        if self.backfill is not Backfill.SLACK:
+            raise InputError(
+                f"slack_jobs are given: only slack backfilling looks at them, not {self.backfill}:"
+                " leave them out"
+            )
+        slack_jobs.check(workload)
+
+    def refuse_slack(self, where: str) -> None:
+        """Refuse slack-based backfilling where nobody knows what has been promised.
+
+        Raises
+        ------
+        InputError
+            If that is the backfilling; ``where`` says in words where that can't be.
+        """
+        if self.backfill is Backfill.SLACK:
+            raise InputError(
+                f"backfilling is slack: there is none {where}; take conservative, which promises"
+                " starts without slack"
+            )
 
     def refuse_ageing(self, where: str) -> None:
         """Refuse ageing candidates where there are none.

@@ -8,7 +8,7 @@ is planned, `foretime_sim.reference_plans` decides the pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -25,8 +25,10 @@ from foretime_sim.reference_candidates import candidate_place
 from foretime_sim.reference_plain_easy import PlainEasy, jobs_beside, policy_beside
 from foretime_sim.reference_plans import PlainProfile, Planner, Profile
 from foretime_sim.reference_policies import AskedPolicies
+from foretime_sim.reference_slack_passes import SlackPlanner
 from foretime_sim.role_times import JobTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
+from foretime_sim.slack import SlackJobs
 from foretime_sim.workload import Int64Array, Workload
 
 INCREMENTS_S = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
@@ -76,6 +78,7 @@ class Simulation:
         reservations: Sequence[AdvanceReservation],
         new_profile: Callable[[int, int], Profile],
         calls: PolicyCalls,
+        slack_jobs: SlackJobs | None = None,
     ) -> None:
         self.policy = policy
         self.asked = AskedPolicies(self, jobs, calls)
@@ -92,7 +95,9 @@ class Simulation:
             *EASY,
         )
         self.planner: Planner | None = None
-        if not head_only or policy.depth > 1 or reservations:
+        if policy.backfill is Backfill.SLACK:
+            self.planner = SlackPlanner(self, reservations, new_profile, slack_jobs)
+        elif not head_only or policy.depth > 1 or reservations:
             self.planner = Planner(self, reservations, new_profile)
         self.beside: PlainEasy | None = None
         if policy.runs_beside:
@@ -195,12 +200,20 @@ class Simulation:
         if self.beside:
             self.beside.ended(job.index, job.end - job.start, self.now)
         self.asked.finished.append(job.index)
+        if self.planner:
+            self.planner.surprised |= self.planner.claimed_until(job) > self.now
         self.claims_changed()
 
     def claims_changed(self) -> None:
         """Note that a running job ended or has another estimate."""
         if self.planner:
             self.planner.changed = True
+
+    def estimate_changed(self) -> None:
+        """Note that a running job has another estimate."""
+        if self.planner:
+            self.planner.surprised = True
+        self.claims_changed()
 
     def arrive(self, job: ReferenceJob) -> None:
         """Note that a job's time has come."""
@@ -231,7 +244,7 @@ class Simulation:
     def correct(self, job: ReferenceJob) -> None:
         """Give a running job whose estimate expires now another one."""
         self.expiries += 1
-        self.claims_changed()
+        self.estimate_changed()
         if job.expected_end == job.hard_end:
             job.expects_no_end = True
             return
@@ -259,7 +272,7 @@ class Simulation:
             for job in self.running:
                 if job.corrections > 0 and job.hard_end > self.now:
                     job.expected_end = self.slurm_expected_end(job)
-                    self.claims_changed()
+                    self.estimate_changed()
 
     def slurm_expected_end(self, job: ReferenceJob) -> int:
         """Slurm's soft limit."""
@@ -396,6 +409,7 @@ def simulate(
     priority: Int64Array | None = None,
     *,
     reservations: Sequence[AdvanceReservation] = (),
+    slack_jobs: SlackJobs | None = None,
     new_profile: Callable[[int, int], Profile] = PlainProfile,
 ) -> Schedule:
     """Schedule a whole workload; same parameters and result as `foretime_sim.engine.simulate`.
@@ -411,15 +425,26 @@ def simulate(
     if reservations:
         policy.refuse_plain_easy("beside advance reservations")
         policy.refuse_ageing("beside advance reservations")
+    policy.check_slack_jobs(slack_jobs, workload)
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     jobs = reference_jobs(workload, times)
     calls = PolicyCalls.of_workload(policy, workload, reservations)
     simulation = Simulation(
-        list(jobs), workload.machine_processors, policy, reservations, new_profile, calls
+        list(jobs),
+        workload.machine_processors,
+        policy,
+        reservations,
+        new_profile,
+        calls,
+        slack_jobs,
     )
     simulation.run()
     planned = simulation.planner.first_planned if simulation.planner else {}
-    return reference_schedule(jobs, simulation, planned if policy.plans_every_job else None)
+    schedule = reference_schedule(jobs, simulation, planned if policy.plans_every_job else None)
+    if not isinstance(simulation.planner, SlackPlanner):
+        return schedule
+    latest = [simulation.planner.latest_start(job) for job in jobs]
+    return replace(schedule, latest_start=np.array(latest, dtype=np.int64))
 
 
 def reference_jobs(workload: Workload, times: JobTimes) -> list[ReferenceJob]:

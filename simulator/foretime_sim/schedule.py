@@ -82,7 +82,11 @@ class Schedule:
         On a machine of nodes and if asked for, what each job had of which nodes.
     first_planned_start
         Seconds, int64: the planned start that each job was given in its first scheduling pass;
-        ``None`` unless every job is planned (conservative, planning).
+        ``None`` unless every job is planned (conservative, planning, slack).
+    latest_start
+        Seconds, int64: the promise of slack-based backfilling, first planned start + initial slack,
+        which is kept as long as no job outlives its estimate; `foretime_sim.slack.INFINITE_SLACK`
+        where nothing is promised (a priority of minus infinity). ``None`` of any other policy.
     """
 
     start_time: Int64Array
@@ -95,6 +99,7 @@ class Schedule:
     bgp_partition: Int32Array | None = None
     allocation: NodeAllocation | None = None
     first_planned_start: Int64Array | None = None
+    latest_start: Int64Array | None = None
 
     @property
     def guard_activations(self) -> int:

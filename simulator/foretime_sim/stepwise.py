@@ -185,6 +185,7 @@ class Engine:
             machine, or a value is impossible.
         """
         self.policy.refuse_plain_easy("with jobs that came before the engine")
+        self.policy.refuse_slack("with jobs that came before the engine")
         if submit_time > self._core.now:
             raise InputError(
                 f"submit_time {submit_time} is after the clock's time {self._core.now}"
@@ -263,6 +264,7 @@ class Engine:
             size.
         """
         self.policy.refuse_plain_easy("with jobs that began before the engine")
+        self.policy.refuse_slack("with jobs that began before the engine")
         processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
         if start_time > self._core.now:
