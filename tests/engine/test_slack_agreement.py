@@ -30,9 +30,7 @@ SETTINGS = st.builds(
 )
 PRIORITIES = st.sampled_from([0.0, 0.0, 0.3, 1.0])
 TOLD = st.lists(
-    st.tuples(
-        PRIORITIES, PRIORITIES | st.just(-np.inf), st.sampled_from([0.0, 5.0, 70.5, 1000.0])
-    ),
+    st.tuples(PRIORITIES, PRIORITIES | st.just(-np.inf), st.sampled_from([0.0, 5.0, 70.5, 1000.0])),
     min_size=40,
     max_size=40,
 )
