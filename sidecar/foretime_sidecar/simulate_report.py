@@ -79,11 +79,13 @@ def _heading(result: SimulateResult) -> RenderableType:
     policies = [case.policy for case in comparison.cases]
     easy = [policy for policy in policies if policy.backfill in EASY]
     conservative = [policy for policy in policies if policy.backfill is Backfill.CONSERVATIVE]
+    slack = [policy for policy in policies if policy.backfill is Backfill.SLACK]
     for option, values in (
         ("order", {str(policy.order) for policy in policies}),
         ("backfill", {str(policy.backfill) for policy in policies}),
         ("depth", {str(policy.depth) for policy in easy}),
         ("compression", {str(policy.compression) for policy in conservative}),
+        ("slack", {policy.slack_settings.description for policy in slack}),
         ("estimator", {case.estimator for case in comparison.cases}),
     ):
         if len(values) == 1:

@@ -210,6 +210,7 @@ void Conservative::start_due(Seconds now, Starts& starts) {
     if (block.begin()->start > now) break;
     for (const Promise& promise : block) {
       if (promise.start > now) break;
+      free = make_room(promise.processors, free);
       if (promise.processors > free) continue;
       free -= promise.processors;
       while (job(*longest_waiting).state != State::kPending) ++longest_waiting;

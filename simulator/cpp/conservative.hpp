@@ -37,6 +37,8 @@ class Conservative : public Planner {
   // Moves jobs up into what has been gained, in the order of their planned starts.
   void compress_in_order(Seconds now);
   void start_due(Seconds now, Starts& starts);
+  // Gives what is free once room has been made for a job that is due, if it can be.
+  virtual Processors make_room(Processors /*needed*/, Processors free) { return free; }
   const BlockList<Promise, LeastProcessors>& promises() const { return promises_; }
 
  private:

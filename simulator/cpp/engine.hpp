@@ -162,6 +162,8 @@ class Engine {
   bool completes(Seconds now);
   bool arrives(Seconds now) const;
   void complete_one();
+  void complete(JobIndex index);
+  void kill(JobIndex index);
   bool complete_expected();
   void correct_expired();
   void arrive_one();
@@ -172,6 +174,8 @@ class Engine {
   void start(JobIndex index, StartedBy how);
   void set_end(JobIndex index);
   void changed();
+  // Whether jobs may run beyond their time limits.
+  bool lets_overrun() const { return policy_.slack && policy_.slack->overruns != Overruns::kKill; }
   bool awaited_have_started() const { return until_awaited_ && awaited_ == 0; }
 
   // pass.cpp: starting jobs in queue order until one does not fit

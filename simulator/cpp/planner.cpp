@@ -146,7 +146,8 @@ void Planner::changed_running(JobIndex index, Seconds now) {
   if (planned_.size() < jobs_.size()) make_room();
   Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
   if (claimed == kNever) claimed = now;
-  changed_ = surprised_ = true;
+  changed_ = true;
+  if (job(index).belief != Belief::kOverdue) surprised_ = true;  // what it had claimed is over
   set_claim_end(index, now, believed_end(index, now));
 }
 
@@ -200,9 +201,17 @@ std::vector<JobIndex> Planner::arrivals_in_order(const QueueInOrder& queue) cons
   return ordered;
 }
 
-void Planner::pass(Seconds now, const QueueInOrder& queue, Starts& starts) {
+void Planner::claim_again(JobIndex index, Seconds now, Seconds more) {
+  profile_->claim(index, now, now + more);
+  claim_end_[static_cast<std::size_t>(index)] = now + more;
+}
+
+void Planner::begin_pass(Seconds now) {
   profile_->advance(now);
   availability_.for_each_overstaying([&](JobIndex index) { changed_running(index, now); });
+}
+
+void Planner::pass(Seconds now, const QueueInOrder& queue, Starts& starts) {
   plan(now, queue, starts);
   arrivals_.clear();
   changed_ = false;

@@ -43,6 +43,12 @@ struct QueueInOrder {
 
 using Starts = std::vector<std::pair<JobIndex, StartedBy>>;
 
+// On a job whose requested time is up: so much more time, or it is killed.
+struct OverrunVerdict {
+  JobIndex job = 0;
+  Seconds more = 0;  // 0: killed
+};
+
 // What a planner remembers from its last plan, and of what has happened since.
 struct PlanNotes {
   std::vector<Seconds> planned_start;  // by job index; kNever: none
@@ -74,6 +80,10 @@ class Planner {
 
   // Whether the next pass must know the queue in order.
   virtual bool needs_order() const = 0;
+  // Before anything else in a pass.
+  void begin_pass(Seconds now);
+  // On the next job that a pass must decide about before it goes on.
+  virtual std::optional<OverrunVerdict> judge_overrun(Seconds /*now*/) { return std::nullopt; }
   // Who starts now, in this order.
   void pass(Seconds now, const QueueInOrder& queue, Starts& starts);
 
@@ -84,6 +94,8 @@ class Planner {
 
   // Whether another pass must follow once those that it gave have started.
   virtual bool goes_on() const { return false; }
+  // Who must be killed first for those that start.
+  virtual std::vector<JobIndex> take_kills() { return {}; }
 
   // kNever if it has none.
   Seconds planned_start(JobIndex index) const { return at(planned_, index); }
@@ -129,6 +141,9 @@ class Planner {
   }
   // When claims of running jobs and from outside begin or end; those in the past, too.
   void add_fixed_times(std::vector<Seconds>& times) const;
+  const std::vector<JobIndex>& overdue() const { return availability_.overdue(); }
+  // An overdue job claims its processors again; the plan has been made to fit.
+  void claim_again(JobIndex index, Seconds now, Seconds more);
 
   PlanProfile& profile() { return *profile_; }
   const PlanProfile& profile() const { return *profile_; }

@@ -17,7 +17,7 @@ Slack::Slack(std::unique_ptr<PlanProfile> profile, const Policy& policy,
 // What is due starts before newcomers are placed, and those are placed one by one: one that starts
 // at once does so before the next is looked at.
 void Slack::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
-  if (is_stuck(now) || (broken_ && !all_hold())) renew(now);
+  keep_possible(now);
   if (goes_on()) {
     insert(now, newcomers_[next_newcomer_++]);
   } else {
@@ -31,8 +31,62 @@ void Slack::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
 }
 
 void Slack::has_started(JobIndex index, Seconds now) {
+  const auto place = static_cast<std::size_t>(index);
+  if (start_number_.size() <= place) start_number_.resize(place + 1);
+  start_number_[place] = started_++;
   waited_ += now - job(index).submit;
-  ++started_;
+}
+
+void Slack::keep_possible(Seconds now) {
+  if (is_stuck(now) || (broken_ && !all_hold())) renew(now);
+}
+
+// Section 4.7: is to kill the job dearer than to insert one that goes on in its place?
+std::optional<OverrunVerdict> Slack::judge_overrun(Seconds now) {
+  if (settings_.overruns != Overruns::kExtend || overdue().empty()) return std::nullopt;
+  const JobIndex index =
+      *std::min_element(overdue().begin(), overdue().end(), [this](JobIndex a, JobIndex b) {
+        return start_number_[static_cast<std::size_t>(a)] <
+               start_number_[static_cast<std::size_t>(b)];
+      });
+  keep_possible(now);
+  const Job& over = job(index);
+  const Seconds more = (over.requested + kExtensions - 1) / kExtensions;
+  const double priority = slack_priority(described(index), kFirstSchedulerPriority);
+  SlackPlan best;
+  best.slot = now;
+  best.price = profile().fits(index, now, more) ? own_price(settings_, 0, over.processors)
+                                                : std::numeric_limits<double>::infinity();
+  if (!quota_exceeded(priority)) improve(best, now, priority, {more, over.processors}, true);
+  if (best.price >= own_price(settings_, over.requested, over.processors)) {
+    return OverrunVerdict{index, 0};
+  }
+  move(best.moves);
+  claim_again(index, now, more);
+  if (!best.moves.empty()) compress_all(now);
+  return OverrunVerdict{index, more};
+}
+
+// As few are killed as must be, those first that are over for longest.
+Processors Slack::make_room(Processors needed, Processors free) {
+  if (needed <= free || settings_.overruns != Overruns::kKillBlocking) return free;
+  std::vector<JobIndex> over = overdue();
+  std::erase_if(over, [this](JobIndex index) {
+    return std::find(kills_.begin(), kills_.end(), index) != kills_.end();
+  });
+  Processors all = free;
+  for (const JobIndex index : over) all += job(index).processors;
+  if (needed > all) return free;
+  std::sort(over.begin(), over.end(), [this](JobIndex a, JobIndex b) {
+    if (job(a).hard_end() != job(b).hard_end()) return job(a).hard_end() < job(b).hard_end();
+    return start_number_[static_cast<std::size_t>(a)] <
+           start_number_[static_cast<std::size_t>(b)];
+  });
+  for (auto next = over.begin(); needed > free; ++next) {
+    kills_.push_back(*next);
+    free += job(*next).processors;
+  }
+  return free;
 }
 
 void Slack::insert(Seconds now, JobIndex index) {
@@ -71,7 +125,8 @@ void Slack::use_gains(Seconds now) {
   compress_all(now);
 }
 
-void Slack::improve(SlackPlan& best, Seconds now, double priority, const Newcomer& newcomer) const {
+void Slack::improve(SlackPlan& best, Seconds now, double priority, const Newcomer& newcomer,
+                    bool at_once) const {
   if (promises().empty()) return;
   const std::vector<Movable> movable = movable_jobs(priority);
   const std::vector<std::size_t> order = insertion_order(movable);
@@ -80,7 +135,7 @@ void Slack::improve(SlackPlan& best, Seconds now, double priority, const Newcome
     fixed.shift(job.start, job.start + job.duration, job.processors);
   }
   SlackSearch(settings_, std::move(fixed), now, movable, order)
-      .improve(best, newcomer, slots(now, movable));
+      .improve(best, newcomer, at_once ? std::vector<Seconds>{now} : slots(now, movable));
 }
 
 std::vector<Movable> Slack::movable_jobs(double for_priority) const {

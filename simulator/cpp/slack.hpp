@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "conservative.hpp"
@@ -21,6 +22,8 @@ class Slack final : public Conservative {
 
   // While there are newcomers to be placed.
   bool goes_on() const override { return next_newcomer_ < newcomers_.size(); }
+  std::optional<OverrunVerdict> judge_overrun(Seconds now) override;
+  std::vector<JobIndex> take_kills() override { return std::exchange(kills_, {}); }
 
  private:
   struct Note {
@@ -32,9 +35,12 @@ class Slack final : public Conservative {
   void plan(Seconds now, const QueueInOrder& queue, Starts& starts) override;
   void has_started(JobIndex index, Seconds now) override;
 
+  Processors make_room(Processors needed, Processors free) override;
+  void keep_possible(Seconds now);
   void insert(Seconds now, JobIndex index);
   void use_gains(Seconds now);
-  void improve(SlackPlan& best, Seconds now, double for_priority, const Newcomer& newcomer) const;
+  void improve(SlackPlan& best, Seconds now, double for_priority, const Newcomer& newcomer,
+               bool at_once = false) const;
   std::vector<Movable> movable_jobs(double for_priority) const;
   std::vector<std::size_t> insertion_order(const std::vector<Movable>& movable) const;
   std::vector<Seconds> slots(Seconds now, const std::vector<Movable>& movable) const;
@@ -54,6 +60,8 @@ class Slack final : public Conservative {
   // Of the jobs that have started.
   Seconds waited_ = 0;
   std::int64_t started_ = 0;
+  std::vector<std::int64_t> start_number_;  // by job index: its place among them
+  std::vector<JobIndex> kills_;
 };
 
 }  // namespace foretime

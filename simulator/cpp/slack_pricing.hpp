@@ -19,6 +19,8 @@ inline constexpr Seconds kMostSlack = Seconds{1} << 52;
 inline constexpr double kFirstSchedulerPriority = 0.5;  // of a job that has no planned start yet
 inline constexpr double kDummyPriority = 1.0;  // of the job of no time and no processors
 
+inline constexpr Seconds kExtensions = 10;     // so many make up a requested time (section 4.7)
+
 // Most weights are 1, and to raise to 1 changes nothing.
 inline double raised(double base, double exponent) {
   return exponent == 1.0 ? base : std::pow(base, exponent);

@@ -103,7 +103,9 @@ struct Job {
   bool awaited = false;       // finish_awaited() runs until it has started
   std::int64_t tie = 0;       // once running: its place among jobs that end together
 
-  Seconds hard_end() const { return start + requested; }
+  Seconds extended = 0;       // added to its requested time while it ran
+
+  Seconds hard_end() const { return start + requested + extended; }
 };
 
 }  // namespace foretime

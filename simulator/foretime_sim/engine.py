@@ -22,7 +22,7 @@ from foretime_sim.policy_calls import PolicyCalls, has_python
 from foretime_sim.role_times import ScheduledTimes, job_times
 from foretime_sim.schedule import Schedule
 from foretime_sim.schedule import check as check_schedule
-from foretime_sim.slack import SlackJobs
+from foretime_sim.slack import Overruns, SlackJobs
 from foretime_sim.workload import Int64Array, Workload
 
 
@@ -62,8 +62,8 @@ def simulate(
         Processors claimed from outside. Where there are any, jobs are planned around them on their
         time limits, whatever their scheduled times are.
     slack_jobs
-        Under slack-based backfilling: the priorities of each job, and its average wait if it has one
-        of its own; ``None`` for a priority of 0 each.
+        Under slack-based backfilling: the priorities of each job, and its average wait if it has
+        one of its own; ``None`` for a priority of 0 each.
     check
         Check the conservation laws on the result (`foretime_sim.schedule.check`).
     allocation
@@ -79,6 +79,7 @@ def simulate(
     """
     policy = policy or Policy()
     policy.check_slack_jobs(slack_jobs, workload)
+    policy.check_overruns(limited=time_limit is not None, reserved=bool(reservations))
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
     calls = PolicyCalls.of_workload(policy, workload, reservations) if has_python(policy) else None
@@ -112,5 +113,6 @@ def simulate(
     core.finish()
     schedule = core_schedule(core, policy, workload.machine)
     if check:
-        check_schedule(workload, schedule, times.time_limit, reservations)
+        overruns = policy.overruns is not Overruns.KILL
+        check_schedule(workload, schedule, times.time_limit, reservations, may_overrun=overruns)
     return schedule

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from foretime_estimators.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.advance_reservations import (
@@ -20,7 +19,7 @@ from foretime_sim.node_core import recorded_allocation
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.schedule import Counters, Schedule
-from foretime_sim.slack import Overruns, SlackJobs, SlackSettings
+from foretime_sim.slack import SlackJobs, SlackSettings
 
 
 def core_engine(
@@ -72,11 +71,6 @@ def core_policy(policy: Policy) -> _core.Policy:
 
 
 def _core_slack(slack: SlackSettings) -> _core.SlackSettings:
-    if slack.overruns is not Overruns.KILL:
-        raise InputError(
-            f"overruns is {slack.overruns}: natively jobs are killed at their limit; take kill, or"
-            " foretime_sim.reference"
-        )
     return _core.SlackSettings(
         slack.slack_factor,
         slack.average_wait_s,

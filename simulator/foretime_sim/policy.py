@@ -11,7 +11,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.named_choice import NamedChoice
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.slack import SlackJobs, SlackSettings
+from foretime_sim.slack import Overruns, SlackJobs, SlackSettings
 
 if TYPE_CHECKING:
     from foretime_sim.workload import Workload
@@ -244,6 +244,11 @@ class Policy:
         """Those given for slack-based backfilling, or the defaults."""
         return self.slack or SlackSettings()
 
+    @property
+    def overruns(self) -> Overruns:
+        """What becomes of a job that still runs at the end of its requested time."""
+        return self.slack.overruns if self.slack else Overruns.KILL
+
     def __post_init__(self) -> None:
         if self.guard_s is not None and self.guard_s < 0:
             raise InputError(f"guard_s is {self.guard_s}: give a bound of 0 seconds or more")
@@ -276,6 +281,12 @@ class Policy:
                 "slack settings are given: only slack backfilling has a slack, not"
                 f" {self.backfill}: leave them out"
             )
+        if self.overruns is not Overruns.KILL:
+            given = f"overruns is {self.overruns}:"
+            if self.event_order is EventOrder.PER_EVENT:
+                raise InputError(f"{given} under per-event no pass follows when a time is up")
+            if self.correction is not Correction.REQUESTED:
+                raise InputError(f"{given} estimates are corrected to the requested time first")
         if self.ageing_s is not None:
             self._check_ageing(self.ageing_s)
         if self.scheduling_interval_s is not None:
@@ -301,7 +312,26 @@ class Policy:
                 f"slack_jobs are given: only slack backfilling looks at them, not {self.backfill}:"
                 " leave them out"
             )
-        slack_jobs.check(workload)
+        slack_jobs.check(workload.name, workload.job_id)
+
+    def check_overruns(self, *, limited: bool, reserved: bool) -> None:
+        """Refuse to let jobs run beyond their requested times where something hangs on these.
+
+        Parameters
+        ----------
+        limited
+            Whether jobs are killed at other limits than their requested times.
+        reserved
+            Whether there are advance reservations.
+
+        Raises
+        ------
+        InputError
+            Saying which of these it is.
+        """
+        if self.overruns is not Overruns.KILL and (limited or reserved):
+            where = "beside advance reservations" if reserved else "with time limits of their own"
+            raise InputError(f"overruns is {self.overruns}: jobs can't overrun {where}; take kill")
 
     def refuse_slack(self, where: str) -> None:
         """Refuse slack-based backfilling where nobody knows what has been promised.
@@ -405,7 +435,7 @@ def parse_backfill(text: str) -> Backfill | PythonBackfill:
     """
     if ":" in text:
         return PythonBackfill.load(text)
-    return _built_in(Backfill, text, unlisted=(Backfill.SLACK,))
+    return _built_in(Backfill, text)
 
 
 _Choice = TypeVar("_Choice", bound=NamedChoice)

@@ -28,7 +28,7 @@ from foretime_sim.reference_policies import AskedPolicies
 from foretime_sim.reference_slack_passes import SlackPlanner
 from foretime_sim.role_times import JobTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
-from foretime_sim.slack import SlackJobs
+from foretime_sim.slack import Overruns, SlackJobs
 from foretime_sim.workload import Int64Array, Workload
 
 INCREMENTS_S = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
@@ -56,12 +56,13 @@ class ReferenceJob:
     started_by: StartedBy | None = None
     planned_start: int | None = None
     guarded: bool = False
+    extended_s: int = 0
     rank: int = 0  # once it has arrived: its place in the order of arrival
 
     @property
     def hard_end(self) -> int:
-        """When it has run for the requested time."""
-        return self.start + self.requested
+        """When it has run for the requested time, and what was added to it since."""
+        return self.start + self.requested + self.extended_s
 
 
 class Simulation:
@@ -204,6 +205,11 @@ class Simulation:
             self.planner.surprised |= self.planner.claimed_until(job) > self.now
         self.claims_changed()
 
+    def kill(self, job: ReferenceJob) -> None:
+        """End a running job now."""
+        job.end = self.now
+        self.complete(job)
+
     def claims_changed(self) -> None:
         """Note that a running job ended or has another estimate."""
         if self.planner:
@@ -235,6 +241,8 @@ class Simulation:
             self.beside.started(job.index, self.now)
         job.start = self.now
         job.end = self.now + min(job.actual_runtime, job.time_limit)
+        if self.policy.overruns is not Overruns.KILL:
+            job.end = self.now + job.actual_runtime
         job.expected_end = self.now + job.drain_time
         job.started_by = started_by
         self.asked.started.append(job.index)
@@ -244,10 +252,11 @@ class Simulation:
     def correct(self, job: ReferenceJob) -> None:
         """Give a running job whose estimate expires now another one."""
         self.expiries += 1
-        self.estimate_changed()
         if job.expected_end == job.hard_end:
             job.expects_no_end = True
+            self.claims_changed()
             return
+        self.estimate_changed()
         estimate = self.now - job.start
         match self.policy.correction:
             case Correction.REQUESTED:
@@ -426,6 +435,7 @@ def simulate(
         policy.refuse_plain_easy("beside advance reservations")
         policy.refuse_ageing("beside advance reservations")
     policy.check_slack_jobs(slack_jobs, workload)
+    policy.check_overruns(limited=time_limit is not None, reserved=bool(reservations))
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     jobs = reference_jobs(workload, times)
     calls = PolicyCalls.of_workload(policy, workload, reservations)
@@ -486,7 +496,7 @@ def reference_schedule(
         end_time=np.array([job.end for job in jobs], dtype=np.int64),
         started_by=np.array([job.started_by for job in jobs], dtype=np.int8),
         corrections=np.array([job.corrections for job in jobs], dtype=np.int32),
-        killed=np.array([job.actual_runtime > job.time_limit for job in jobs], dtype=np.bool_),
+        killed=np.array([job.end - job.start < job.actual_runtime for job in jobs], dtype=np.bool_),
         counters=Counters(
             passes=run.passes,
             completions=run.completions,

@@ -27,9 +27,11 @@ Slots
     order, each at the earliest place that is left, from now on.
 What conservative backfilling would do
     It is a candidate of its own. The paper remarks that there is always a schedule of finite price,
-    namely this one. That is so of all permutations, and of ascending scheduled time, but not of the
-    single permutation that the other four heuristics try: put back in another order somebody may
-    exceed his slack at every slot. So nobody being moved is always possible, at an end as well.
+    namely this one. That holds of all permutations, and of ascending scheduled time. Of the single
+    permutation that each of the other four heuristics tries it does not: put back in another order
+    somebody may exceed his slack, and the first slot that has a price may be one at which the new
+    job is later than it would have to be, in the end the last. So nobody being moved is always
+    possible, at an end as well.
 Ties
     Between schedules of one price: the fewest moved jobs, then the earliest slot. A job that comes
     back to where it was has not been moved. In an insertion order: who arrived first.
@@ -69,6 +71,16 @@ Ends
     priority is a factor of every cost alike and so decides nothing: it is 1. Removal may delay
     somebody for the gain of others, within his slack; under ascending scheduled time it delays
     nobody but jobs of priority minus infinity.
+Jobs whose requested time is up (section 4.7)
+    Under ``kill-blocking`` they go on, planned to end now at every moment, until a job is due that
+    fits only without them; then as few are killed as must be, those first that are over for
+    longest. Under ``extend`` each is looked at when its time is up, in order of start, before all
+    else of that second: a job of a tenth of its requested time (rounded up) and its own processors
+    is inserted at now and nowhere else. Its priority is that of a new job of its user (SP = 1/2):
+    the job's own is 0 if it started at once, and with that every delay of others would cost
+    infinitely much. If the price is below processors^alpha_u x requested time^alpha_t, it is done,
+    else the job is killed; when the extension is over, likewise. Nobody's promise is broken by
+    either.
 Jobs that outlive their estimates
     Their claims grow, and the plan may not be possible any more. Then all are planned anew in order
     of planned start, each at its earliest place: a promise may be broken by that, and only by that.
@@ -158,7 +170,7 @@ class PlannedJob:
 
 
 def own_price(settings: SlackSettings, wait_s: int, processors: int) -> float:
-    """Give the price of a new job that is to wait for this long."""
+    """Give the price of a new job that is to wait for this long, or of killing one that ran so."""
     return math.pow(wait_s, settings.time_weight) * math.pow(
         processors, settings.utilization_weight
     )
@@ -260,6 +272,18 @@ class SlackPlan:
         """Give the planned starts by rank that are best with a new job, its own among them."""
         best = min(self.schedules_with(new), key=lambda schedule: schedule.place)
         return self.compressed(best.starts, new) if best.moved else best.starts
+
+    def extend(self, job: PlannedJob, worth: float) -> dict[int, int] | None:
+        """Give the planned starts that let a running job go on now, if it is worth their price.
+
+        Section 4.7: the job is a new one that can start now only. ``None`` if that costs as much as
+        it is worth, or more.
+        """
+        at_once = [s for s in self.schedules_with(job) if s.starts[job.rank] == self.now]
+        best = min(at_once, key=lambda schedule: schedule.place, default=None)
+        if best is None or best.price >= worth:
+            return None
+        return self.compressed(best.starts, job) if best.moved else best.starts
 
     def remove(self) -> dict[int, int]:
         """Give the planned starts by rank that are best after an unexpected end."""

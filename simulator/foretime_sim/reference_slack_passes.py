@@ -17,14 +17,18 @@ from foretime_sim.reference_slack import (
     PlannedJob,
     SlackPlan,
     initial_slack,
+    own_price,
     priority,
     scheduler_priority,
 )
 from foretime_sim.schedule import StartedBy
-from foretime_sim.slack import INFINITE_SLACK, SlackJobs
+from foretime_sim.slack import INFINITE_SLACK, Overruns, SlackJobs
 
 if TYPE_CHECKING:
     from foretime_sim.reference import ReferenceJob, Simulation
+
+EXTENSIONS = 10
+"""An extension is a tenth of the requested time, rounded up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class SlackPlanner(Planner):
         new = [job for job in pending if job.index not in self.planned]
         if len(new) > 1:
             new = [job for job in self.simulation.in_order(pending) if job in new]
+        self.extend_or_kill()
         self.keep_possible()
         if self.surprised:
             self.surprised = False
@@ -76,6 +81,34 @@ class SlackPlanner(Planner):
             self.insert_new(job)
             self.start_due()
 
+    def extend_or_kill(self) -> None:
+        """Give running jobs whose time is up some more if that is cheaper than to kill them."""
+        if self.settings.overruns is not Overruns.EXTEND:
+            return
+        for job in [job for job in self.simulation.running if job.expects_no_end]:
+            self.keep_possible()
+            more_s = -(-job.requested // EXTENSIONS)
+            first = priority(*self.given_priorities(job), FIRST_SCHEDULER_PRIORITY)
+            going_on = PlannedJob(job.rank, job.processors, more_s, first, self.now, 0, 0)
+            worth = own_price(self.settings, job.requested, job.processors)
+            starts = self.plan().extend(going_on, worth)
+            if starts is None:
+                self.simulation.kill(job)
+                continue
+            self.adopt(starts)
+            job.extended_s += more_s
+            job.expected_end = job.hard_end
+            job.expects_no_end = False
+
+    def make_room(self, job: ReferenceJob) -> None:
+        """Kill as few jobs whose time is up as must be for one to start, the longest over first."""
+        over = [other for other in self.simulation.running if other.expects_no_end]
+        if job.processors > self.simulation.free + sum(other.processors for other in over):
+            return
+        for other in sorted(over, key=lambda other: other.hard_end):
+            if not self.fits_really(job):
+                self.simulation.kill(other)
+
     def keep_possible(self) -> None:
         """Plan everybody anew if the claims of running jobs have broken the plan."""
         if not self.still_fit(self.waiting()):
@@ -84,10 +117,7 @@ class SlackPlanner(Planner):
     def insert_new(self, job: ReferenceJob) -> None:
         """Find the cheapest schedule with a new job, and promise it a latest start."""
         average_wait_s = self.average_wait(job)
-        user, political = 0.0, 0.0
-        if self.slack_jobs is not None:
-            user = float(self.slack_jobs.user_priority[job.index])
-            political = float(self.slack_jobs.political_priority[job.index])
+        user, political = self.given_priorities(job)
         first = priority(user, political, FIRST_SCHEDULER_PRIORITY)
         new = PlannedJob(job.rank, job.processors, self.time(job), first, self.now, 0, 0)
         starts = self.plan().insert(new)
@@ -101,6 +131,13 @@ class SlackPlanner(Planner):
         self.planned[job.index] = start
         self.adopt(starts)
 
+    def given_priorities(self, job: ReferenceJob) -> tuple[float, float]:
+        """Give UP and PP."""
+        if self.slack_jobs is None:
+            return 0.0, 0.0
+        user = float(self.slack_jobs.user_priority[job.index])
+        return user, float(self.slack_jobs.political_priority[job.index])
+
     def average_wait(self, job: ReferenceJob) -> float:
         """Give AWT for a new job."""
         if self.slack_jobs is not None and self.slack_jobs.average_wait_s is not None:
@@ -113,6 +150,8 @@ class SlackPlanner(Planner):
         """Start the jobs that are planned for now, those that came first before others."""
         due = [job for job in self.waiting() if self.planned[job.index] <= self.now]
         for job in due:
+            if self.settings.overruns is Overruns.KILL_BLOCKING:
+                self.make_room(job)
             if self.fits_really(job):
                 longest_waiting = min(self.simulation.pending, key=lambda job: job.rank)
                 self.start(job, StartedBy.HEAD if job is longest_waiting else StartedBy.BACKFILLED)

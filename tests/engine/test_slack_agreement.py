@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.availability_profile import AvailabilityProfile
 from foretime_sim.engine import simulate
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
-from foretime_sim.slack import InsertionOrder, SlackJobs, SlackSettings
+from foretime_sim.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
 from foretime_sim.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,6 +35,29 @@ TOLD = st.lists(
     min_size=40,
     max_size=40,
 )
+
+
+def workload_of(rows: list[tuple[int, ...]]) -> Workload:
+    columns = np.array(rows, dtype=np.int64).T
+    names = np.arange(len(rows))
+    return Workload("random", MACHINE, None, names, np.cumsum(columns[0]), *columns[1:4])
+
+
+def slack_jobs_of(told: list[tuple[float, ...]] | None, jobs: int, waits: bool) -> SlackJobs | None:
+    if told is None:
+        return None
+    user, political, average_wait_s = np.array(told[:jobs], dtype=np.float64).T
+    return SlackJobs(user, political, average_wait_s if waits else None)
+
+
+def assert_agree(workload: Workload, policy: Policy, *times: Any, **given_s: Any) -> None:
+    """Natively it is what it is in Python."""
+    native = simulate(workload, policy, *times, check=True, **given_s)
+    plain = reference.simulate(workload, policy, *times, new_profile=AvailabilityProfile, **given_s)
+    assert_same(native, plain)
+    assert native.latest_start is not None
+    assert plain.latest_start is not None
+    np.testing.assert_array_equal(native.latest_start, plain.latest_start)
 
 
 @given(
@@ -62,19 +86,28 @@ def test_core_and_reference_agree(
     policy = Policy(
         order, Backfill.SLACK, correction, roles=roles, event_order=event_order, slack=chosen
     )
-    columns = np.array(rows, dtype=np.int64).T
-    names = np.arange(len(rows))
-    workload = Workload("random", MACHINE, None, names, np.cumsum(columns[0]), *columns[1:4])
-    slack_jobs = None
-    if told is not None:
-        user, political, waits = np.array(told[: len(rows)], dtype=np.float64).T
-        slack_jobs = SlackJobs(user, political, waits if own_waits else None)
-    given_s: dict[str, Any] = {"reservations": claims, "slack_jobs": slack_jobs}
-    native = simulate(workload, policy, *columns[4:7], check=True, **given_s)
-    plain = reference.simulate(
-        workload, policy, *columns[4:7], new_profile=AvailabilityProfile, **given_s
-    )
-    assert_same(native, plain)
-    assert native.latest_start is not None
-    assert plain.latest_start is not None
-    np.testing.assert_array_equal(native.latest_start, plain.latest_start)
+    times = np.array(rows, dtype=np.int64).T[4:7]
+    slack_jobs = slack_jobs_of(told, len(rows), own_waits)
+    assert_agree(workload_of(rows), policy, *times, reservations=claims, slack_jobs=slack_jobs)
+
+
+@given(
+    rows=workloads,
+    chosen=SETTINGS,
+    told=st.none() | TOLD,
+    overruns=st.sampled_from(Overruns),
+    roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
+)
+@settings(max_examples=150)
+def test_jobs_whose_time_is_up_are_judged_alike(
+    rows: list[tuple[int, ...]],
+    chosen: SlackSettings,
+    told: list[tuple[float, ...]] | None,
+    overruns: Overruns,
+    roles: Roles,
+) -> None:
+    chosen = replace(chosen, overruns=overruns)
+    policy = Policy(backfill=Backfill.SLACK, roles=roles, slack=chosen)
+    slack_jobs = slack_jobs_of(told, len(rows), waits=False)
+    scheduled_s = np.array(rows, dtype=np.int64).T[4]
+    assert_agree(workload_of(rows), policy, scheduled_s, slack_jobs=slack_jobs)

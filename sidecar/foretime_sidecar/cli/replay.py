@@ -64,6 +64,13 @@ from foretime_sidecar.cli.run_options import (
     parse_guard,
     peak_memory_bytes,
 )
+from foretime_sidecar.cli.slack_options import (
+    AverageWaitOption,
+    InsertionOrderOption,
+    SlackFactorOption,
+    SlackWeightsOption,
+    slack_settings,
+)
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
     FormatOption,
@@ -170,6 +177,10 @@ def replay(
     backfill: BackfillOption = "easy",
     depth: DepthOption = 1,
     compression: CompressionOption = Compression.RESERVATION_ORDER,
+    slack_factor: SlackFactorOption = None,
+    insertion_order: InsertionOrderOption = None,
+    average_wait: AverageWaitOption = None,
+    slack_weights: SlackWeightsOption = None,
     reservations: ReservationsOption = None,
     mechanism: Annotated[
         Mechanism,
@@ -295,6 +306,12 @@ def replay(
         event_order=event_order,
         depth=depth,
         compression=compression,
+        slack=slack_settings(
+            [] if slack_factor is None else [slack_factor],
+            [] if insertion_order is None else [insertion_order],
+            average_wait,
+            slack_weights,
+        )[0],
     )
     policy = mechanism_policy(mechanism, replace(unguarded, guard_s=_guard_s(guard, unguarded)))
     if correction is not None:
@@ -322,6 +339,7 @@ def replay(
         "backfill": str(policy.backfill),
         **({"depth": str(depth)} if depth > 1 else {}),
         **({"compression": str(compression)} if policy.backfill is Backfill.CONSERVATIVE else {}),
+        **({} if policy.slack is None else {"slack": policy.slack.description}),
         **({"reservations": str(reservations)} if reservations is not None else {}),
         "scheme": scheme,
         **({"estimator": learned.estimator} if scheme == "learned" else {}),
