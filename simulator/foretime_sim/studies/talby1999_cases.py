@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from foretime_sim.policy import Backfill, Compression, EventOrder, Policy
-from foretime_sim.slack import InsertionOrder, Overruns, SlackSettings
-from foretime_sim.studies.talby1999_paper import AVERAGE_WAIT_S
+from foretime_sim.slack import InsertionOrder, SlackSettings
+from foretime_sim.studies.talby1999_paper import AVERAGE_WAIT_S, REAL_PROCESSORS
 
 FIFTH = 5
 """Every fifth job of a month is at high priority (section 5.3)."""
@@ -194,14 +194,7 @@ def for_everyone(priorities: tuple[float, float]) -> Case:
 
 def overrunning() -> tuple[Case, ...]:
     """Give the cases in which a job that reaches its request is not simply killed."""
-    settings = SlackSettings(average_wait_s=AVERAGE_WAIT_S)
-    blocking = slack(replace(settings, overruns=Overruns.KILL_BLOCKING))
-    extended = slack(replace(settings, overruns=Overruns.EXTEND))
-    return (
-        replace(CONSERVATIVE, name="conservative, not killed", killed=False),
-        replace(SLACK, name="priority, kill-blocking", policy=blocking, killed=False),
-        replace(SLACK, name="priority, extend", policy=extended, killed=False),
-    )
+    return (replace(CONSERVATIVE, name="conservative, not killed", killed=False),)
 
 
 def estimated(case: Case, estimates: Estimates, factor: float) -> Case:
@@ -233,7 +226,7 @@ def traced() -> tuple[Case, ...]:
         ),
         *(
             replace(once, name=f"conservative, {processors} processors", processors=processors)
-            for processors in (100, 120, 124)
+            for processors in (REAL_PROCESSORS, 120, 124)
         ),
         *(
             replace(once, name=f"conservative, slots of {slot_s} s", slot_s=slot_s)
