@@ -252,3 +252,22 @@ def refined_times(database: Database) -> None:
         ) WITHOUT ROWID
         """
     )
+
+
+@migrations(name="0014-order-switches")
+def order_switches(database: Database) -> None:
+    """Keep which order the queue stood in since when, and why; evidence is JSON."""
+    database.execute(
+        """
+        CREATE TABLE order_switches (
+            seq INTEGER PRIMARY KEY,
+            happened_at INTEGER NOT NULL,
+            queue_order TEXT NOT NULL,
+            instead_of TEXT,
+            case_of_table_1 TEXT,
+            waiting_jobs INTEGER NOT NULL,
+            evidence TEXT NOT NULL
+        )
+        """
+    )
+    database.execute("CREATE INDEX order_switches_by_time ON order_switches (happened_at)")

@@ -39,6 +39,8 @@ class Look:
         Nodes and slurm_partitions; ``None`` where they are not told: a flat pool then.
     reservations
         Of nodes, current and to come.
+    nodes_unread
+        Why the nodes were not read though somebody wanted them; "" if they were.
     """
 
     taken_at: int
@@ -47,6 +49,7 @@ class Look:
     correction: Correction = Correction.SLURM
     cluster: Cluster | None = None
     reservations: tuple[Reservation, ...] = ()
+    nodes_unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)

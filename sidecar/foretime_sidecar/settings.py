@@ -14,6 +14,7 @@ from pydantic import Field
 from foretime_sidecar.api_settings import ApiSettings
 from foretime_sidecar.estimator_settings import EstimatorsSettings
 from foretime_sidecar.learned_settings import LearnedSettings
+from foretime_sidecar.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings_section import Names, Section
 
 _PRODUCTION = AccuracySettings.production()
@@ -397,29 +398,6 @@ class HookSettings(Section):
         description="QOS whose jobs are left alone, besides those with such limits.",
     )
     leave_queues: Names = Field(default=[], description="PBS queues whose jobs are left alone.")
-
-
-class QueueOrderSettings(Section):
-    """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
-
-    order: Literal["none", "sjf", "ljf", "xf", "wfp"] = Field(
-        default="none",
-        description=(
-            "none: jobs keep Slurm's order, and what was changed is given back; else the smallest "
-            "or largest scheduled time first, the largest expansion factor, or WFP. Needs "
-            "priority/multifactor; let forecast.order be the same."
-        ),
-    )
-    highest_site_factor: int = Field(
-        default=1_000_000,
-        ge=100,
-        le=1_000_000_000,
-        description=(
-            "SiteFactor of the first job, in units of priority; less where the smallest step "
-            "between two QOS is worth less (PriorityWeightQOS), so that no job passes one of a "
-            "better QOS."
-        ),
-    )
 
 
 class BreakerSettings(Section):

@@ -248,6 +248,11 @@ class Store:
             execute("DELETE FROM job_decisions WHERE made_at < ?", (end_time,))
             execute("DELETE FROM head_jobs WHERE seen_at < ?", (end_time,))
             execute("DELETE FROM told_users WHERE told_at < ?", (end_time,))
+            execute(
+                "DELETE FROM order_switches WHERE happened_at < ? "
+                "AND seq < (SELECT max(seq) FROM order_switches)",
+                (end_time,),
+            )
             return int(execute("DELETE FROM jobs WHERE end_time < ?", (end_time,)).rowcount)
 
     def forget_forecasts_before(self, made_at: int) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import JobRequest
+from foretime_sim.queue_places import places
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 
@@ -27,7 +28,6 @@ from foretime_sidecar.forecast_reliability import Reliability
 from foretime_sidecar.model_states import ModelStates
 from foretime_sidecar.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment, running_jobs
-from foretime_sidecar.queue_places import places
 from foretime_sidecar.queue_snapshot import LeftOut, as_submitted
 from foretime_sidecar.served_forecaster import Basis
 from foretime_sidecar.served_forecasts import Served, ServedForecasts

@@ -34,7 +34,7 @@ from foretime_sim.policy import (
     parse_order,
 )
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.workload_models import WorkloadModel
+from foretime_sim.workload_models import EstimateModel, WorkloadModel
 
 _T = TypeVar("_T")
 
@@ -170,18 +170,29 @@ class LogSource(_Table):
     processors: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
         description="Size of the machine; the log's own if not given, or 256 "
-        "(intrepid-like: 40,960) if generated.",
+        "(intrepid-like: 40,960; pc2: 96) if generated.",
     )
     jobs: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
-        description="How many jobs to generate; 5,000 (intrepid-like: 58,535) if not given.",
+        description="How many jobs to generate; the model's own number if not given "
+        "(docs/workloads.md).",
     )
     load: Annotated[Number, Field(gt=0, le=10)] | None = Field(
         default=None,
-        description="Offered load of what is generated; 0.7 (intrepid-like: its own) if not given.",
+        description="Offered load of what is generated; 0.7 (intrepid-like, pc2: their own) if not "
+        "given.",
     )
     seed: Annotated[int, Field(ge=0)] = Field(
         default=1, description="Seed of what is generated (`grid.seeds` vary it as they vary logs)."
+    )
+    estimates: EstimateModel | None = Field(
+        default=None,
+        description="Model of user estimates to draw all requested times by, of logs, too.",
+    )
+    longest_estimate_s: Annotated[int, Field(ge=3_600)] | None = Field(
+        default=None,
+        description="With `estimates`: the longest one; the shortest usual limit that will do if "
+        "not given.",
     )
     format: LogFormat | None = Field(
         default=None, description="Kind of log; told by its content if not given."

@@ -387,9 +387,13 @@ class _Identity:
         """Give a log's content and how it is read, without where it lies and what it is called."""
         if name not in self._logs:
             source = self._campaign.logs[name]
-            facts = source.model_dump(mode="json", exclude={"name", "path"})
+            left_out = {"name", "path"}
             if source.path is not None:
-                facts = {k: v for k, v in facts.items() if k not in ("jobs", "load", "seed")}
+                left_out |= {"jobs", "load"} if source.estimates else {"jobs", "load", "seed"}
+            if source.estimates is None:
+                left_out |= {"estimates", "longest_estimate_s"}
+            facts = source.model_dump(mode="json", exclude=left_out)
+            if source.path is not None:
                 facts["sha256"] = _file_sha256(Path(source.path))
             self._logs[name] = facts
         return self._logs[name]

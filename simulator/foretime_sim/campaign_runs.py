@@ -23,7 +23,7 @@ from foretime_sim.metrics import ScoredSpan, score, scored_span
 from foretime_sim.policy import Compression, Correction, EventOrder, GuardBy, Policy, Roles
 from foretime_sim.repeats import Repeats
 from foretime_sim.workload import Workload
-from foretime_sim.workload_models import generate
+from foretime_sim.workload_models import generate, with_estimates
 
 Record = dict[str, Any]
 """What is kept of a cell; JSON can hold it.
@@ -57,6 +57,8 @@ def _read(source: LogSource, scoring: Scoring) -> _Read:
             processors=source.processors,
             seed=source.seed,
             load=source.load,
+            estimates=source.estimates,
+            longest_estimate_s=source.longest_estimate_s,
         )
     else:
         log = read_log(
@@ -71,7 +73,13 @@ def _read(source: LogSource, scoring: Scoring) -> _Read:
             missing_request=cast(MissingRequest, source.missing_request),
             occupied=source.occupied,
         )
+        if source.estimates is not None:
+            filters = filters.without_requests()
         workload, _ = workload_of_log(log, processors=source.processors, filters=filters)
+        if source.estimates is not None:
+            workload = with_estimates(
+                workload, source.estimates, longest_s=source.longest_estimate_s, seed=source.seed
+            )
     history = None
     if source.split is not None:
         history, workload = workload.split(_split_time(source, workload))

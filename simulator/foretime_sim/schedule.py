@@ -14,6 +14,7 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.bgp_jobs import broken_bgp_law
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.node_allocation import NodeAllocation, broken_law
+from foretime_sim.policy_switching import SwitchingCounters
 from foretime_sim.resource_requests import fit_requests
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
@@ -87,6 +88,8 @@ class Schedule:
         Seconds, int64: the promise of slack-based backfilling, first planned start + initial slack,
         which is kept as long as no job outlives its estimate; `foretime_sim.slack.INFINITE_SLACK`
         where nothing is promised (a priority of minus infinity). ``None`` of any other policy.
+    switching
+        What a decider that switches between queue orders did; ``None`` without one.
     """
 
     start_time: Int64Array
@@ -100,6 +103,7 @@ class Schedule:
     allocation: NodeAllocation | None = None
     first_planned_start: Int64Array | None = None
     latest_start: Int64Array | None = None
+    switching: SwitchingCounters | None = None
 
     @property
     def guard_activations(self) -> int:

@@ -193,6 +193,25 @@ def test_generate_needs_no_log(run: Run) -> None:
     assert "generated, not real" in out
 
 
+@pytest.mark.parametrize("command", ["simulate", "replay"])
+def test_estimates_are_drawn_in_a_log_without_requests(
+    run: Run, tmp_path: Path, command: str
+) -> None:
+    log = tmp_path / "none.swf"
+    rows = (f"{n} {60 * n} -1 {20 * n} 1 -1 -1 1 -1 1 1 1 -1 -1 -1 -1 -1 -1" for n in range(1, 41))
+    log.write_text("; MaxProcs: 4\n" + "\n".join(rows) + "\n")
+    code, _, err = run(command, log)
+    assert code == 2
+    assert "none of the 40 jobs has a requested time" in err
+    drawn = ("--warm-up", "0", "--estimates", "tsafrir", "--longest-estimate", "6:00:00")
+    code, out, err = run(command, log, *drawn)
+    assert (code, err) == (0, "")
+    assert "40 of 40 jobs kept" in out
+    assert "Tsafrir" in " ".join(out.split())
+    code, _, err = run(command, log, "--longest-estimate", "6:00:00")
+    assert (code, "--longest-estimate is for --estimates" in err) == (2, True)
+
+
 def test_check_tells_a_broken_law(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = run("simulate", log, "--check", "--estimator", "requested,last-two")
     assert code == 0

@@ -73,12 +73,14 @@ from foretime_sidecar.cli.slack_options import (
 )
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
+    EstimatesOption,
     FormatOption,
     GenerateOption,
     JobsOption,
     KeepOverrunsOption,
     LenientOption,
     LoadOption,
+    LongestEstimateOption,
     MachineOption,
     MissingRequestOption,
     OptionalLogArgument,
@@ -123,6 +125,8 @@ def replay(
     time_zone: TimeZoneOption = None,
     lenient: LenientOption = False,
     missing_request: MissingRequestOption = "drop",
+    estimates: EstimatesOption = None,
+    longest_estimate: LongestEstimateOption = None,
     keep_overruns: KeepOverrunsOption = False,
     head: HeadOption = None,
     scheme: Annotated[
@@ -279,6 +283,8 @@ def replay(
         missing_request=missing_request,
         keep_overruns=keep_overruns,
         machine=machine,
+        estimates=estimates,
+        longest_estimate=longest_estimate,
     )
     workload, notes = source.read()
     past: Workload | None = None
@@ -292,6 +298,7 @@ def replay(
         )
     elif history is not None:
         past, text = source.read_log(history)
+        past = source.with_estimates(past)
         past = placed_before(past, workload)
         notes = (*notes, f"history: {text}")
     if learn is Learn.HISTORY_ONLY and past is None:

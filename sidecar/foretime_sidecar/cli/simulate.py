@@ -78,12 +78,14 @@ from foretime_sidecar.cli.slack_options import (
 )
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
+    EstimatesOption,
     FormatOption,
     GenerateOption,
     JobsOption,
     KeepOverrunsOption,
     LenientOption,
     LoadOption,
+    LongestEstimateOption,
     MachineOption,
     MissingRequestOption,
     OptionalLogArgument,
@@ -112,6 +114,8 @@ def simulate(
     time_zone: TimeZoneOption = None,
     lenient: LenientOption = False,
     missing_request: MissingRequestOption = "drop",
+    estimates: EstimatesOption = None,
+    longest_estimate: LongestEstimateOption = None,
     keep_overruns: KeepOverrunsOption = False,
     head: HeadOption = None,
     order: Annotated[
@@ -245,6 +249,8 @@ def simulate(
         missing_request=missing_request,
         keep_overruns=keep_overruns,
         machine=machine,
+        estimates=estimates,
+        longest_estimate=longest_estimate,
         processors_per_node=processors_per_node,
     )
     workload, notes = source.read()

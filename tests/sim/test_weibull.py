@@ -1,0 +1,112 @@
+"""Weibull fits: what was put in comes out, and no neighbour does better."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from foretime_estimators.errors import InputError
+from foretime_sim.weibull import Weibull, fit_likelihood, fit_moments, search_moments
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+# Streit 2002, table 2: alpha, beta; table 3: mean interarrival time of 10,000 draws from them.
+PUBLISHED = [(0.35, 60.0, 287), (0.35, 200.0, 1_047), (0.25, 40.0, 1_013), (0.4, 290.0, 945)]
+
+
+@pytest.mark.parametrize(("alpha", "beta", "mean"), PUBLISHED)
+def test_the_papers_sets_are_plain_draws_of_its_weibulls(
+    alpha: float, beta: float, mean: float
+) -> None:
+    weibull = Weibull(alpha, beta)
+    error = weibull.deviation_s / math.sqrt(10_000)
+    assert abs(mean - weibull.mean_s) < 1.5 * error
+    drawn = weibull.draw(400_000, np.random.default_rng(1))
+    assert abs(drawn.mean() - weibull.mean_s) < 3 * weibull.deviation_s / math.sqrt(400_000)
+    for share in (0.1, 0.5, 0.9):
+        assert weibull.cdf(np.quantile(drawn, share)) == pytest.approx(share, abs=0.003)
+
+
+def test_the_moments_of_an_exponential() -> None:
+    weibull = Weibull(1.0, 50.0)
+    assert (weibull.mean_s, weibull.deviation_s) == (50.0, 50.0)
+    assert weibull.cdf([0.0, 50.0]).tolist() == pytest.approx([0.0, 1 - math.exp(-1)])
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 100_000), min_size=2, max_size=60).filter(lambda gaps: any(gaps)))
+def test_moments_are_kept(gaps: list[int]) -> None:
+    fitted = fit_moments(gaps)
+    assert fitted.mean_s == pytest.approx(np.mean(gaps), rel=1e-9)
+    if 0.21 < fitted.alpha < 19:
+        assert fitted.deviation_s == pytest.approx(np.std(gaps), rel=1e-6)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 5_000), min_size=5, max_size=60).filter(lambda gaps: any(gaps)))
+def test_the_search_finds_the_best_of_the_whole_grid(gaps: list[int]) -> None:
+    mean, deviation = float(np.mean(gaps)), float(np.std(gaps))
+
+    def error(weibull: Weibull) -> float:
+        spread = weibull.deviation_s / deviation - 1 if deviation else 0.0
+        return (weibull.mean_s / mean - 1) ** 2 + spread**2
+
+    found = search_moments(gaps, 0.05, 10.0)
+    assert found.beta_s % 10 == 0
+    assert found.alpha * 20 == pytest.approx(round(found.alpha * 20))
+    # The grid a step of alpha around, and every beta up to twice the largest gap's.
+    for alpha in np.arange(0.2, 4.0, 0.05):
+        if abs(alpha - found.alpha) < 0.12:
+            for beta in np.arange(10.0, 3 * mean + 40, 10.0):
+                assert error(found) <= error(Weibull(round(float(alpha), 2), float(beta))) + 1e-9
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.floats(0.25, 3.0), st.floats(5.0, 5_000.0), st.integers(5, 400), st.integers(0, 1_000_000)
+)
+def test_no_neighbour_is_more_likely(alpha: float, beta: float, count: int, seed: int) -> None:
+    gaps = np.floor(Weibull(alpha, beta).draw(count, np.random.default_rng(seed)))
+    if len(np.unique(gaps)) < 3:
+        return
+
+    def likelihood(weibull: Weibull) -> float:
+        share = weibull.cdf(gaps + 1) - weibull.cdf(gaps)
+        return float(np.log(np.maximum(share, 1e-300)).sum())
+
+    best = fit_likelihood(gaps)
+    top = likelihood(best)
+    for a in (0.98, 1.0, 1.02):
+        for b in (0.98, 1.0, 1.02):
+            there = best.alpha * a
+            if 0.2 <= there <= 20:
+                assert likelihood(Weibull(there, best.beta_s * b)) <= top + 1e-3
+
+
+def test_likelihood_recovers_what_was_drawn() -> None:
+    gaps = np.floor(Weibull(0.35, 60.0).draw(100_000, np.random.default_rng(2)))
+    fitted = fit_likelihood(gaps)
+    assert fitted.alpha == pytest.approx(0.35, rel=0.01)
+    assert fitted.beta_s == pytest.approx(60.0, rel=0.04)
+
+
+def test_equal_gaps_are_as_regular_as_can_be() -> None:
+    assert fit_likelihood([60, 60, 60]) == fit_moments([60, 60, 60])
+    assert fit_moments([60, 60, 60]).alpha == pytest.approx(20)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "says"),
+    [([], "at least one gap"), ([3, -1], "none of them negative"), ([0, 0], "same second")],
+)
+def test_gaps_that_say_nothing(gaps: list[int], says: str) -> None:
+    for fit in (fit_moments, search_moments, fit_likelihood):
+        with pytest.raises(InputError, match=says):
+            fit(gaps)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.1, 1.0), (21.0, 1.0), (1.0, 0.0), (1.0, math.nan)])
+def test_parameters_out_of_range(alpha: float, beta: float) -> None:
+    with pytest.raises(InputError, match="Weibull"):
+        Weibull(alpha, beta)
