@@ -170,15 +170,17 @@ class LogSource(_Table):
     processors: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
         description="Size of the machine; the log's own if not given, or 256 "
-        "(intrepid-like: 40,960) if generated.",
+        "(intrepid-like: 40,960; pc2: 96) if generated.",
     )
     jobs: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
-        description="How many jobs to generate; 5,000 (intrepid-like: 58,535) if not given.",
+        description="How many jobs to generate; the model's own number if not given "
+        "(docs/workloads.md).",
     )
     load: Annotated[Number, Field(gt=0, le=10)] | None = Field(
         default=None,
-        description="Offered load of what is generated; 0.7 (intrepid-like: its own) if not given.",
+        description="Offered load of what is generated; 0.7 (intrepid-like, pc2: their own) if not "
+        "given.",
     )
     seed: Annotated[int, Field(ge=0)] = Field(
         default=1, description="Seed of what is generated (`grid.seeds` vary it as they vary logs)."
@@ -223,7 +225,9 @@ class Grid(_Table):
     )
     backfill: Axis[Annotated[str, AfterValidator(_backfill)]] = Field(
         default=("easy",),
-        description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
+        description="Backfilling: "
+        f"{', '.join(b.value for b in Backfill if b is not Backfill.SLACK)}, or"
+        " `module:attribute`.",
     )
     depth: Axis[Annotated[int, Field(ge=1)]] = Field(
         default=(1,), description="Reservations held at once by the kinds of easy."

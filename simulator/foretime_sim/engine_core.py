@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from foretime_estimators.errors import InputError
+
 from foretime_sim import _core
 from foretime_sim.advance_reservations import (
     AdvanceReservation,
@@ -48,6 +50,8 @@ def core_engine(
 
 def core_policy(policy: Policy) -> _core.Policy:
     """Give the policy as the native core takes it."""
+    if policy.backfill is Backfill.SLACK:
+        raise InputError("backfill is slack: it runs in foretime_sim.reference, not natively")
     return _core.Policy(
         _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
         _core.Backfill[policy.backfill.name]

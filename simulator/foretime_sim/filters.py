@@ -77,6 +77,8 @@ class FilterReport:
     dropped, changed
         Reason and number of jobs, in the order in which the filters were applied. A job is dropped
         once, for the first reason that fits.
+    overran
+        How many of the jobs kept ran for longer than they had asked, whether cut or not.
     notes
         What reading had to do to the log, and what stands out in it.
     """
@@ -86,6 +88,7 @@ class FilterReport:
     jobs_kept: int
     dropped: tuple[tuple[str, int], ...]
     changed: tuple[tuple[str, int], ...]
+    overran: int = 0
     notes: tuple[str, ...] = ()
 
     @property
@@ -179,7 +182,13 @@ def workload_of_log(
     if repeated := len(jobs) - len(np.unique(selected.job_id)):
         notes.append(f"{count_jobs(repeated)} with a number that another job has")
     report = FilterReport(
-        log.name, len(log), len(jobs), tuple(dropped), tuple(changed), tuple(notes)
+        log.name,
+        len(log),
+        len(jobs),
+        tuple(dropped),
+        tuple(changed),
+        int(np.count_nonzero(kept & over)),
+        tuple(notes),
     )
     workload = Workload(
         name=log.name,

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from foretime_estimators.errors import InputError
 
-from foretime_sim.generation import check_jobs, random_streams
+from foretime_sim.generation import check_jobs, check_machine, random_streams
 from foretime_sim.request_model import RequestModel, add_requests
 from foretime_sim.workload import Int64Array, Workload
 
@@ -30,8 +29,6 @@ LARGEST_LOG_GAP = 13.0
 """Gaps beyond exp(13) s, 5 days, are drawn again."""
 FIRST_BUCKET = 11
 """The arrival density runs from this half hour (5:30) to the same of the next day."""
-START = 1_704_067_200
-"""Time zero: midnight of Monday, 1 January 2024, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +176,7 @@ def generate(
         If an argument is out of range.
     """
     check_jobs(jobs)
-    if not 2 <= processors <= 100_000_000:
-        raise InputError(f"{processors} processors: the model needs 2 to 100,000,000")
-    if load is not None and not 0 < load <= 10:
-        raise InputError(f"load {load}: give more than 0 and at most 10")
+    check_machine(processors, load)
     model = Lublin2003() if model is None else model
     request_model = RequestModel() if request_model is None else request_model
     size_rng, runtime_rng, arrival_rng, request_rng = random_streams(seed, 4)
@@ -193,20 +187,10 @@ def generate(
     if load is not None:
         area = float(requested.processors @ requested.actual_runtime)
         span_s = max(area / (processors * load), 1.0)
-    workload = Workload(
-        name=f"generated-lublin2003-{jobs}-jobs-seed-{seed}",
-        machine_processors=processors,
-        unix_start_time=START,
-        job_id=np.arange(1, jobs + 1, dtype=np.int64),
-        submit_time=model.arrivals(jobs, arrival_rng, span_s=span_s),
-        processors=requested.processors,
-        actual_runtime=requested.actual_runtime,
-        requested_time=requested.requested_time,
-        status=requested.status,
-        endings=requested.endings,
-        users=requested.users,
-        projects=requested.projects,
-        executables=requested.executables,
+    workload = requested.workload(
+        f"generated-lublin2003-{jobs}-jobs-seed-{seed}",
+        processors,
+        model.arrivals(jobs, arrival_rng, span_s=span_s),
     )
     return replace(
         workload,

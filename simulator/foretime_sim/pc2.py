@@ -22,7 +22,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from foretime_sim.generation import check_jobs, random_streams
+from foretime_sim.generation import check_jobs, check_machine, random_streams
 from foretime_sim.weibull import Weibull
 from foretime_sim.workload import Int64Array, Workload
 
@@ -55,7 +55,9 @@ times the product of their means: table 5's utilization of 42.49% of 96 processo
 of 1,013 s (table 3), over 6.48 x 4,442 s."""
 
 
-def generate(jobs: int = 10_000, *, seed: int = 1, shrink: float = 1.0) -> Workload:
+def generate(
+    jobs: int = 10_000, *, seed: int = 1, shrink: float = 1.0, load: float | None = None
+) -> Workload:
     """Generate a workload; the same arguments always give the same.
 
     Parameters
@@ -66,6 +68,8 @@ def generate(jobs: int = 10_000, *, seed: int = 1, shrink: float = 1.0) -> Workl
         At least 0.
     shrink
         What the times between submissions are multiplied by (section 5).
+    load
+        Offered load, in place of ``shrink``: the factor that reaches it is taken.
 
     Raises
     ------
@@ -73,9 +77,13 @@ def generate(jobs: int = 10_000, *, seed: int = 1, shrink: float = 1.0) -> Workl
         If an argument is out of range.
     """
     check_jobs(jobs)
+    check_machine(PROCESSORS, load)
     arrival_rng, job_rng = random_streams(seed, 2)
     submissions = np.floor(np.cumsum(INTERARRIVAL.draw(jobs - 1, arrival_rng)))
     processors, requested, runtime = _jobs(jobs, job_rng)
+    submit = np.concatenate(([0], submissions.astype(np.int64)))
+    if load is not None and submit[-1]:
+        shrink = float(processors @ runtime) / (PROCESSORS * load * float(submit[-1]))
     note = (
         f"generated, not real: {jobs:,} jobs after the published statistics of PC2's log (Streit "
         f"2002, tables 2, 3 and 5); seed {seed}, shrinking factor {shrink:g}"
@@ -85,7 +93,7 @@ def generate(jobs: int = 10_000, *, seed: int = 1, shrink: float = 1.0) -> Workl
         machine_processors=PROCESSORS,
         unix_start_time=None,
         job_id=np.arange(1, jobs + 1, dtype=np.int64),
-        submit_time=np.concatenate(([0], submissions.astype(np.int64))),
+        submit_time=submit,
         processors=processors,
         actual_runtime=runtime,
         requested_time=requested,

@@ -11,6 +11,10 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.named_choice import NamedChoice
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.slack import Overruns, SlackJobs, SlackSettings
+
+if TYPE_CHECKING:
+    from foretime_sim.workload import Workload
 
 if TYPE_CHECKING:
     from foretime_sim.policy_switching import PolicySwitching
@@ -59,6 +63,10 @@ class Backfill(NamedChoice):
     that arrive together."""
     PLANNING = "planning"
     """Every job is planned, in queue order and anew in every pass (Streit 2002, section 3)."""
+    SLACK = "slack"
+    """Every job holds a reservation and a slack, by which it may be delayed for others at a price
+    (Talby and Feitelson 1999, section 4); see `foretime_sim.slack`. The queue order only decides
+    among jobs that arrive together."""
     FIRST_FIT = "first-fit"
     """Nobody holds a reservation: in queue order whatever fits now starts; wide jobs may starve."""
 
@@ -204,6 +212,8 @@ class Policy:
         the queue every so many seconds (10 in Cobalt), passes come at the multiples of this on the
         clock, at each as long as somebody waits. Not where more than the head job is planned, nor
         under the event order ``per-event``.
+    slack
+        Of slack-based backfilling; ``None``: the settings' defaults.
     switching
         Of planning: between which queue orders it switches (`foretime_sim.policy_switching`),
         beginning with ``order``; ``None``: that is the order for good. On a flat pool.
@@ -221,6 +231,7 @@ class Policy:
     compression: Compression = Compression.RESERVATION_ORDER
     scheduling_interval_s: int | None = None
     ageing_s: int | None = None
+    slack: SlackSettings | None = None
     switching: PolicySwitching | None = None
 
     @property
@@ -233,7 +244,17 @@ class Policy:
     @property
     def plans_every_job(self) -> bool:
         """Whether each job has a planned start from its first pass on."""
-        return self.backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
+        return self.backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING, Backfill.SLACK)
+
+    @property
+    def slack_settings(self) -> SlackSettings:
+        """Those given for slack-based backfilling, or the defaults."""
+        return self.slack or SlackSettings()
+
+    @property
+    def overruns(self) -> Overruns:
+        """What becomes of a job that still runs at the end of its requested time."""
+        return self.slack.overruns if self.slack else Overruns.KILL
 
     def __post_init__(self) -> None:
         if self.guard_s is not None and self.guard_s < 0:
@@ -262,6 +283,17 @@ class Policy:
                 f" easy-wspt with a depth of 1, not for {self.backfill}{depth}: leave it out"
             )
         self._check_guard_by()
+        if self.slack is not None and self.backfill is not Backfill.SLACK:
+            raise InputError(
+                "slack settings are given: only slack backfilling has a slack, not"
+                f" {self.backfill}: leave them out"
+            )
+        if self.overruns is not Overruns.KILL:
+            given = f"overruns is {self.overruns}:"
+            if self.event_order is EventOrder.PER_EVENT:
+                raise InputError(f"{given} under per-event no pass follows when a time is up")
+            if self.correction is not Correction.REQUESTED:
+                raise InputError(f"{given} estimates are corrected to the requested time first")
         if self.ageing_s is not None:
             self._check_ageing(self.ageing_s)
         if self.scheduling_interval_s is not None:
@@ -273,6 +305,42 @@ class Policy:
     def runs_beside(self) -> bool:
         """Whether a plain EASY runs beside, for the guard."""
         return self.guard_s is not None and self.guard_by is GuardBy.PLAIN_EASY
+
+    def check_slack_jobs(self, slack_jobs: SlackJobs | None, workload: Workload) -> None:
+        """Check what slack-based backfilling is told of the jobs, and refuse it elsewhere.
+
+        Raises
+        ------
+        InputError
+            Naming the job, the field and the value, or the backfilling.
+        """
+        if slack_jobs is None:
+            return
+        if self.backfill is not Backfill.SLACK:
+            raise InputError(
+                f"slack_jobs are given: only slack backfilling looks at them, not {self.backfill}:"
+                " leave them out"
+            )
+        slack_jobs.check(workload)
+
+    def check_overruns(self, *, limited: bool, reserved: bool) -> None:
+        """Refuse to let jobs run beyond their requested times where something hangs on these.
+
+        Parameters
+        ----------
+        limited
+            Whether jobs are killed at other limits than their requested times.
+        reserved
+            Whether there are advance reservations.
+
+        Raises
+        ------
+        InputError
+            Saying which of these it is.
+        """
+        if self.overruns is not Overruns.KILL and (limited or reserved):
+            where = "beside advance reservations" if reserved else "with time limits of their own"
+            raise InputError(f"overruns is {self.overruns}: jobs can't overrun {where}; take kill")
 
     def refuse_ageing(self, where: str) -> None:
         """Refuse ageing candidates where there are none.
@@ -382,7 +450,9 @@ def parse_backfill(text: str) -> Backfill | PythonBackfill:
     InputError
         If there is none of that name, or it can't be loaded; it says what there is.
     """
-    return PythonBackfill.load(text) if ":" in text else _built_in(Backfill, text)
+    if ":" in text:
+        return PythonBackfill.load(text)
+    return _built_in(Backfill, text, unlisted=(Backfill.SLACK,))
 
 
 _Choice = TypeVar("_Choice", bound=NamedChoice)

@@ -25,8 +25,10 @@ from foretime_sim.reference_candidates import candidate_place
 from foretime_sim.reference_plain_easy import PlainEasy, jobs_beside, policy_beside
 from foretime_sim.reference_plans import PlainProfile, Planner, Profile
 from foretime_sim.reference_policies import AskedPolicies
+from foretime_sim.reference_slack_passes import SlackPlanner
 from foretime_sim.role_times import JobTimes, ScheduledTimes, job_times
 from foretime_sim.schedule import Counters, Schedule, StartedBy
+from foretime_sim.slack import Overruns, SlackJobs
 from foretime_sim.workload import Int64Array, Workload
 
 INCREMENTS_S = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
@@ -54,12 +56,13 @@ class ReferenceJob:
     started_by: StartedBy | None = None
     planned_start: int | None = None
     guarded: bool = False
+    extended_s: int = 0
     rank: int = 0  # once it has arrived: its place in the order of arrival
 
     @property
     def hard_end(self) -> int:
-        """When it has run for the requested time."""
-        return self.start + self.requested
+        """When it has run for the requested time, and what was added to it since."""
+        return self.start + self.requested + self.extended_s
 
 
 class Simulation:
@@ -76,6 +79,7 @@ class Simulation:
         reservations: Sequence[AdvanceReservation],
         new_profile: Callable[[int, int], Profile],
         calls: PolicyCalls,
+        slack_jobs: SlackJobs | None = None,
     ) -> None:
         self.policy = policy
         self.asked = AskedPolicies(self, jobs, calls)
@@ -92,7 +96,9 @@ class Simulation:
             *EASY,
         )
         self.planner: Planner | None = None
-        if not head_only or policy.depth > 1 or reservations:
+        if policy.backfill is Backfill.SLACK:
+            self.planner = SlackPlanner(self, reservations, new_profile, slack_jobs)
+        elif not head_only or policy.depth > 1 or reservations:
             self.planner = Planner(self, reservations, new_profile)
         self.beside: PlainEasy | None = None
         if policy.runs_beside:
@@ -195,12 +201,25 @@ class Simulation:
         if self.beside:
             self.beside.ended(job.index, job.end - job.start, self.now)
         self.asked.finished.append(job.index)
+        if self.planner:
+            self.planner.surprised |= self.planner.claimed_until(job) > self.now
         self.claims_changed()
+
+    def kill(self, job: ReferenceJob) -> None:
+        """End a running job now."""
+        job.end = self.now
+        self.complete(job)
 
     def claims_changed(self) -> None:
         """Note that a running job ended or has another estimate."""
         if self.planner:
             self.planner.changed = True
+
+    def estimate_changed(self) -> None:
+        """Note that a running job has another estimate."""
+        if self.planner:
+            self.planner.surprised = True
+        self.claims_changed()
 
     def arrive(self, job: ReferenceJob) -> None:
         """Note that a job's time has come."""
@@ -222,6 +241,8 @@ class Simulation:
             self.beside.started(job.index, self.now)
         job.start = self.now
         job.end = self.now + min(job.actual_runtime, job.time_limit)
+        if self.policy.overruns is not Overruns.KILL:
+            job.end = self.now + job.actual_runtime
         job.expected_end = self.now + job.drain_time
         job.started_by = started_by
         self.asked.started.append(job.index)
@@ -231,10 +252,11 @@ class Simulation:
     def correct(self, job: ReferenceJob) -> None:
         """Give a running job whose estimate expires now another one."""
         self.expiries += 1
-        self.claims_changed()
         if job.expected_end == job.hard_end:
             job.expects_no_end = True
+            self.claims_changed()
             return
+        self.estimate_changed()
         estimate = self.now - job.start
         match self.policy.correction:
             case Correction.REQUESTED:
@@ -259,7 +281,7 @@ class Simulation:
             for job in self.running:
                 if job.corrections > 0 and job.hard_end > self.now:
                     job.expected_end = self.slurm_expected_end(job)
-                    self.claims_changed()
+                    self.estimate_changed()
 
     def slurm_expected_end(self, job: ReferenceJob) -> int:
         """Slurm's soft limit."""
@@ -396,6 +418,7 @@ def simulate(
     priority: Int64Array | None = None,
     *,
     reservations: Sequence[AdvanceReservation] = (),
+    slack_jobs: SlackJobs | None = None,
     new_profile: Callable[[int, int], Profile] = PlainProfile,
 ) -> Schedule:
     """Schedule a whole workload; same parameters and result as `foretime_sim.engine.simulate`.
@@ -411,17 +434,29 @@ def simulate(
     if reservations:
         policy.refuse_plain_easy("beside advance reservations")
         policy.refuse_ageing("beside advance reservations")
+    policy.check_slack_jobs(slack_jobs, workload)
+    policy.check_overruns(limited=time_limit is not None, reserved=bool(reservations))
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     jobs = reference_jobs(workload, times)
     calls = PolicyCalls.of_workload(policy, workload, reservations)
     simulation = Simulation(
-        list(jobs), workload.machine_processors, policy, reservations, new_profile, calls
+        list(jobs),
+        workload.machine_processors,
+        policy,
+        reservations,
+        new_profile,
+        calls,
+        slack_jobs,
     )
     simulation.run()
     planned = simulation.planner.first_planned if simulation.planner else {}
     schedule = reference_schedule(jobs, simulation, planned if policy.plans_every_job else None)
-    if simulation.planner and simulation.planner.switcher:
-        return replace(schedule, switching=simulation.planner.switcher.counters(jobs))
+    planner = simulation.planner
+    if isinstance(planner, SlackPlanner):
+        latest = [planner.latest_start(job) for job in jobs]
+        return replace(schedule, latest_start=np.array(latest, dtype=np.int64))
+    if planner and planner.switcher:
+        return replace(schedule, switching=planner.switcher.counters(jobs))
     return schedule
 
 
@@ -464,7 +499,7 @@ def reference_schedule(
         end_time=np.array([job.end for job in jobs], dtype=np.int64),
         started_by=np.array([job.started_by for job in jobs], dtype=np.int8),
         corrections=np.array([job.corrections for job in jobs], dtype=np.int32),
-        killed=np.array([job.actual_runtime > job.time_limit for job in jobs], dtype=np.bool_),
+        killed=np.array([job.end - job.start < job.actual_runtime for job in jobs], dtype=np.bool_),
         counters=Counters(
             passes=run.passes,
             completions=run.completions,

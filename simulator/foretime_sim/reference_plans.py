@@ -100,6 +100,7 @@ class Planner:
         self.planned: dict[int, int] = {}  # by job index, of pending jobs
         self.first_planned: dict[int, int] = {}
         self.changed = False  # a running job's claim, since the last pass
+        self.surprised = False  # likewise, but not by ending when planned
         switching = self.policy.switching
         self.switcher = None if switching is None else PolicySwitcher(self, switching)
 
@@ -140,6 +141,8 @@ class Planner:
                 self.plan_first(queue, self.policy.depth)
             case Backfill.FIRST_FIT | Backfill.NONE:
                 self.plan_first(queue, 0)
+            case _:
+                raise TypeError(f"{self.policy.backfill} has a planner of its own")
 
     # Claims
 
@@ -179,7 +182,7 @@ class Planner:
         if self.switcher:
             self.switcher.started_under[job.index] = self.switcher.current
         if not self.reservations and job.drain_time != job.backfill_time:
-            self.changed = True
+            self.changed = self.surprised = True
 
     def earliest(self, profile: Profile, job: ReferenceJob) -> int:
         """Find the earliest place for a job."""

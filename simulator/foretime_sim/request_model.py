@@ -15,6 +15,7 @@ import numpy.typing as npt
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
+from foretime_sim.generation import MONDAY
 from foretime_sim.job_log import labels_of_numbers
 from foretime_sim.workload import (
     ENDINGS,
@@ -22,6 +23,7 @@ from foretime_sim.workload import (
     Labels,
     MaskedEndings,
     MaskedInt64Array,
+    Workload,
 )
 
 MINUTE_S, HOUR_S = 60, 3_600
@@ -105,6 +107,24 @@ class RequestedJobs:
     users: Labels
     projects: Labels
     executables: Labels
+
+    def workload(self, name: str, machine_processors: int, submit_time: Int64Array) -> Workload:
+        """Give them as a workload that begins at `MONDAY`, numbered from 1."""
+        return Workload(
+            name=name,
+            machine_processors=machine_processors,
+            unix_start_time=MONDAY,
+            job_id=np.arange(1, len(submit_time) + 1, dtype=np.int64),
+            submit_time=submit_time,
+            processors=self.processors,
+            actual_runtime=self.actual_runtime,
+            requested_time=self.requested_time,
+            status=self.status,
+            endings=self.endings,
+            users=self.users,
+            projects=self.projects,
+            executables=self.executables,
+        )
 
 
 def add_requests(

@@ -83,7 +83,11 @@ class Schedule:
         On a machine of nodes and if asked for, what each job had of which nodes.
     first_planned_start
         Seconds, int64: the planned start that each job was given in its first scheduling pass;
-        ``None`` unless every job is planned (conservative, planning).
+        ``None`` unless every job is planned (conservative, planning, slack).
+    latest_start
+        Seconds, int64: the promise of slack-based backfilling, first planned start + initial slack,
+        which is kept as long as no job outlives its estimate; `foretime_sim.slack.INFINITE_SLACK`
+        where nothing is promised (a priority of minus infinity). ``None`` of any other policy.
     switching
         What a decider that switches between queue orders did; ``None`` without one.
     """
@@ -98,6 +102,7 @@ class Schedule:
     bgp_partition: Int32Array | None = None
     allocation: NodeAllocation | None = None
     first_planned_start: Int64Array | None = None
+    latest_start: Int64Array | None = None
     switching: SwitchingCounters | None = None
 
     @property
@@ -114,12 +119,14 @@ def check(
     schedule: Schedule,
     time_limit: Int64Array,
     reservations: Sequence[AdvanceReservation] = (),
+    *,
+    may_overrun: bool = False,
 ) -> None:
     """Check the conservation laws.
 
     No job starts before its submission; each runs for its actual runtime or is killed exactly at
-    its time limit; at no moment are more processors in use than there are, those of advance
-    reservations included, and in the end none.
+    its time limit, or if it may overrun that, not before; at no moment are more processors in use
+    than there are, those of advance reservations included, and in the end none.
     Where the schedule has an allocation, the laws of `foretime_sim.node_allocation` hold, too; on a
     Blue Gene that of `foretime_sim.bgp_jobs.broken_bgp_law`.
 
@@ -131,6 +138,8 @@ def check(
         Shape (jobs,), seconds: the limits that the scheduler held.
     reservations
         Processors that were claimed from outside.
+    may_overrun
+        Whether jobs may be left running beyond their limits (`foretime_sim.slack.Overruns`).
 
     Raises
     ------
@@ -151,9 +160,11 @@ def check(
     ran = schedule.end_time - schedule.start_time
     over_limit = workload.actual_runtime > time_limit
     first(schedule.start_time < workload.submit_time, "started before its submission")
-    first(schedule.killed & (ran != time_limit), "was killed, but not at its time limit")
-    first(schedule.killed != over_limit, "was killed or spared against its time limit")
-    first(~over_limit & (ran != workload.actual_runtime), "did not run for its actual runtime")
+    off_limit = ran < time_limit if may_overrun else ran != time_limit
+    first(schedule.killed & off_limit, "was killed, but not at its time limit")
+    spared = over_limit & ~schedule.killed & (not may_overrun)
+    first((schedule.killed & ~over_limit) | spared, "was killed or spared against its time limit")
+    first(~schedule.killed & (ran != workload.actual_runtime), "did not run for its actual runtime")
     first(~np.isin(schedule.started_by, [how.value for how in StartedBy]), "never started")
 
     lasting = ran > 0

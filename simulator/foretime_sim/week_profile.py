@@ -73,8 +73,8 @@ class WeekProfile:
 
     def _clocks(self) -> tuple[Float64Array, Float64Array]:
         """Give both clocks at every full hour of a week; they agree at its ends."""
-        clock = np.arange(WEEK_HOURS + 1) * float(HOUR_S)
-        busy = np.concatenate(([0.0], np.cumsum(self.rates))) * HOUR_S
+        clock = np.arange(WEEK_HOURS + 1, dtype=np.float64) * HOUR_S
+        busy = np.concatenate((np.zeros(1), np.cumsum(self.rates))) * HOUR_S
         busy[-1] = clock[-1]
         return clock, busy
 

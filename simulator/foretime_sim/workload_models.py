@@ -9,7 +9,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.workload import Workload
 
-WorkloadModel: TypeAlias = Literal["lublin2003", "intrepid-like"]
+WorkloadModel: TypeAlias = Literal["lublin2003", "downey1997", "intrepid-like", "pc2"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,9 @@ class ModelDefaults:
 
 DEFAULTS: dict[WorkloadModel, ModelDefaults] = {
     "lublin2003": ModelDefaults(5_000, 256, 0.7),
+    "downey1997": ModelDefaults(5_000, 256, 0.7),
     "intrepid-like": ModelDefaults(58_535, 40_960, None),
+    "pc2": ModelDefaults(10_000, 96, None),
 }
 
 
@@ -44,7 +46,7 @@ def generate(
         Its name.
     jobs, processors, seed, load
         How many jobs, on how large a machine, from which seed, at which offered load. An
-        Intrepid-like workload is always for 40,960 nodes.
+        Intrepid-like workload is always for 40,960 nodes, a PC2-like one for 96.
     overruns
         Whether runtimes are cut to the requested time, where the model has longer ones.
 
@@ -56,16 +58,21 @@ def generate(
     defaults = DEFAULTS[model]
     jobs = defaults.jobs if jobs is None else jobs
     load = defaults.load if load is None else load
-    if model == "lublin2003":
-        from foretime_sim import lublin2003
+    if model in ("lublin2003", "downey1997"):
+        from foretime_sim import downey1997, lublin2003
 
+        chosen = lublin2003.generate if model == "lublin2003" else downey1997.generate
         processors = defaults.processors if processors is None else processors
-        return lublin2003.generate(jobs, processors=processors, seed=seed, load=load)
+        return chosen(jobs, processors=processors, seed=seed, load=load)
     if processors not in (None, defaults.processors):
         raise InputError(
-            f"--processors {processors}: an intrepid-like workload is for Intrepid's "
-            f"{defaults.processors:,} nodes; leave the option out"
+            f"--processors {processors}: {model} is for a machine of {defaults.processors:,}; "
+            "leave the option out"
         )
+    if model == "pc2":
+        from foretime_sim import pc2
+
+        return pc2.generate(jobs, seed=seed, load=load)
     from foretime_sim import intrepid_like
 
     return intrepid_like.generate(jobs, seed=seed, load=load, overruns=overruns)

@@ -79,7 +79,7 @@ def test_nodes_against_the_flat_pool(benchmark: Any, nodes: int, policy: str, wh
     print(f"{nodes} nodes, whole {whole}, {policy}: {benchmark.extra_info}")
 
 
-@pytest.mark.parametrize("backfill", list(Backfill))
+@pytest.mark.parametrize("backfill", [b for b in Backfill if b is not Backfill.SLACK])
 def test_nodes_against_the_reference(benchmark: Any, backfill: Backfill) -> None:
     """150 jobs on 20 nodes, native and in plain Python."""
     benchmark.group = "nodes reference"

@@ -227,6 +227,7 @@ def ask_resources() -> None:
                 f"backfilling is {backfill}: on a Blue Gene .two racks. use easy",
             )
             for backfill in Backfill
+            if backfill is not Backfill.SLACK
             if backfill not in (Backfill.NONE, Backfill.EASY)
         ),
         (

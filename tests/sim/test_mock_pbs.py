@@ -125,7 +125,7 @@ def mocked(workload: Workload, policy: Policy, looks: list[int], hook: Any = Non
     workload=workloads(PROCESSORS),
     looks=st.lists(st.integers(0, 400), max_size=5),
     order=st.sampled_from([order for order in Order if order is not Order.PRIORITY]),
-    backfill=st.sampled_from(Backfill),
+    backfill=st.sampled_from([b for b in Backfill if b is not Backfill.SLACK]),
     guard_s=st.sampled_from([None, 0, 100]),
     event_order=st.sampled_from(EventOrder),
     with_hook=st.booleans(),
@@ -162,7 +162,10 @@ class HalfOfIt(Scripted):
         return reply(max(job["Resource_List"]["walltime"] // 2, 1))
 
 
-@given(workload=workloads(PROCESSORS), backfill=st.sampled_from(Backfill))
+@given(
+    workload=workloads(PROCESSORS),
+    backfill=st.sampled_from([b for b in Backfill if b is not Backfill.SLACK]),
+)
 def test_what_the_hook_sets_at_submission_is_what_the_engine_plans_with(
     workload: Workload, backfill: Backfill
 ) -> None:

@@ -12,7 +12,7 @@ from foretime_sim.python_policy import PythonOrder
 
 ORDERS = tuple(order.value for order in Order if order is not Order.PRIORITY)
 """The queue orders for logs, which have no priorities."""
-BACKFILLS = tuple(backfill.value for backfill in Backfill)
+BACKFILLS = tuple(backfill.value for backfill in Backfill if backfill is not Backfill.SLACK)
 ORDERS_HELP = f"One of {', '.join(ORDERS)}, or your own in Python, module:attribute"
 BACKFILLS_HELP = f"One of {', '.join(BACKFILLS)}, or your own in Python, module:attribute"
 

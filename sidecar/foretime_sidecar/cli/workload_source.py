@@ -21,6 +21,10 @@ from foretime_sidecar.durations import parse_duration
 LogArgument = Annotated[
     Path, typer.Argument(metavar="LOG", help="SWF, sacct, CSV or PBS accounting log (folder).")
 ]
+LogsArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="LOG...", help="SWF, sacct, CSV or PBS accounting logs (folders)."),
+]
 OptionalLogArgument = Annotated[
     Path | None,
     typer.Argument(metavar="[LOG]", help="SWF, sacct, CSV or PBS accounting log (folder)."),
@@ -31,12 +35,16 @@ GenerateOption = Annotated[
 ]
 JobsOption = Annotated[
     int | None,
-    typer.Option(help="How many jobs to generate; 5,000 (intrepid-like: 58,535) if not given."),
+    typer.Option(
+        "--jobs",
+        "-n",
+        help="How many jobs to generate; the model's own number if not given (docs/workloads.md).",
+    ),
 ]
 LoadOption = Annotated[
     float | None,
     typer.Option(
-        help="Offered load of what is generated; 0.7 (intrepid-like: its own) if not given."
+        help="Offered load of what is generated; 0.7 (intrepid-like, pc2: their own) if not given."
     ),
 ]
 LenientOption = Annotated[

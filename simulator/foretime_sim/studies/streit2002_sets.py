@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from foretime_estimators.errors import InputError
 
+from foretime_sim import pc2
 from foretime_sim.log_model import LogModel
 from foretime_sim.studies.streit2002_paper import TABLE_2
 from foretime_sim.weibull import Weibull
@@ -77,6 +78,12 @@ SDSC = JobSet("SDSC", "SDSC-SP2-1998", 352, 128, _down(0.60, 0.30))
 JOB_SETS = (CTC, KTH, PC2, SDSC)
 
 
+def printed_gaps(job_set: JobSet) -> Weibull:
+    """Give the distribution of the time between submissions that table 2 prints."""
+    printed = TABLE_2[job_set.name]
+    return Weibull(printed.weibull_shape, printed.weibull_scale_s)
+
+
 class JobSource(Protocol):
     """Where the jobs of a set come from."""
 
@@ -110,9 +117,7 @@ class LogSource:
     @classmethod
     def of(cls, job_set: JobSet, log: Workload) -> LogSource:
         """Read a log of the paper."""
-        printed = TABLE_2[job_set.name]
-        gaps = Weibull(printed.weibull_shape, printed.weibull_scale_s)
-        return cls(log, LogModel.of(log), LogModel.of(log, interarrival=gaps))
+        return cls(log, LogModel.of(log), LogModel.of(log, interarrival=printed_gaps(job_set)))
 
     def draws(self, kind: Kind, jobs: int) -> int:
         """Give how many different sets there are: of a log its whole parts, but one at least."""
@@ -125,6 +130,18 @@ class LogSource:
             return self.log.take(part).with_interarrival_factor(factor)
         model = self.as_printed if kind == "independent" else self.model
         return model.generate(jobs, seed=draw, arrivals=kind, shrink=factor)
+
+
+class Pc2Source:
+    """The set that has no log: drawn from what the paper says of it."""
+
+    def draws(self, kind: Kind, jobs: int) -> int:
+        """Give how many different sets there are: nothing is published of the log's weeks."""
+        return MOST_DRAWS if kind == "independent" else 0
+
+    def jobs(self, kind: Kind, draw: int, jobs: int, factor: float) -> Workload:
+        """Give a set; ``draw`` is the seed."""
+        return pc2.generate(jobs, seed=draw, shrink=factor)
 
 
 def on_machine(workload: Workload, processors: int) -> Workload:
