@@ -321,7 +321,7 @@ class Policy:
                 f"slack_jobs are given: only slack backfilling looks at them, not {self.backfill}:"
                 " leave them out"
             )
-        slack_jobs.check(workload)
+        slack_jobs.check(workload.name, workload.job_id)
 
     def check_overruns(self, *, limited: bool, reserved: bool) -> None:
         """Refuse to let jobs run beyond their requested times where something hangs on these.
