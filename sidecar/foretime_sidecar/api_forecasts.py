@@ -128,6 +128,11 @@ class ForecastDesk:
         """Epoch seconds."""
         return math.floor(self._clock())
 
+    @property
+    def sidecar(self) -> Sidecar:
+        """Whose knowledge it is."""
+        return self._sidecar
+
     def board(self) -> tuple[WaitForecasting, Board]:
         """Give what keeps the forecasts, and the latest."""
         forecasting = self._sidecar.forecasting

@@ -396,6 +396,16 @@ class Sidecar:
                 estimated = self.estimating.estimates(self.learner, now)
         return self._refinements.now(jobs, estimated, now)
 
+    @property
+    def order_refused(self) -> str:
+        """Why the queue is not put in order though the settings say so; "" if it is."""
+        return "" if self._ordering is None else self._ordering.refused
+
+    @property
+    def going_first(self) -> int:
+        """Jobs that went before the others at the last look, as they have waited for too long."""
+        return 0 if self._ordering is None else self._ordering.going_first
+
     def see(self, now: int) -> Look:
         """Look at the queue for forecasts alone; raises `SchedulerError` as `look`."""
         return self._see(now)[1]

@@ -32,6 +32,26 @@ class HookStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderingStatistics:
+    """What putting the queue in order through site factors came to in one adjusted run.
+
+    Attributes
+    ----------
+    looks
+        At the queue.
+    tries, failures
+        How often dynP was asked for the best order, and could not answer; 0 under other orders.
+    switches
+        To each order, by name.
+    """
+
+    looks: int
+    tries: int
+    failures: int
+    switches: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayResult:
     """All that the report, JSON and CSV tell of a replay.
 
@@ -57,6 +77,8 @@ class ReplayResult:
         Largest resident size, ``None`` where not measured.
     beside
         By name, the comparison of an estimator in the hook's place with the same runs without it.
+    ordering
+        Of the first repeat; ``None`` where the sidecar did not put the queue in order.
     """
 
     workload_name: str
@@ -70,6 +92,7 @@ class ReplayResult:
     wall_clock_s: float
     peak_memory_bytes: int | None = None
     beside: Mapping[str, Comparison] = field(default_factory=dict)
+    ordering: OrderingStatistics | None = None
 
     @property
     def jobs_per_s(self) -> float:
