@@ -30,6 +30,7 @@ from foretime_sim.mock_slurm import SlurmSetup
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.schedule import check as check_schedule
+from foretime_sim.start_promises import StartPromises, promised_starts
 from foretime_sim.workload import Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
@@ -145,7 +146,8 @@ class Replay:
             adjusted, statistics = self._through_the_hook(workload, repeat)
         else:
             adjusted, statistics = self._by_oracle(workload)
-        return PairedRun(baseline, adjusted, statistics)
+        promised = StartPromises.of(workload, baseline, promised_starts(self.policy, plain))
+        return PairedRun(baseline, adjusted, replace(statistics, baseline_promises=promised))
 
     def _by_oracle(self, workload: Workload) -> tuple[ReplaySchedule, AdjustedStatistics]:
         estimated = simulate_with_estimator(
@@ -157,7 +159,13 @@ class Replay:
         )
         judged = ReplaySchedule.of(workload, estimated.schedule, estimated.scheduled_time)
         wait = estimated.start_time - workload.submit_time
-        return judged, AdjustedStatistics(None, wait, estimated.guard_activations)
+        promised = promised_starts(self.policy, estimated.schedule)
+        return judged, AdjustedStatistics(
+            None,
+            wait,
+            estimated.guard_activations,
+            promises=StartPromises.of(workload, judged, promised),
+        )
 
     def _by_estimator(
         self, workload: Workload, estimator: str
@@ -348,6 +356,9 @@ class Replay:
         """Judge what was scheduled, on the log's clock."""
         mock = scheduler.mock
         schedule = mock.schedule()
+        promised = promised_starts(self.policy, schedule)
+        if promised is not None:
+            promised = promised - clock
         schedule = replace(
             schedule, start_time=schedule.start_time - clock, end_time=schedule.end_time - clock
         )
@@ -356,7 +367,12 @@ class Replay:
         judged = ReplaySchedule.of(workload, schedule, mock.scheduled_times(), mock.running_times())
         wait = schedule.start_time - workload.submit_time
         return judged, AdjustedStatistics(
-            hook, wait, schedule.guard_activations, forecasts, ordering
+            hook,
+            wait,
+            schedule.guard_activations,
+            forecasts,
+            ordering,
+            StartPromises.of(workload, judged, promised),
         )
 
     def _drive(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from foretime_sim.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.schedule import Schedule
+from foretime_sim.start_promises import StartPromises
 from foretime_sim.workload import Int64Array, Workload
 
 from foretime_sidecar.forecast_reliability import Reliability
@@ -87,6 +88,10 @@ class AdjustedStatistics:
         How the forecasts of waits have done that were served; ``None`` if none were.
     ordering
         What putting the queue in order came to; ``None`` if the sidecar did not.
+    promises
+        How promised starts fared; ``None``: the policy promises nothing.
+    baseline_promises
+        Likewise, in the run without Foretime.
     """
 
     hook: HookStatistics | None
@@ -94,3 +99,5 @@ class AdjustedStatistics:
     guard_activations: int
     forecasts: Reliability | None = None
     ordering: OrderingStatistics | None = None
+    promises: StartPromises | None = None
+    baseline_promises: StartPromises | None = None

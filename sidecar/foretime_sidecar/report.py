@@ -24,6 +24,7 @@ from foretime_sidecar.figures import (
     format_value,
     gain_text,
 )
+from foretime_sidecar.promise_report import broken_promises, promises_table
 
 WIDTH = 100
 """Columns that a report takes at most."""
@@ -90,6 +91,9 @@ def render(
     if narrow:
         parts.append(Text(f"Ratios and intervals need {WIDTH} columns, or --json.", "dim"))
     parts += [beside_table(result, name) for name in result.beside]
+    if any(result.promises):
+        named = list(zip(("without", "with Foretime"), result.promises, strict=True))
+        parts += [Text(), promises_table(named, width=width), *broken_promises(named)]
     if classes_of is not None:
         parts.append(class_table(result.comparison, classes_of))
     return Group(*parts, Padding(findings(result), (1, 0, 0, 0)))

@@ -13,6 +13,7 @@ from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.metrics import METRICS
 from foretime_sim.policy import Backfill
 from foretime_sim.policy_comparison import PolicyCase, PolicyComparison
+from foretime_sim.start_promises import PROMISE_METRICS
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -107,12 +108,18 @@ def _policy(result: SimulateResult, case: int) -> dict[str, JsonValue]:
         "name": described.name,
         **_described(described),
         "metrics": {key: _metric(comparison, case, key) for key in METRICS},
+        "promises": _promises(comparison, case),
         "classes": [dict(value._asdict()) for value in comparison.by_class(case)],
         "bgp_partitions": _bgp_partitions(result, case),
         "guard_activations": sum(run[case].guard_activations for run in comparison.runs)
         / len(comparison.runs),
         "jobs_per_s": comparison.jobs_per_s(case),
     }
+
+
+def _promises(comparison: PolicyComparison, case: int) -> dict[str, JsonValue] | None:
+    promises = comparison.promises(case)
+    return None if promises is None else dict(promises.to_dict())
 
 
 def _bgp_partitions(result: SimulateResult, case: int) -> list[JsonValue]:
@@ -165,8 +172,12 @@ def _figures(comparison: PolicyComparison, case: int, key: str) -> dict[str, flo
 
 
 def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
-    """One CSV row a policy and metric, with `CSV_COLUMNS`; what is not defined is ``None``."""
+    """One CSV row a policy and metric, with `CSV_COLUMNS`; what is not defined is ``None``.
+
+    Policies that promise starts have rows of `PROMISE_METRICS` after the others'.
+    """
     comparison = result.comparison
+    promises = [comparison.promises(place) for place in range(len(comparison.cases))]
     return [
         {
             "policy": case.name,
@@ -178,4 +189,16 @@ def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
         }
         for place, case in enumerate(comparison.cases)
         for key, metric in METRICS.items()
+    ] + [
+        {
+            "policy": case.name,
+            **_described(case),
+            "metric": key,
+            "unit": metric.unit,
+            "better": metric.better.value,
+            "value": promised.to_dict()[key],
+        }
+        for case, promised in zip(comparison.cases, promises, strict=True)
+        if promised is not None
+        for key, metric in PROMISE_METRICS.items()
     ]

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.figures import counted, format_gain, format_value, gain_text
+from foretime_sidecar.promise_report import broken_promises, promises_table
 from foretime_sidecar.simulate_export import SimulateResult
 
 WIDTH = 132
@@ -52,6 +53,10 @@ def render(result: SimulateResult, *, width: int = WIDTH) -> RenderableType:
         parts.append(_left_out(key for key in COLUMNS if key not in shown))
     if len(comparison.cases) > 1:
         parts += [Text(), *_gains_that_fit(comparison, width)]
+    promises = [comparison.promises(place) for place in range(len(comparison.cases))]
+    if any(promises):
+        named = [(c.name, one) for c, one in zip(comparison.cases, promises, strict=True)]
+        parts += [Text(), promises_table(named, width=width), *broken_promises(named)]
     if comparison.class_metric is not None:
         tables = _classes_that_fit(comparison, comparison.class_metric, width)
         parts += [part for table in tables for part in (Text(), table)]

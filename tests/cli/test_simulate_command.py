@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from foretime_sim.log_files import read_log
 from foretime_sim.metrics import METRICS, score
 from foretime_sim.policy import Backfill, Correction, Order, Policy
 from foretime_sim.schedule import ScheduleError
+from foretime_sim.start_promises import PROMISE_METRICS
 from foretime_sim.swf import read_swf
 
 Run = Callable[..., tuple[int, str, str]]
@@ -368,12 +370,40 @@ def test_estimated_schedules_are_scored_like_any(log: Path) -> None:
     assert scores.outlived_jobs == int((jobs.actual_runtime > 1).sum())
 
 
+def test_promised_starts(run: Run, log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "figures.csv"
+    options = ("--backfill", "easy,conservative,slack", "--average-wait", "01:00:00")
+    code, out, err = run("simulate", log, *options, "--csv", path)
+    assert (code, err) == (0, "")
+    table = out[out.index("Start no later than") :].splitlines()
+    rows = [line.split() for line in table if line.startswith(("easy", "conservative", "slack"))]
+    assert [row[0] for row in rows] == ["conservative", "slack"], "EASY promises nothing"
+    assert all(row[1] == row[3] == "300" for row in rows), "all promised, all kept"
+    with path.open(newline="") as file:
+        lines = [row for row in csv.DictReader(file) if row["metric"] in PROMISE_METRICS]
+    assert {row["policy"] for row in lines} == {"conservative", "slack"}
+    policies = json.loads(run("simulate", log, *options, "--json")[1])["policies"]
+    assert policies[0]["promises"] is None
+    for policy in policies[1:]:
+        values = {row["metric"]: row["value"] for row in lines if row["policy"] == policy["name"]}
+        assert {key: float(value) for key, value in values.items()} == policy["promises"]
+    early = [policy["promises"]["promise_margin_p50_s"] for policy in policies[1:]]
+    assert early[0] < early[1], "of the slack some is left"
+
+
+def test_a_broken_promise_is_explained(run: Run, log: Path) -> None:
+    options = ("--backfill", "conservative", "--estimator", "last-two", "--repeat", 2)
+    code, out, _ = run("simulate", log, *options)
+    assert code == 0
+    assert re.search(r"[0-9.]+ of 300 promised jobs started late, because [0-9.]+ ran longer", out)
+
+
 def test_every_key_and_column_is_documented(
     found: Callable[..., dict[str, Any]], repository: Path
 ) -> None:
     page = (repository / "docs" / "outputs.md").read_text()
-    document = found("--classes", "wait_mean_s")
+    document = found("--classes", "wait_mean_s", "--backfill", "conservative")
     policy = document["policies"][0]
     keys = {*document, *policy, *policy["metrics"]["wait_mean_s"], *policy["classes"][0]}
-    keys |= {*document["workload"], *document["settings"], *CSV_COLUMNS}
+    keys |= {*document["workload"], *document["settings"], *CSV_COLUMNS, *policy["promises"]}
     assert [key for key in sorted(keys) if f"`{key}`" not in page] == []

@@ -403,6 +403,7 @@ def replay(
         ordering=statistics.ordering,
         wall_clock_s=time.perf_counter() - began,
         peak_memory_bytes=peak_memory_bytes(),
+        promises=(statistics.baseline_promises, statistics.promises),
         beside=others,
     )
     if csv_out is not None:
