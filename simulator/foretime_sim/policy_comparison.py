@@ -27,6 +27,7 @@ from foretime_sim.metrics import (
     score,
 )
 from foretime_sim.policy import Policy
+from foretime_sim.policy_switching import SwitchingCounters
 from foretime_sim.repeats import Repeats
 from foretime_sim.wait_curve import wait_curve
 from foretime_sim.workload import Int32Array, Int64Array, Workload
@@ -85,6 +86,8 @@ class CaseScores:
         On which bgp_partition of a Blue Gene each job ran, shape (jobs,), in the same order.
     bgp_use
         How much each of them was used.
+    switching
+        What a decider that switches between queue orders did; ``None`` without one.
     """
 
     scores: Scores
@@ -96,6 +99,7 @@ class CaseScores:
     wait: Int64Array
     bgp_partition: Int32Array | None
     bgp_use: BgpUse | None
+    switching: SwitchingCounters | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +180,11 @@ class PolicyComparison:
             np.mean([use.jobs for use in known], axis=0),
             np.mean([use.busy_s for use in known], axis=0),
         )
+
+    def switching(self, case: int) -> tuple[SwitchingCounters, ...]:
+        """Give what the decider of one case did, of each repeat; empty without one."""
+        counted = (run[case].switching for run in self.runs)
+        return tuple(switching for switching in counted if switching is not None)
 
     def jobs_per_s(self, case: int) -> float:
         """Jobs simulated per second of wall clock, estimators included, over all repeats."""
@@ -320,6 +329,7 @@ class _Task:
                     wait=wait,
                     bgp_partition=schedule.bgp_partition,
                     bgp_use=_bgp_use(workload, schedule),
+                    switching=schedule.schedule.switching,
                 )
             )
         return tuple(found)
