@@ -273,6 +273,7 @@ class Replay:
             order = Order.PRIORITY
         if self.forecast_interval_s is None and self.queue_order is None:
             return ForecastSettings()
+        self.policy.refuse_switching("in the queues that forecasts run forward")
         if not isinstance(order, Order) or not isinstance(backfill, Backfill):
             raise InputError(
                 "forecasts run the queue forward, which no policy in Python can be asked in; take "

@@ -42,7 +42,11 @@ from foretime_sidecar.cli.output_files import (
     check_outputs,
     write_csv,
 )
-from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
+from foretime_sidecar.cli.policy_options import (
+    BackfillOption,
+    SwitchedOrderOption,
+    switched_order_of_log,
+)
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import (
     CheckOption,
@@ -174,7 +178,7 @@ def replay(
     learn: Annotated[
         Learn, typer.Option(help="Learn jobs as they finish, or the history alone (the paper).")
     ] = Learn.CONTINUOUSLY,
-    order: OrderOption = "fcfs",
+    order: SwitchedOrderOption = "fcfs",
     backfill: BackfillOption = "easy",
     depth: DepthOption = 1,
     compression: CompressionOption = Compression.RESERVATION_ORDER,
@@ -320,7 +324,6 @@ def replay(
         workload = workload.head(head)
 
     unguarded = Policy(
-        order=order_of_log(order),
         backfill=parse_backfill(backfill),
         event_order=event_order,
         depth=depth,
@@ -331,7 +334,7 @@ def replay(
             average_wait,
             slack_weights,
         )[0],
-    )
+    ).in_order(switched_order_of_log(order))
     policy = mechanism_policy(mechanism, replace(unguarded, guard_s=_guard_s(guard, unguarded)))
     if correction is not None:
         policy = replace(policy, correction=correction)
@@ -356,7 +359,7 @@ def replay(
     check_reservations(task.reservations, workload.machine_processors)
     options = {
         **({} if machine is None else {"machine": str(machine)}),
-        "order": str(policy.order),
+        "order": policy.order_name,
         "backfill": str(policy.backfill),
         **({"depth": str(depth)} if depth > 1 else {}),
         **({"compression": str(compression)} if policy.backfill is Backfill.CONSERVATIVE else {}),
