@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
-from foretime_sim.lublin2003 import LARGEST_LOG_RUNTIME, Lublin2003, generate
+from foretime_sim.lublin2003 import LARGEST_LOG_RUNTIME, Lublin2003, _gamma_below, generate
 from foretime_sim.request_model import ROUND_REQUESTS_S
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,6 +64,36 @@ def test_arrivals_follow_the_daily_cycle() -> None:
     found = np.bincount((arrivals % 86_400) // 1_800, minlength=48) / len(arrivals) * 48
     assert np.corrcoef(found, cycle)[0, 1] > 0.98
     assert 24 <= int(np.argmax(cycle)) <= 32  # the peak is in the afternoon
+
+
+def test_the_daily_cycle_is_the_published_gamma() -> None:
+    """The published program's weights: its cdf from half hour i - 1/2 to i + 1/2, i from 11 to 58,
+    at place (i - 1) mod 48."""
+    x = np.linspace(0, 60, 600_001)
+    density = np.exp((6.1271 - 1) * np.log(np.maximum(x, 1e-300)) - x / 5.2740)
+    cdf = np.concatenate(([0.0], np.cumsum((density[1:] + density[:-1]) / 2)))
+    places = range(11, 59)
+    weights = np.zeros(48)
+    for i in places:
+        weights[(i - 1) % 48] = np.interp(i + 0.5, x, cdf) - np.interp(i - 0.5, x, cdf)
+    assert MODEL.daily_cycle() == pytest.approx(weights / weights.mean(), rel=1e-6)
+
+
+def test_arrivals_are_those_of_the_published_program() -> None:
+    """It walks from half hour to half hour, and pays each one's points."""
+    arrivals = MODEL.arrivals(3_000, np.random.default_rng(9))
+    shape = np.full(3_000, 6.0415 * 1.0519)
+    scale = np.full(3_000, 0.8531)
+    gaps = np.exp(_gamma_below(shape, scale, 13.0, np.random.default_rng(9)))
+    cost = MODEL.daily_cycle().tolist()
+    half_hours, bucket, points = 0, 0, 0.0
+    for gap, arrival in zip((gaps / 1_800).tolist(), arrivals.tolist(), strict=True):
+        points += gap
+        while points > cost[bucket]:
+            points -= cost[bucket]
+            bucket = (bucket + 1) % 48
+            half_hours += 1
+        assert (half_hours + points / cost[bucket]) * 1_800 == pytest.approx(arrival + 0.5, abs=0.6)
 
 
 @settings(max_examples=25)
