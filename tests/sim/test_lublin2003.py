@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim.lublin2003 import LARGEST_LOG_RUNTIME, Lublin2003, _gamma_below, generate
-from foretime_sim.request_model import ROUND_REQUESTS_S
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 JOBS = 200_000
 MODEL = Lublin2003()
@@ -94,26 +91,6 @@ def test_arrivals_are_those_of_the_published_program() -> None:
             bucket = (bucket + 1) % 48
             half_hours += 1
         assert (half_hours + points / cost[bucket]) * 1_800 == pytest.approx(arrival + 0.5, abs=0.6)
-
-
-@settings(max_examples=25)
-@given(st.integers(1, 400), st.integers(2, 1_000), st.integers(0, 5), st.floats(0.1, 2))
-def test_any_arguments_give_a_sound_workload(
-    jobs: int, processors: int, seed: int, load: float
-) -> None:
-    workload = generate(jobs, processors=processors, seed=seed, load=load)
-    again = generate(jobs, processors=processors, seed=seed, load=load)
-    assert len(workload) == jobs
-    assert np.array_equal(workload.submit_time, again.submit_time)
-    assert np.array_equal(workload.requested_time, again.requested_time)
-    assert (np.diff(workload.submit_time) >= 0).all()
-    assert workload.submit_time[0] >= 0
-    assert 1 <= workload.processors.min() <= workload.processors.max() <= processors
-    assert (workload.actual_runtime >= 1).all()
-    assert (workload.actual_runtime <= workload.requested_time).all()
-    assert np.isin(workload.requested_time, ROUND_REQUESTS_S).all()
-    assert "generated" in workload.name
-    assert "generated" in workload.notes[0]
 
 
 def test_default_has_the_load_and_the_people_asked_for() -> None:
