@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -25,6 +26,27 @@ def printed(commands: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
         assert result.exit_code == 0, result.output
         output = result.output
     return "\n".join(line.rstrip() for line in output.partition("└")[0].splitlines())
+
+
+def keys(document: object) -> set[str]:
+    """Give every key, at any depth."""
+    if isinstance(document, list):
+        return {key for entry in document for key in keys(entry)}
+    if not isinstance(document, dict):
+        return set()
+    return set(document) | {key for value in document.values() for key in keys(value)}
+
+
+def test_every_key_of_the_description_is_explained(repository: Path, tmp_path: Path) -> None:
+    log = tmp_path / "made.swf"
+    CliRunner().invoke(app, ["generate", "lublin2003", "-n", "50", "-o", str(log)])
+    found = keys(json.loads(CliRunner().invoke(app, ["describe", str(log), "--json"]).output))
+    page = (repository / "docs" / "workloads.md").read_text()
+    section = page.partition("## What `describe` shows")[2].partition("\n## ")[0]
+    explained = set(re.findall(r"`(\w+)`", section))
+    between = {"p25", "p50", "p75", "p90"}  # "p10 to p99"
+    assert found - explained - between - {"logs", "jobs"} == set()
+    assert explained - {"describe", "null"} <= found | {"reason"}
 
 
 @pytest.mark.traces
