@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.metrics import METRICS
+from foretime_sim.policy import Backfill
 from foretime_sim.policy_comparison import PolicyCase, PolicyComparison
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -24,6 +25,7 @@ CSV_COLUMNS = (
     "backfill",
     "depth",
     "compression",
+    "slack",
     "estimator",
     "metric",
     "unit",
@@ -125,12 +127,14 @@ def _bgp_partitions(result: SimulateResult, case: int) -> list[JsonValue]:
     ]
 
 
-def _described(case: PolicyCase) -> dict[str, str | int]:
+def _described(case: PolicyCase) -> dict[str, str | int | None]:
+    slackens = case.policy.backfill is Backfill.SLACK
     return {
         "order": str(case.policy.order),
         "backfill": str(case.policy.backfill),
         "depth": case.policy.depth,
         "compression": str(case.policy.compression),
+        "slack": case.policy.slack_settings.description if slackens else None,
         "estimator": case.estimator,
     }
 

@@ -151,6 +151,7 @@ class _NoEffect:
 
 
 _EASY = ("easy", "easy-sjbf", "easy-wspt")
+SLACK_AXES = ("slack_factor", "average_wait_s", "insertion_order")
 
 
 def _has_no_head(values: Mapping[str, Any]) -> bool:
@@ -177,6 +178,7 @@ _NO_EFFECT = (
         lambda v: v["backfill"] != "conservative",
         "backfilling is not conservative",
     ),
+    _NoEffect(SLACK_AXES, lambda v: v["backfill"] != "slack", "backfilling is not slack"),
     _NoEffect(
         ("guard_s",),
         _has_no_head,
@@ -333,6 +335,7 @@ _AS_BEFORE: Mapping[str, tuple[object, ...]] = {
     "guard_by": (None, str(GuardBy.REQUESTED_PLAN)),
     "guard_share": (None,),
     "ageing_s": (None, OFF),
+    **dict.fromkeys(SLACK_AXES, (None,)),
 }
 """Values with which cells are what they were before there was the axis: what is kept holds."""
 

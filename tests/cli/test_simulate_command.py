@@ -102,6 +102,36 @@ def test_depths_and_compressions_are_crossed_where_they_mean_something(
         assert with_claims["metrics"][key]["value"] > without["metrics"][key]["value"]
 
 
+def test_slack_settings_are_crossed_for_slack_alone(found: Callable[..., dict[str, Any]]) -> None:
+    backfills = ("--backfill", "conservative,slack", "--average-wait", "1:00:00")
+    axes = ("--slack-factor", "0,3", "--insertion-order", "ast,dc", "--slack-weights", "1,.5,1,0")
+    policies = found(*backfills, *axes)["policies"]
+    assert [policy["name"] for policy in policies] == [
+        "conservative",
+        *(f"slack SF {factor} {order}" for factor in (0, 3) for order in ("ast", "dc")),
+    ]
+    assert policies[0]["slack"] is None
+    assert policies[4]["slack"] == (
+        "factor 3, average wait 3600 s, order dc, weights 1,0.5,1,0, overruns kill"
+    )
+    waits = [policy["metrics"]["wait_mean_s"]["value"] for policy in policies]
+    assert len(set(waits)) > 2
+
+
+def test_jobs_that_overrun(run: Run, tmp_path: Path) -> None:
+    """Of 90 s asked for 100 are needed: killed, or two extensions of 9 s each."""
+    log = tmp_path / "log.swf"
+    jobs = ["1 0 0 100 4 -1 -1 4 90", "2 5 0 10 4 -1 -1 4 10"]
+    text = "".join(f"{job} -1 1 1 1 1 1 -1 -1 -1\n" for job in jobs)
+    log.write_text(f"; MaxProcs: 4\n{text}")
+    for overruns, wait_s in (("kill", 85), ("extend", 95)):
+        chosen = ("--backfill", "slack", "--average-wait", "100", "--overruns", overruns)
+        code, out, _ = run("simulate", log, *chosen, "--keep-overruns", "--json")
+        assert code == 0
+        waits = json.loads(out)["policies"][0]["metrics"]["wait_mean_s"]["value"]
+        assert waits == wait_s / 2
+
+
 @pytest.mark.parametrize("width", [60, 90, 132])
 def test_no_figure_is_cut_in_a_narrow_terminal(
     run: Run, log: Path, width: int, monkeypatch: pytest.MonkeyPatch
@@ -220,6 +250,12 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("options", "says"),
     [
+        (("--slack-factor", "3"), "only slack backfilling has a slack, not easy"),
+        (("--backfill", "slack", "--slack-factor", "much"), "--slack-factor much: give a number"),
+        (("--backfill", "slack", "--slack-factor", "-1"), "slack_factor is -1.0: give 0 or more"),
+        (("--backfill", "slack", "--insertion-order", "asc"), "did you mean 'ast'?"),
+        (("--backfill", "slack", "--slack-weights", "1,1"), "--slack-weights 1,1: give four"),
+        (("--backfill", "slack", "--average-wait", "long"), "--average-wait: 'long'"),
         (("--order", "fifo"), "unknown queue order 'fifo'; did you mean 'fcfs'?"),
         (("--order", "fcfs,priority"), "a log has no priorities"),
         (("--order", "fcfs,,sjf"), "--order fcfs,,sjf: there is an empty name"),

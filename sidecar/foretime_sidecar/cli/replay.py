@@ -339,7 +339,11 @@ def replay(
         "backfill": str(policy.backfill),
         **({"depth": str(depth)} if depth > 1 else {}),
         **({"compression": str(compression)} if policy.backfill is Backfill.CONSERVATIVE else {}),
-        **({} if policy.slack is None else {"slack": policy.slack.description}),
+        **(
+            {"slack": policy.slack_settings.description}
+            if policy.backfill is Backfill.SLACK
+            else {}
+        ),
         **({"reservations": str(reservations)} if reservations is not None else {}),
         "scheme": scheme,
         **({"estimator": learned.estimator} if scheme == "learned" else {}),

@@ -76,8 +76,10 @@ def slack_settings(
     InputError
         If a value is out of its range, or can't be read.
     """
-    if not factors and not insertion_orders and average_wait is weights is overruns is None:
+    said = (*factors, *insertion_orders, average_wait, weights, overruns)
+    if all(value is None for value in said):
         return [None]
+    utilization, time, priority, fairness = _weights(weights)
     each = itertools.product(
         factors or [_DEFAULTS.slack_factor], insertion_orders or [_DEFAULTS.insertion_order]
     )
@@ -85,7 +87,10 @@ def slack_settings(
         SlackSettings(
             factor,
             _average_wait_s(average_wait),
-            *_weights(weights),
+            utilization,
+            time,
+            priority,
+            fairness,
             insertion_order=order,
             overruns=overruns or Overruns.KILL,
         )
