@@ -134,6 +134,18 @@ class SelfMetrics(Collector):
             "Times that forecasts could not be refreshed.",
             value=forecasting.failures,
         )
+        kept = forecasting.kept_bounds
+        if kept is not None and kept.kept_share is not None:
+            yield GaugeMetricFamily(
+                "foretime_start_bounds_judged",
+                f"Bounds of the last {kept.days} days that jobs started within or waited past.",
+                value=kept.judged,
+            )
+            yield GaugeMetricFamily(
+                "foretime_start_bounds_kept_share",
+                "Share of them that were kept.",
+                value=kept.kept_share,
+            )
         done = forecasting.reliability
         if done is None or not done.scored:
             return
