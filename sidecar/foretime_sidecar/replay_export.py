@@ -5,6 +5,7 @@ Pure functions of a `ReplayResult`; docs/outputs.md says what every key and colu
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import asdict
 from typing import TypeAlias
@@ -80,6 +81,7 @@ def to_json(result: ReplayResult) -> dict[str, JsonValue]:
             {column: _plain(value) for column, value in row.items()} for row in class_rows(result)
         ],
         "shortening": dict(asdict(result.shortening)),
+        "ordering": None if result.ordering is None else dataclasses.asdict(result.ordering),
         "hook": None
         if result.hook is None
         else {

@@ -326,6 +326,14 @@ def _hook_lines(result: ReplayResult) -> list[Text]:
             "dim",
         )
     ]
+    if (ordering := result.ordering) is not None:
+        text = f"The sidecar looked at the queue {ordering.looks:,} times to put it in order"
+        if ordering.tries:
+            to = ", ".join(f"{n:,} to {order}" for order, n in sorted(ordering.switches.items()))
+            text += f", and chose an order {ordering.tries:,} times; switches: {to or 'none'}"
+        lines.append(Text(f"{text}.", "dim"))
+        if ordering.failures:
+            lines.append(Text(f"NOT CHOSEN: {ordering.failures:,} times it failed.", "bold red"))
     hook = result.hook
     if hook is None:
         return lines

@@ -33,6 +33,7 @@ from foretime_sim.policy import (
     parse_backfill,
     parse_order,
 )
+from foretime_sim.policy_switching import PolicySwitching, is_switched
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.slack import InsertionOrder, SlackSettings
 from foretime_sim.workload_models import EstimateModel, WorkloadModel
@@ -50,10 +51,17 @@ LEARNED = "learned"
 _SLACK = SlackSettings()
 
 
-def order_named(text: str, folder: Path) -> Order | PythonOrder:
-    """Read a queue order; the user's own, ``module:attribute``, from the campaign's folder."""
-    order = PythonOrder.load(text, folder) if ":" in text else parse_order(text)
-    if order is Order.PRIORITY:
+def order_named(text: str, folder: Path) -> Order | PythonOrder | PolicySwitching:
+    """Read a queue order, or what switches between several (``dynp``).
+
+    The user's own, ``module:attribute``, is from the campaign's folder.
+    """
+    order: Order | PythonOrder | PolicySwitching
+    if is_switched(text):
+        order = PolicySwitching.parse(text)
+    else:
+        order = PythonOrder.load(text, folder) if ":" in text else parse_order(text)
+    if Order.PRIORITY in (order.orders if isinstance(order, PolicySwitching) else (order,)):
         raise InputError("a log has no priorities; take another order, or one of your own")
     return order
 
@@ -233,6 +241,7 @@ class Grid(_Table):
     order: Axis[Annotated[str, AfterValidator(_order)]] = Field(
         default=("fcfs",),
         description=f"Queue order: {', '.join(o.value for o in Order if o is not Order.PRIORITY)}, "
+        "dynp for switching between orders under planning (`dynp-DECIDER-QUALITY/setting=value`), "
         "or `module:attribute` of your own, from the campaign file's folder.",
     )
     backfill: Axis[Annotated[str, AfterValidator(_backfill)]] = Field(

@@ -173,7 +173,6 @@ def policy_of(cell: Cell) -> Policy:
     """Give a cell's policy; what has no effect is at its default."""
     axes, folder = cell.axes, Path(cell.folder)
     given: dict[str, Any] = {
-        "order": order_named(axes["order"], folder),
         "backfill": backfill_named(axes["backfill"], folder),
         "event_order": EventOrder.parse(axes["event_order"]),
     }
@@ -198,7 +197,7 @@ def policy_of(cell: Cell) -> Policy:
         given["guard_share"] = axes["guard_share"] or 0.0
     if axes["ageing_s"] not in (None, OFF):
         given["ageing_s"] = axes["ageing_s"]
-    return Policy(**given)
+    return Policy(**given).in_order(order_named(axes["order"], folder))
 
 
 def run_cell(cell: Cell) -> Record:

@@ -27,6 +27,7 @@ from foretime_sim.metrics import (
     score,
 )
 from foretime_sim.policy import Policy
+from foretime_sim.policy_switching import SwitchingCounters
 from foretime_sim.repeats import Repeats
 from foretime_sim.start_promises import StartPromises, mean_promises, promised_starts
 from foretime_sim.wait_curve import wait_curve
@@ -88,6 +89,8 @@ class CaseScores:
         How much each of them was used.
     promises
         How promised starts of the scored jobs fared; ``None``: the policy promises nothing.
+    switching
+        What a decider that switches between queue orders did; ``None`` without one.
     """
 
     scores: Scores
@@ -100,6 +103,7 @@ class CaseScores:
     bgp_partition: Int32Array | None
     bgp_use: BgpUse | None
     promises: StartPromises | None = None
+    switching: SwitchingCounters | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,11 @@ class PolicyComparison:
     def promises(self, case: int) -> StartPromises | None:
         """Give how the promised starts of one case fared, means over the repeats."""
         return mean_promises([run[case].promises for run in self.runs])
+
+    def switching(self, case: int) -> tuple[SwitchingCounters, ...]:
+        """Give what the decider of one case did, of each repeat; empty without one."""
+        counted = (run[case].switching for run in self.runs)
+        return tuple(switching for switching in counted if switching is not None)
 
     def jobs_per_s(self, case: int) -> float:
         """Jobs simulated per second of wall clock, estimators included, over all repeats."""
@@ -334,6 +343,7 @@ class _Task:
                         promised_starts(case.policy, schedule.schedule),
                         scored,
                     ),
+                    switching=schedule.schedule.switching,
                 )
             )
         return tuple(found)

@@ -146,6 +146,12 @@ class Quality(NamedChoice):
         return weighted[0][0] if len(weighted) == 1 else tuple(weighted)
 
 
+def is_switched(text: str) -> bool:
+    """Say whether the name of a queue order is one for `PolicySwitching.parse`."""
+    name = text.strip().lower()
+    return name.startswith(DYNP) and ":" not in name
+
+
 SELF_TUNING = (Decider.SIMPLE, Decider.ADVANCED)
 _NUMBERS: dict[str, type[int] | type[float]] = {
     "lower_bound_s": int,

@@ -33,6 +33,26 @@ class HookStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderingStatistics:
+    """What putting the queue in order through site factors came to in one adjusted run.
+
+    Attributes
+    ----------
+    looks
+        At the queue.
+    tries, failures
+        How often dynP was asked for the best order, and could not answer; 0 under other orders.
+    switches
+        To each order, by name.
+    """
+
+    looks: int
+    tries: int
+    failures: int
+    switches: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayResult:
     """All that the report, JSON and CSV tell of a replay.
 
@@ -61,6 +81,8 @@ class ReplayResult:
         Largest resident size, ``None`` where not measured.
     beside
         By name, the comparison of an estimator in the hook's place with the same runs without it.
+    ordering
+        Of the first repeat; ``None`` where the sidecar did not put the queue in order.
     """
 
     workload_name: str
@@ -75,6 +97,7 @@ class ReplayResult:
     peak_memory_bytes: int | None = None
     promises: tuple[StartPromises | None, StartPromises | None] = (None, None)
     beside: Mapping[str, Comparison] = field(default_factory=dict)
+    ordering: OrderingStatistics | None = None
 
     @property
     def jobs_per_s(self) -> float:

@@ -19,6 +19,7 @@ from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import METRICS, score
 from foretime_sim.policy import Backfill, Correction, Order, Policy
+from foretime_sim.policy_switching import PolicySwitching
 from foretime_sim.schedule import ScheduleError
 from foretime_sim.start_promises import PROMISE_METRICS
 from foretime_sim.swf import read_swf
@@ -37,6 +38,36 @@ def found(run: Run, log: Path) -> Callable[..., dict[str, Any]]:
         return document
 
     return call
+
+
+def test_switched_orders(run: Run, log: Path, found: Callable[..., dict[str, Any]]) -> None:
+    orders = ("--order", "sjf,dynp,dynp-basic", "--backfill", "easy,planning")
+    policies = {policy["name"]: policy for policy in found(*orders)["policies"]}
+    assert list(policies) == [
+        *("sjf easy", "sjf planning", "dynp-advanced-artww planning", "dynp-basic planning")
+    ]
+    assert policies["sjf planning"]["switching"] is None
+    workload, _ = workload_of_log(read_log(log))
+    expected = simulate(workload, Policy(backfill=Backfill.PLANNING, switching=PolicySwitching()))
+    counted = expected.switching
+    assert counted is not None
+    told = policies["dynp-advanced-artww planning"]["switching"]
+    assert told["tries"] == counted.tries > 10
+    assert told["mean_backlog"] == pytest.approx(counted.mean_backlog)
+    assert told["same_policy"] == counted.same_policy
+    assert told["cases"] == counted.cases
+    assert [order["order"] for order in told["orders"]] == ["fcfs", "sjf", "ljf"]
+    assert [order["jobs_started"] for order in told["orders"]] == counted.jobs_started.tolist()
+    assert policies["dynp-basic planning"]["switching"]["cases"] is None
+    code, out, _ = run("simulate", log, *orders)
+    assert code == 0
+    assert "Switching between queue orders" in out
+    code, _, err = run("simulate", log, "--order", "dynp")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "only under the backfilling planning, not easy" in err
+    code, _, err = run("simulate", log, "--order", "dynp/orders=fcfs+priority")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "a log has no priorities" in err
 
 
 def test_one_table(run: Run, log: Path) -> None:

@@ -33,7 +33,7 @@ def test_two_logs_are_studied_and_kept(run: Run, tmp_path: Path) -> None:
     assert document["command"] == command
     assert (output / "logs.svg").exists()
     kept = (output / "cells.jsonl").read_text()
-    assert kept.count("\n") == 2 * 2 * len(other_cases())
+    assert kept.count("\n") == 2 * sum(1 + case.repeated for case in other_cases())
     code, out, err = run(*words, "--json")
     assert (code, json.loads(out)) == (0, document)
     assert (output / "cells.jsonl").read_text() == kept

@@ -209,7 +209,7 @@ def test_estimates_are_drawn_for_models_and_logs(tmp_path: Path) -> None:
     text = "\n".join(" ".join([*words[:8], "-1", *words[9:]]) for words in rows)
     log.write_text(f"; MaxProcs: 256\n{text}\n")
     said = like(log, drawn, "-n", 400, "--estimates", "tsafrir")
-    assert "requested times by the model of Tsafrir" in said
+    assert "requested times instead by the model of Tsafrir" in said
     made = json.loads(run("describe", drawn, "--json"))["logs"][0]
     assert made["jobs"] == 400
     assert made["accuracy"]["maximum"] <= 1

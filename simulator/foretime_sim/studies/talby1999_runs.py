@@ -367,7 +367,7 @@ def _identity(log: MonthlyLog, case: Case, seed: int, probe: Month) -> str:
         average = np.full(len(jobs), 1_000.0)
     behaviour = _figures([probe.name], [(jobs, _schedule(jobs, case, average))])
     decides = [
-        repr(replace(case, name="")),
+        repr(replace(case, name="", repeated=True)),
         log.whole.machine_processors,
         seed,
         dataclasses.asdict(behaviour),

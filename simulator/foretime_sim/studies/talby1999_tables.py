@@ -52,8 +52,8 @@ def tables(found: Talby1999) -> list[StudyTable]:
         made.append(logs(found))
     for number, log in enumerate(others, 1):
         runs = found.runs[log.name]
-        kept = [case for case in named.other_cases() if not case.gap]
-        made.append(schedulers(f"log{number}", log.name, runs, [(c.name, c) for c in kept]))
+        listed = [(case.name, case) for case in named.other_cases()]
+        made.append(schedulers(f"log{number}", log.name, runs, listed))
     return made
 
 
