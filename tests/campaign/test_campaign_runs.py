@@ -26,6 +26,7 @@ from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.job_log import log_of_workload, missing_column
 from foretime_sim.metrics import ScoredSpan, score, scored_span
 from foretime_sim.policy import Backfill, Compression, Correction, Order, Policy, Roles
+from foretime_sim.slack import InsertionOrder, SlackSettings
 from foretime_sim.swf import write_swf
 from foretime_sim.workload import Workload
 
@@ -145,6 +146,15 @@ seeds = [3]
             Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.ONE_BY_ONE),
             (),
         ),
+        (
+            'backfill = "slack"\nslack_factor = 9\naverage_wait_s = 60\ninsertion_order = "dp"',
+            Policy(
+                backfill=Backfill.SLACK,
+                slack=SlackSettings(9, 60, insertion_order=InsertionOrder.DP),
+            ),
+            (),
+        ),
+        ('backfill = "slack"', Policy(backfill=Backfill.SLACK), ()),
         (
             'backfill = "first-fit"\nreservations = "closed.csv"',
             Policy(backfill=Backfill.FIRST_FIT),
