@@ -16,6 +16,7 @@ from foretime_sim.gains import MetricComparison
 from foretime_sim.job_classes import ALL, CLASS_METRICS, LENGTHS, SIZES
 from foretime_sim.metrics import METRICS
 from foretime_sim.replay_result import ReplayResult
+from foretime_sim.start_promises import PROMISE_METRICS
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -89,6 +90,10 @@ def to_json(result: ReplayResult) -> dict[str, JsonValue]:
             "errors": result.hook.errors,
             "table_generations": result.hook.table_generations,
         },
+        "promises": {
+            name: None if promised is None else dict(promised.to_dict())
+            for name, promised in zip(("baseline", "adjusted"), result.promises, strict=True)
+        },
         "guard_activations": result.guard_activations,
         "wall_clock_s": result.wall_clock_s,
         "jobs_per_s": result.jobs_per_s,
@@ -114,7 +119,26 @@ def _plain(value: float | str | None) -> float | str | None:
 
 def metric_rows(result: ReplayResult) -> list[dict[str, float | str | None]]:
     """One CSV row a metric, with `CSV_COLUMNS`; what is not defined is ``None``."""
-    return [_row(compared) for compared in result.comparison.metrics.values()]
+    rows = [_row(compared) for compared in result.comparison.metrics.values()]
+    return rows + _promise_rows(result)
+
+
+def _promise_rows(result: ReplayResult) -> list[dict[str, float | str | None]]:
+    """Give rows of `PROMISE_METRICS`, if anything was promised."""
+    without, adjusted = result.promises
+    if without is None or adjusted is None:
+        return []
+    before, after = without.to_dict(), adjusted.to_dict()
+    return [
+        {
+            "metric": key,
+            "unit": metric.unit,
+            "better": metric.better.value,
+            "baseline": before[key],
+            "adjusted": after[key],
+        }
+        for key, metric in PROMISE_METRICS.items()
+    ]
 
 
 def _row(compared: MetricComparison) -> dict[str, float | str | None]:

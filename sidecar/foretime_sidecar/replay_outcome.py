@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from foretime_sim.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.schedule import Schedule
+from foretime_sim.start_promises import StartPromises
 from foretime_sim.workload import Int64Array, Workload
 
 from foretime_sidecar.forecast_reliability import Reliability
@@ -63,12 +64,22 @@ class ReplaySchedule:
         )
 
 
+_KEPT = """
+SELECT count(*), sum(start_time <= latest_start)
+FROM start_bounds JOIN jobs USING (job_id, submit_time) WHERE start_time IS NOT NULL
+"""
+
+
 def ordering_of(looks: int, sidecar: Sidecar) -> OrderingStatistics:
     """Say what a sidecar's ordering of the queue came to, in so many looks at it."""
     switched = sidecar.switched_order
-    if switched is None:
-        return OrderingStatistics(looks, 0, 0, {})
-    return OrderingStatistics(looks, switched.tries, switched.failures, switched.log.counts())
+    tries = failures = 0
+    switches: dict[str, int] = {}
+    if switched is not None:
+        tries, failures = switched.tries, switched.failures
+        switches = switched.log.counts()
+    ((bounds, kept),) = sidecar.store.rows(_KEPT)
+    return OrderingStatistics(looks, tries, failures, switches, bounds, kept or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +98,10 @@ class AdjustedStatistics:
         How the forecasts of waits have done that were served; ``None`` if none were.
     ordering
         What putting the queue in order came to; ``None`` if the sidecar did not.
+    promises
+        How promised starts fared; ``None``: the policy promises nothing.
+    baseline_promises
+        Likewise, in the run without Foretime.
     """
 
     hook: HookStatistics | None
@@ -94,3 +109,5 @@ class AdjustedStatistics:
     guard_activations: int
     forecasts: Reliability | None = None
     ordering: OrderingStatistics | None = None
+    promises: StartPromises | None = None
+    baseline_promises: StartPromises | None = None

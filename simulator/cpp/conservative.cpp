@@ -55,7 +55,7 @@ Seconds Conservative::next_planned_start() const {
 
 void Conservative::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
   // Who could not start when planned is planned anew, and so are all.
-  const bool stuck = !promises_.empty() && promises_.front().start < now;
+  const bool stuck = is_stuck(now);
   if (broken_ || stuck) {
     renew(now, stuck);
   } else if (changed_) {
@@ -150,14 +150,14 @@ void Conservative::compress_in_order(Seconds now) {
       if (promise.start <= gained_from_ || promise.processors > most) continue;
       const Seconds duration = time(promise.job);
       const Seconds from = 
-          barred_.first_start(profile(), promise.job, promise.processors, duration, now);
+          barred_.first_start(promise.processors, duration, now);
       if (from >= std::min(promise.start, gained_until_)) continue;
       if (try_to_move(promise.job, from)) {
         moved_.push_back(promise);
         const Seconds given_up_from = std::max(promise.start, claim_end(promise.job));
         most = std::max(most, profile().most_free(given_up_from, promise.start + duration));
       } else {
-        barred_.bar(profile(), promise.job, promise.processors, duration,
+        barred_.bar(promise.processors, duration,
                     std::min(promise.start, gained_until_));
       }
     }
@@ -210,6 +210,7 @@ void Conservative::start_due(Seconds now, Starts& starts) {
     if (block.begin()->start > now) break;
     for (const Promise& promise : block) {
       if (promise.start > now) break;
+      free = make_room(promise.processors, free);
       if (promise.processors > free) continue;
       free -= promise.processors;
       while (job(*longest_waiting).state != State::kPending) ++longest_waiting;

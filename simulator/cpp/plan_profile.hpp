@@ -1,7 +1,7 @@
 // What plans are made in: which claims the machine can take, and when.
 //
 // The families (conservative.cpp, planning.cpp, depth_limited.cpp, first_fit.cpp) know no more of a
-// machine than this.
+// machine than this; slack.cpp tries plans out on a copy of the pool's.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,6 @@ class PlanProfile {
                               Seconds duration) const = 0;
   // No claim lies on more than there is.
   virtual bool holds(Seconds start, Seconds end) const = 0;
-  // Wherever `one` fits `other` does, for the same time.
-  virtual bool needs_as_much(JobIndex one, JobIndex other) const = 0;
   // Nobody who needs more than this fits anywhere in [start, end).
   virtual Processors most_free(Seconds start, Seconds end) const = 0;
   virtual Processors machine() const = 0;
@@ -78,9 +76,6 @@ class PoolProfile final : public PlanProfile {
     return profile_.earlier_fit(from, before, planned, duration, processors(job));
   }
   bool holds(Seconds start, Seconds end) const override { return profile_.is_free(start, end, 0); }
-  bool needs_as_much(JobIndex one, JobIndex other) const override {
-    return processors(one) >= processors(other);
-  }
   Processors most_free(Seconds start, Seconds end) const override {
     return profile_.max_free(start, end);
   }
@@ -89,6 +84,8 @@ class PoolProfile final : public PlanProfile {
     copy.clear();
     profile_.for_each_step([&](Seconds time, Processors free) { copy.add_step(time, free); });
   }
+
+  const AvailabilityProfile& steps() const { return profile_; }
 
  private:
   Processors processors(JobIndex job) const {

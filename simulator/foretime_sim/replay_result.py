@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from foretime_sim.comparison import Comparison
 from foretime_sim.shortening import Shortening
+from foretime_sim.start_promises import StartPromises
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,16 @@ class OrderingStatistics:
         How often dynP was asked for the best order, and could not answer; 0 under other orders.
     switches
         To each order, by name.
+    bounds, bounds_kept
+        Jobs that had a bound which they were to start no later than, and how many did.
     """
 
     looks: int
     tries: int
     failures: int
     switches: Mapping[str, int]
+    bounds: int = 0
+    bounds_kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,9 @@ class ReplayResult:
         Of the first repeat; ``None`` where no hook was in the loop.
     guard_activations
         Jobs of the adjusted run, first repeat, for which the starvation guard became active.
+    promises
+        How promised starts fared in the first repeat, without and with Foretime; ``None`` each if
+        the policy promises nothing.
     wall_clock_s
         Seconds that the replay took, reading included.
     peak_memory_bytes
@@ -91,6 +99,7 @@ class ReplayResult:
     guard_activations: int
     wall_clock_s: float
     peak_memory_bytes: int | None = None
+    promises: tuple[StartPromises | None, StartPromises | None] = (None, None)
     beside: Mapping[str, Comparison] = field(default_factory=dict)
     ordering: OrderingStatistics | None = None
 

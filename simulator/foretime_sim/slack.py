@@ -91,6 +91,21 @@ class SlackSettings:
     insertion_order: InsertionOrder = InsertionOrder.AST
     overruns: Overruns = Overruns.KILL
 
+    @property
+    def description(self) -> str:
+        """Give what is chosen, for people."""
+        weights = (
+            self.utilization_weight,
+            self.time_weight,
+            self.priority_weight,
+            self.fairness_weight,
+        )
+        wait = "learned" if self.average_wait_s is None else f"{self.average_wait_s:g} s"
+        return (
+            f"factor {self.slack_factor:g}, average wait {wait}, order {self.insertion_order},"
+            f" weights {','.join(f'{weight:g}' for weight in weights)}, overruns {self.overruns}"
+        )
+
     def __post_init__(self) -> None:
         if not 0 <= self.slack_factor < math.inf:
             raise InputError(

@@ -95,13 +95,10 @@ def search_moments(
     """
     gaps = _checked(gaps_s)
     mean, deviation = float(gaps.mean()), float(gaps.std())
-    exact = fit_moments(gaps)
-    best, least = exact, math.inf
-    middle = round(exact.alpha / alpha_step)
-    for step in range(max(middle - 2, round(LEAST_ALPHA / alpha_step)), middle + 3):
+    best, least = fit_moments(gaps), math.inf
+    first, last = LEAST_ALPHA / alpha_step, MOST_ALPHA / alpha_step
+    for step in range(math.ceil(first - 1e-9), math.floor(last + 1e-9) + 1):
         alpha = round(step * alpha_step, 9)
-        if not LEAST_ALPHA <= alpha <= MOST_ALPHA:
-            continue
         # Both moments are proportional to beta: the best one is beside the least squares' own.
         unit = Weibull(alpha, 1.0)
         m, d = unit.mean_s / mean, unit.deviation_s / deviation if deviation else 0.0

@@ -202,7 +202,7 @@ def test_repeats_depend_on_the_seed_alone() -> None:
 
 
 @pytest.mark.parametrize("order", [order for order in Order if order is not Order.PRIORITY])
-@pytest.mark.parametrize("backfill", [b for b in Backfill if b is not Backfill.SLACK])
+@pytest.mark.parametrize("backfill", list(Backfill))
 def test_every_order_runs_and_matches_the_engine(order: Order, backfill: Backfill) -> None:
     workload = WORKLOAD.head(400)
     unguarded = Policy(order=order, backfill=backfill)

@@ -42,7 +42,11 @@ from foretime_sidecar.cli.output_files import (
     check_outputs,
     write_csv,
 )
-from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
+from foretime_sidecar.cli.policy_options import (
+    BackfillOption,
+    SwitchedOrderOption,
+    switched_order_of_log,
+)
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import (
     CheckOption,
@@ -64,14 +68,23 @@ from foretime_sidecar.cli.run_options import (
     parse_guard,
     peak_memory_bytes,
 )
+from foretime_sidecar.cli.slack_options import (
+    AverageWaitOption,
+    InsertionOrderOption,
+    SlackFactorOption,
+    SlackWeightsOption,
+    slack_settings,
+)
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
+    EstimatesOption,
     FormatOption,
     GenerateOption,
     JobsOption,
     KeepOverrunsOption,
     LenientOption,
     LoadOption,
+    LongestEstimateOption,
     MachineOption,
     MissingRequestOption,
     OptionalLogArgument,
@@ -113,6 +126,8 @@ def replay(
     time_zone: TimeZoneOption = None,
     lenient: LenientOption = False,
     missing_request: MissingRequestOption = "drop",
+    estimates: EstimatesOption = None,
+    longest_estimate: LongestEstimateOption = None,
     keep_overruns: KeepOverrunsOption = False,
     head: HeadOption = None,
     scheme: Annotated[
@@ -163,10 +178,14 @@ def replay(
     learn: Annotated[
         Learn, typer.Option(help="Learn jobs as they finish, or the history alone (the paper).")
     ] = Learn.CONTINUOUSLY,
-    order: OrderOption = "fcfs",
+    order: SwitchedOrderOption = "fcfs",
     backfill: BackfillOption = "easy",
     depth: DepthOption = 1,
     compression: CompressionOption = Compression.RESERVATION_ORDER,
+    slack_factor: SlackFactorOption = None,
+    insertion_order: InsertionOrderOption = None,
+    average_wait: AverageWaitOption = None,
+    slack_weights: SlackWeightsOption = None,
     queue_order: Annotated[
         Literal["fcfs", "sjf", "ljf", "xf", "wfp", "dynp"] | None,
         typer.Option(
@@ -280,6 +299,8 @@ def replay(
         missing_request=missing_request,
         keep_overruns=keep_overruns,
         machine=machine,
+        estimates=estimates,
+        longest_estimate=longest_estimate,
     )
     workload, notes = source.read()
     past: Workload | None = None
@@ -293,6 +314,7 @@ def replay(
         )
     elif history is not None:
         past, text = source.read_log(history)
+        past = source.with_estimates(past)
         past = placed_before(past, workload)
         notes = (*notes, f"history: {text}")
     if learn is Learn.HISTORY_ONLY and past is None:
@@ -302,12 +324,17 @@ def replay(
         workload = workload.head(head)
 
     unguarded = Policy(
-        order=order_of_log(order),
         backfill=parse_backfill(backfill),
         event_order=event_order,
         depth=depth,
         compression=compression,
-    )
+        slack=slack_settings(
+            [] if slack_factor is None else [slack_factor],
+            [] if insertion_order is None else [insertion_order],
+            average_wait,
+            slack_weights,
+        )[0],
+    ).in_order(switched_order_of_log(order))
     policy = mechanism_policy(mechanism, replace(unguarded, guard_s=_guard_s(guard, unguarded)))
     if correction is not None:
         policy = replace(policy, correction=correction)
@@ -332,10 +359,15 @@ def replay(
     check_reservations(task.reservations, workload.machine_processors)
     options = {
         **({} if machine is None else {"machine": str(machine)}),
-        "order": str(policy.order),
+        "order": policy.order_name,
         "backfill": str(policy.backfill),
         **({"depth": str(depth)} if depth > 1 else {}),
         **({"compression": str(compression)} if policy.backfill is Backfill.CONSERVATIVE else {}),
+        **(
+            {"slack": policy.slack_settings.description}
+            if policy.backfill is Backfill.SLACK
+            else {}
+        ),
         **({"reservations": str(reservations)} if reservations is not None else {}),
         **({} if queue_order is None else {"queue order": queue_order, "looks": look_interval}),
         "scheme": scheme,
@@ -374,6 +406,7 @@ def replay(
         ordering=statistics.ordering,
         wall_clock_s=time.perf_counter() - began,
         peak_memory_bytes=peak_memory_bytes(),
+        promises=(statistics.baseline_promises, statistics.promises),
         beside=others,
     )
     if csv_out is not None:

@@ -47,3 +47,13 @@ def probe() -> Workload:
     codes = np.arange(len(jobs), dtype=np.int32) // 3 % _PROBE_USERS
     names = tuple(f"user{number}" for number in range(_PROBE_USERS))
     return replace(jobs, users=Labels(codes, names))
+
+
+def known_by_jobs(workload: Workload, *more: bytes) -> str:
+    """Give a short name of a run by its machine, its jobs, and what else decides its result."""
+    hashed = hashlib.sha256(str(workload.machine_processors).encode())
+    for column in ("submit_time", "processors", "actual_runtime", "requested_time"):
+        hashed.update(getattr(workload, column).tobytes())
+    for part in more:
+        hashed.update(part)
+    return hashed.hexdigest()[:16]

@@ -1,0 +1,53 @@
+#include "slack_search.hpp"
+
+#include <algorithm>
+
+namespace foretime {
+
+void SlackSearch::improve(SlackPlan& best, const Newcomer& newcomer,
+                          const std::vector<Seconds>& slots) {
+  auto staying = movable_.begin();
+  for (const Seconds slot : slots) {
+    for (; staying != movable_.end() && staying->start < slot; ++staying) {
+      profile_.shift(staying->start, staying->start + staying->duration, -staying->processors);
+    }
+    if (!profile_.is_free(slot, slot + newcomer.duration, newcomer.processors)) continue;
+    try_slot(best, newcomer, slot);
+    undo();
+  }
+}
+
+void SlackSearch::claim(Seconds start, Seconds end, Processors processors) {
+  profile_.shift(start, end, -processors);
+  tried_.push_back({start, end, processors});
+}
+
+void SlackSearch::undo() {
+  for (; !tried_.empty(); tried_.pop_back()) {
+    const Claim& last = tried_.back();
+    profile_.shift(last.start, last.end, last.processors);
+  }
+}
+
+// The newcomer at the slot, and all that were planned for then or later put back.
+void SlackSearch::try_slot(SlackPlan& best, const Newcomer& newcomer, Seconds slot) {
+  plan_.slot = slot;
+  plan_.price = newcomer.processors == 0
+                    ? 0.0
+                    : own_price(settings_, slot - now_, newcomer.processors);
+  plan_.moves.clear();
+  claim(slot, slot + newcomer.duration, newcomer.processors);
+  for (const std::size_t place : order_) {
+    const Movable& moving = movable_[place];
+    if (moving.start < slot) continue;
+    const Seconds start = profile_.earliest_fit(now_, moving.duration, moving.processors);
+    if (start > std::max(moving.start, moving.latest_start)) return;  // at an infinite price
+    claim(start, start + moving.duration, moving.processors);
+    if (start == moving.start) continue;
+    plan_.price += moving.cost.of(start - moving.start);
+    plan_.moves.push_back({moving.job, start});
+  }
+  if (plan_.is_better_than(best)) std::swap(best, plan_);
+}
+
+}  // namespace foretime
