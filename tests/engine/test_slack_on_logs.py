@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from foretime_sidecar.durations import format_duration
+from foretime_sim import reference
+from foretime_sim.availability_profile import AvailabilityProfile
 from foretime_sim.engine import simulate
 from foretime_sim.estimated_run import EstimatedSchedule
 from foretime_sim.metrics import score
 from foretime_sim.policy import Backfill, Policy
 from foretime_sim.schedule import check_promises
-from foretime_sim.slack import InsertionOrder, Overruns, SlackSettings
+from foretime_sim.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
 from foretime_sim.start_promises import StartPromises, promised_starts
 
 from tests.engine.real_logs import CTC, KTH, SDSC_BLUE, SDSC_SP2, Load
@@ -29,6 +31,25 @@ def test_promises_are_kept(load: Load, log: str, order: InsertionOrder) -> None:
     assert schedule.latest_start is not None
     assert schedule.first_planned_start is not None
     assert (schedule.start_time > schedule.first_planned_start).any(), "somebody used his slack"
+
+
+@pytest.mark.parametrize("order", InsertionOrder)
+def test_the_core_agrees_with_the_specification(load: Load, order: InsertionOrder) -> None:
+    """On priorities and quotas of all kinds, with weights that no double shows exactly."""
+    jobs = load(KTH).head(700)
+    rng = np.random.default_rng(4)
+    over = rng.random(len(jobs)) < 0.05
+    told = SlackJobs(rng.random(len(jobs)), np.where(over, -np.inf, rng.random(len(jobs))))
+    chosen = SlackSettings(
+        insertion_order=order, time_weight=0.7, utilization_weight=0.9, priority_weight=0.3
+    )
+    policy = Policy(backfill=Backfill.SLACK, slack=chosen)
+    native = simulate(jobs, policy, slack_jobs=told)
+    plain = reference.simulate(jobs, policy, slack_jobs=told, new_profile=AvailabilityProfile)
+    assert np.array_equal(native.start_time, plain.start_time)
+    assert native.latest_start is not None
+    assert plain.latest_start is not None
+    assert np.array_equal(native.latest_start, plain.latest_start)
 
 
 @pytest.mark.parametrize("overruns", [Overruns.KILL_BLOCKING, Overruns.EXTEND])
