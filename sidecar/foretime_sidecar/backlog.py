@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_sim.metrics import Float64Array
+from foretime_sim.queue_places import places
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
-
-from foretime_sidecar.queue_places import places
 
 
 class Backlog:

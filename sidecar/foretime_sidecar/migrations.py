@@ -252,3 +252,44 @@ def refined_times(database: Database) -> None:
         ) WITHOUT ROWID
         """
     )
+
+
+@migrations(name="0014-order-switches")
+def order_switches(database: Database) -> None:
+    """Keep which order the queue stood in since when, and why; evidence is JSON."""
+    database.execute(
+        """
+        CREATE TABLE order_switches (
+            seq INTEGER PRIMARY KEY,
+            happened_at INTEGER NOT NULL,
+            queue_order TEXT NOT NULL,
+            instead_of TEXT,
+            case_of_table_1 TEXT,
+            waiting_jobs INTEGER NOT NULL,
+            evidence TEXT NOT NULL
+        )
+        """
+    )
+    database.execute("CREATE INDEX order_switches_by_time ON order_switches (happened_at)")
+
+
+@migrations(name="0015-start-bounds")
+def start_bounds(database: Database) -> None:
+    """Keep when each job would start no later than, and what came of it."""
+    database.execute(
+        """
+        CREATE TABLE start_bounds (
+            job_id TEXT NOT NULL,
+            submit_time INTEGER NOT NULL,
+            user TEXT,
+            noted_at INTEGER NOT NULL,
+            planned_start INTEGER NOT NULL,
+            latest_start INTEGER NOT NULL,
+            outcome TEXT,
+            happened_at INTEGER,
+            PRIMARY KEY (job_id, submit_time)
+        ) WITHOUT ROWID
+        """
+    )
+    database.execute("CREATE INDEX start_bounds_by_time ON start_bounds (noted_at)")
+    database.execute("CREATE INDEX start_bounds_by_user ON start_bounds (user)")

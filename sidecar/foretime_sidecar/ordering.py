@@ -20,9 +20,12 @@ from foretime_sidecar.clients.client import (
     SchedulerClient,
     SchedulerConfiguration,
 )
-from foretime_sidecar.queue_order import contenders, qos_tier, site_factors
-from foretime_sidecar.settings import QueueOrderSettings
+from foretime_sidecar.noted_bounds import NotedBounds
+from foretime_sidecar.queue_moment import Look
+from foretime_sidecar.queue_order import contenders, name_of, qos_tier, site_factors
+from foretime_sidecar.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.store import Store
+from foretime_sidecar.switched_order import SwitchedOrder
 
 logger = logging.getLogger("foretime")
 
@@ -45,11 +48,17 @@ class QueueOrdering:
         Remembers which site factors are ours.
     lock
         Held while the store is used.
+    switched
+        What chooses the order, where the settings name none.
+    promises
+        When jobs start no later than, if jobs that near it go first.
 
     Attributes
     ----------
     refused
         Why the queue is not put in order, "" if it is.
+    going_first
+        Jobs at the last look that went before the others whatever the order.
     """
 
     def __init__(
@@ -58,39 +67,44 @@ class QueueOrdering:
         client: SchedulerClient,
         store: Store,
         lock: threading.RLock,
+        switched: SwitchedOrder | None = None,
+        promises: NotedBounds | None = None,
     ) -> None:
+        self._promises = promises
+        self._switched = switched
         self._settings = settings
         self._client = client
         self._store = store
         self._lock = lock
         self.refused = ""
+        self.going_first = 0
         self._has_none = False  # for sure; the store may tell of a time before this start
 
     def arrange(
         self,
-        jobs: Sequence[QueuedJob],
+        look: Look,
         configuration: SchedulerConfiguration,
         scheduled_time: Callable[[QueuedJob], int],
-        now: int,
     ) -> int:
         """Put the pending jobs in order, and give how many site factors changed.
 
         Parameters
         ----------
-        jobs
+        look
             The queue as it is.
         configuration
             The scheduler's.
         scheduled_time
             t_sched of a job, seconds.
-        now
-            Epoch seconds.
 
         Raises
         ------
         SchedulerError
             If the scheduler did not answer, or refused a change.
+        StateError
+            If the store can't be read or written.
         """
+        jobs, now = look.queue.jobs, look.taken_at
         if self._settings.order == "none":
             return self.give_back(jobs)
         ours = self._ours()
@@ -105,13 +119,19 @@ class QueueOrdering:
             self.refused = refused
             return self.give_back(jobs)
         self.refused = ""
-        order = Order(self._settings.order)
+        goes_first = self._goes_first(now)
+        if self._switched is None:
+            order = Order(self._settings.order)
+        else:
+            order = self._switched.choose(look, scheduled_time, goes_first)
         # Of a job that Slurm does not weigh yet, nothing shows what factor it has.
-        in_order = [
-            each.job_id
-            for each in contenders(jobs, order, scheduled_time, now)
+        known = [
+            each
+            for each in contenders(jobs, order, scheduled_time, now, goes_first)
             if each.job_id in factors
         ]
+        self.going_first = sum(each.goes_first for each in known)
+        in_order = [each.job_id for each in known]
         changes = site_factors(in_order, factors, highest)
         self._send(changes)
         if gone := ours.keys() - _names(jobs):
@@ -154,6 +174,23 @@ class QueueOrdering:
             self._store.forget_site_factors(ours)
         self._has_none = True
         return len(changes)
+
+    def _goes_first(self, now: int) -> Callable[[QueuedJob], bool]:
+        """Say who goes before the others, so that no order starves anybody."""
+        bound_s, lead_s = self._settings.longest_wait_s, self._settings.promise_lead_s
+
+        def goes_first(job: QueuedJob) -> bool:
+            if bound_s > 0 and now - (job.eligible_time or now) >= bound_s:
+                return True
+            if self._promises is None:
+                return False
+            return any(
+                now >= bound.latest_start - lead_s
+                for task in job.task_ids
+                if (bound := self._promises.bound_of(task, job.request.submit_time)) is not None
+            )
+
+        return goes_first
 
     def _ours(self) -> dict[str, frozenset[int]]:
         with self._lock:
@@ -212,11 +249,7 @@ _LEAST_LEVELS = 100  # with fewer an order is none
 
 def _names(jobs: Sequence[QueuedJob]) -> set[str]:
     """Give the names, as site factors go by, of what is still pending."""
-    return {
-        job.request.array_id or job.request.job_id
-        for job in jobs
-        if job.state is QueueState.PENDING
-    }
+    return {name_of(job) for job in jobs if job.state is QueueState.PENDING}
 
 
 def _foreign(factors: Mapping[str, int], ours: Mapping[str, frozenset[int]]) -> str:

@@ -39,6 +39,8 @@ class Look:
         Nodes and slurm_partitions; ``None`` where they are not told: a flat pool then.
     reservations
         Of nodes, current and to come.
+    nodes_unread
+        Why the nodes were not read though somebody wanted them; "" if they were.
     """
 
     taken_at: int
@@ -47,6 +49,7 @@ class Look:
     correction: Correction = Correction.SLURM
     cluster: Cluster | None = None
     reservations: tuple[Reservation, ...] = ()
+    nodes_unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,14 @@ class QueueMoment:
     def first_pending(self) -> int:
         """Column of the first pending job."""
         return len(self.taken.snapshot.running)
+
+    @property
+    def queue_order(self) -> Order:
+        """The queue's order, which the settings name."""
+        order = self.policy.order
+        if not isinstance(order, Order):
+            raise TypeError(f"the queue's order is {order!r}, not one of the settings'")
+        return order
 
     def everybody(self) -> Moment:
         """Give the moment at which all pending jobs that take part are asked about."""

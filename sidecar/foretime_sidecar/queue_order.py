@@ -2,8 +2,9 @@
 
 Pure: from scores to the fewest changes of site factors; `foretime_sidecar.ordering` makes them.
 The orders are those of the engine (`foretime_sim.policy.Order`), on t_sched and on the wait since a
-job could first have started: WFP (Tang 2010, equation 1: (wait / time)^3 * processors), SJF, LJF,
-and the largest expansion factor ((wait + time) / time).
+job could first have started: FCFS, WFP (Tang 2010, equation 1: (wait / time)^3 * processors), SJF,
+LJF, and the largest expansion factor ((wait + time) / time). Whatever the order, some jobs may go
+before all others: those that have waited for too long.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from foretime_sim.policy import Order
+from foretime_sim.queue_places import score
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 
@@ -30,28 +32,14 @@ class Contender:
         Higher goes first.
     submit_time
         Among equal scores the earlier goes first.
+    goes_first
+        Whether it goes before all that don't, among which its score then is its wait.
     """
 
     job_id: str
     score: float
     submit_time: int
-
-
-def score(order: Order, wait_s: int, scheduled_time_s: int, processors: int) -> float:
-    """Say how far in front a job stands, higher first; times in seconds."""
-    time_s = max(scheduled_time_s, 1)
-    match order:
-        case Order.SJF:
-            return -time_s
-        case Order.LJF:
-            return time_s
-        case Order.XF:
-            return (wait_s + time_s) / time_s
-        case Order.WFP:
-            ratio = wait_s / time_s
-            return ratio * ratio * ratio * processors
-        case _:
-            raise ValueError(f"{order} is no order by t_sched")
+    goes_first: bool = False
 
 
 def contenders(
@@ -59,11 +47,13 @@ def contenders(
     order: Order,
     scheduled_time: Callable[[QueuedJob], int],
     now: int,
+    goes_first: Callable[[QueuedJob], bool] = lambda _: False,
 ) -> list[Contender]:
     """Give what can be put in order: pending jobs that could start now, arrays as one.
 
     Held and dependent jobs, those that may begin later only, and parts of heterogeneous jobs are
-    left where they are. An array stands where its first task would.
+    left where they are. An array stands where its first task would. Jobs that go first stand before
+    the others, whoever waits longest in front.
 
     Parameters
     ----------
@@ -75,20 +65,37 @@ def contenders(
         t_sched of a job, seconds.
     now
         Epoch seconds.
+    goes_first
+        Whether a job goes before the others, whatever the order.
     """
     found: dict[str, Contender] = {}
     for job in jobs:
-        if job.state is not QueueState.PENDING or job.held or job.dependent or job.heterogeneous:
-            continue
-        if job.eligible_time is None or job.eligible_time > now:
+        if not can_start(job, now):
             continue
         request = job.request
-        name = request.array_id or request.job_id
-        value = score(order, now - job.eligible_time, scheduled_time(job), request.processors)
+        name, first = name_of(job), goes_first(job)
+        by = Order.FCFS if first else order
+        wait_s = now - (now if job.eligible_time is None else job.eligible_time)
+        value = score(by, wait_s, scheduled_time(job), request.processors)
         known = found.get(name)
-        if known is None or value > known.score:
-            found[name] = Contender(name, value, request.submit_time)
-    return sorted(found.values(), key=lambda each: (-each.score, each.submit_time, each.job_id))
+        if known is None or (first, value) > (known.goes_first, known.score):
+            found[name] = Contender(name, value, request.submit_time, first)
+    return sorted(
+        found.values(),
+        key=lambda each: (not each.goes_first, -each.score, each.submit_time, each.job_id),
+    )
+
+
+def can_start(job: QueuedJob, now: int) -> bool:
+    """Whether only the machine and other jobs keep a job from starting now (epoch seconds)."""
+    if job.state is not QueueState.PENDING or job.held or job.dependent or job.heterogeneous:
+        return False
+    return job.eligible_time is not None and job.eligible_time <= now
+
+
+def name_of(job: QueuedJob) -> str:
+    """Give the name that a job's site factor goes by: of a task its array's."""
+    return job.request.array_id or job.request.job_id
 
 
 def site_factors(

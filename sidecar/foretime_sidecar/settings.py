@@ -14,6 +14,7 @@ from pydantic import Field
 from foretime_sidecar.api_settings import ApiSettings
 from foretime_sidecar.estimator_settings import EstimatorsSettings
 from foretime_sidecar.learned_settings import LearnedSettings
+from foretime_sidecar.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings_section import Names, Section
 
 _PRODUCTION = AccuracySettings.production()
@@ -399,29 +400,6 @@ class HookSettings(Section):
     leave_queues: Names = Field(default=[], description="PBS queues whose jobs are left alone.")
 
 
-class QueueOrderSettings(Section):
-    """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
-
-    order: Literal["none", "sjf", "ljf", "xf", "wfp"] = Field(
-        default="none",
-        description=(
-            "none: jobs keep Slurm's order, and what was changed is given back; else the smallest "
-            "or largest scheduled time first, the largest expansion factor, or WFP. Needs "
-            "priority/multifactor; let forecast.order be the same."
-        ),
-    )
-    highest_site_factor: int = Field(
-        default=1_000_000,
-        ge=100,
-        le=1_000_000_000,
-        description=(
-            "SiteFactor of the first job, in units of priority; less where the smallest step "
-            "between two QOS is worth less (PriorityWeightQOS), so that no job passes one of a "
-            "better QOS."
-        ),
-    )
-
-
 class BreakerSettings(Section):
     """When enforce is given up for observe, until an administrator says foretime enable."""
 
@@ -481,6 +459,15 @@ class ForecastSettings(Section):
         default=90,
         ge=1,
         description="Served forecasts, and what came of them, are deleted after so many days.",
+    )
+    slack_factor: float = Field(
+        default=3,
+        ge=0,
+        le=1000,
+        description=(
+            "How much later than planned on requests the bound lies that a job starts no later "
+            "than, in average waits of the last 30 days (docs/api.md)."
+        ),
     )
 
 

@@ -5,16 +5,18 @@ It has no clock and no thread of its own: the daemon polls by the wall clock, a 
 
 from __future__ import annotations
 
+import collections
 import logging
+import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from foretime_estimators.errors import SchedulerError, StateError
-from foretime_estimators.jobs import JobRequest
-from foretime_sim.policy import Correction
+from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_sim.policy import Backfill, Correction
 
 from foretime_sidecar.clients.client import (
     Cursor,
@@ -32,11 +34,13 @@ from foretime_sidecar.exclusions import Exclusions, exclusions_of
 from foretime_sidecar.learned_scheme import LearnedScheme
 from foretime_sidecar.learner import Learner, effective_mode
 from foretime_sidecar.model_states import ModelStates
+from foretime_sidecar.noted_bounds import NotedBounds
+from foretime_sidecar.order_switches import OrderSwitches
 from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
 from foretime_sidecar.personal_data import erase
 from foretime_sidecar.queue_events import PastEvents
-from foretime_sidecar.queue_moment import Look
+from foretime_sidecar.queue_moment import Look, QueueMoment
 from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.refinements import NOTHING_REFINED, Refined, Refinements
 from foretime_sidecar.served_forecaster import CalibratedBest
@@ -46,6 +50,7 @@ from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
 from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
+from foretime_sidecar.switched_order import SwitchedOrder
 from foretime_sidecar.table import Advice, Mode, read_table, write_table
 from foretime_sidecar.wait_forecasting import WaitForecasting
 
@@ -116,10 +121,14 @@ class Sidecar:
     forecasts
         Whether waits are forecast; whoever drives it then calls ``forecasting.refresh``, too.
     estimating_s
-        How long an estimator may learn and be asked at one poll, seconds.
+        How long an estimator may learn and be asked at one poll, seconds; infinite, as in a replay:
+        as long as it takes, and so may everything else.
     shadow
         Whether all estimators run in the shadow; whoever drives it then calls
         ``scoreboard.refresh``, too.
+
+    bounds
+        Whether it is noted when jobs start no later than, even if no waits are forecast.
 
     Attributes
     ----------
@@ -145,6 +154,10 @@ class Sidecar:
         How long it took at the last poll, seconds: no work of the scheduler's.
     scoreboard
         What compares estimators; ``None`` if nobody wants it.
+    noted_bounds
+        When jobs start no later than; ``None`` if nobody wants to know.
+    switched_order
+        What chooses the queue's order (dynP); ``None`` if that is set, or not kept at all.
     """
 
     def __init__(
@@ -156,6 +169,7 @@ class Sidecar:
         forecasts: bool = False,
         estimating_s: float = _ESTIMATING_S,
         shadow: bool = False,
+        bounds: bool = False,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -168,6 +182,15 @@ class Sidecar:
         self.pause_s = settings.scheduler.poll_interval_s
         self.oversight = Oversight(settings, store, self.lock)
         self.forecasting: WaitForecasting | None = None
+        self.noted_bounds: NotedBounds | None = None
+        if forecasts or bounds or settings.queue_order.keep_promises:
+            self.noted_bounds = NotedBounds(
+                store,
+                self.lock,
+                settings.forecast.slack_factor,
+                settings.api.smallest_group,
+                settings.forecast.most_jobs,
+            )
         if forecasts:
             self.forecasting = WaitForecasting(
                 settings.forecast,
@@ -175,6 +198,7 @@ class Sidecar:
                 PastEvents(store, self.lock),
                 ServedForecasts(store, self.lock, settings.api.smallest_group),
                 ModelStates(store, self.lock),
+                self.noted_bounds,
             )
         self.estimating: LearnedScheme | None = None
         self._estimating_s = estimating_s
@@ -201,8 +225,25 @@ class Sidecar:
         self._site_limits_read_at = 0
         self._allowed: tuple[Mode, Exclusions | None] | None = None  # at the last look
         self._ordering: QueueOrdering | None = None
+        self.switched_order: SwitchedOrder | None = None
         if settings.scheduler.kind == "slurm" and settings.scheduler.client == "commands":
-            self._ordering = QueueOrdering(settings.queue_order, client, store, self.lock)
+            if settings.queue_order.switches:
+                self.switched_order = SwitchedOrder(
+                    settings.queue_order,
+                    Backfill(settings.forecast.backfill),
+                    OrderSwitches(store, self.lock),
+                    estimating_s
+                    if math.isinf(estimating_s)
+                    else settings.queue_order.planning_limit_s,
+                )
+            self._ordering = QueueOrdering(
+                settings.queue_order,
+                client,
+                store,
+                self.lock,
+                self.switched_order,
+                self.noted_bounds if settings.queue_order.keep_promises else None,
+            )
         self._cursor: Cursor | None = None
         self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
@@ -239,10 +280,19 @@ class Sidecar:
     def _learned(self, without: str | None = None) -> tuple[Learner, int]:
         """Learn what is stored, without one user's; give how many jobs that were, too."""
         learner, count = Learner(self.settings), 0
-        for job in self.store.finished_jobs():
-            if without is None or job.request.user != without:
-                learner.learn_one(job)
-                count += 1
+
+        def others() -> Iterator[FinishedJob]:
+            nonlocal count
+            for job in self.store.finished_jobs():
+                if without is None or job.request.user != without:
+                    learner.learn_one(job)
+                    count += 1
+                    yield job
+
+        told = others()
+        if self.switched_order is not None:
+            self.switched_order.relearn(told)
+        collections.deque(told, maxlen=0)  # what nobody else wanted
         return learner, count
 
     def forget(self, user: str, now: int) -> dict[str, int]:
@@ -354,8 +404,10 @@ class Sidecar:
         assert exclusions is not None  # noqa: S101 - else there was a failure
         if self.oversight.note(seen, self.learner, exclusions, now, refined):
             self._next_publication = now
+        if self.noted_bounds is not None and self.forecasting is None:
+            self.noted_bounds.note(QueueMoment.of(seen, self.settings.forecast))
         if self._ordering is not None:
-            self._ordering.arrange(queue.jobs, configuration, self._scheduled_time_of, now)
+            self._ordering.arrange(seen, configuration, self._scheduled_time_of)
         return seen
 
     def _refined(self, jobs: Sequence[QueuedJob], mode: Mode, now: int) -> Refined:
@@ -367,6 +419,16 @@ class Sidecar:
             with self.lock:
                 estimated = self.estimating.estimates(self.learner, now)
         return self._refinements.now(jobs, estimated, now)
+
+    @property
+    def order_refused(self) -> str:
+        """Why the queue is not put in order though the settings say so; "" if it is."""
+        return "" if self._ordering is None else self._ordering.refused
+
+    @property
+    def going_first(self) -> int:
+        """Jobs that went before the others at the last look, as they have waited for too long."""
+        return 0 if self._ordering is None else self._ordering.going_first
 
     def see(self, now: int) -> Look:
         """Look at the queue for forecasts alone; raises `SchedulerError` as `look`."""
@@ -389,15 +451,15 @@ class Sidecar:
             self.scoreboard.looked(seen)
         return configuration, seen
 
-    def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...]]:
+    def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...], str]:
         """Read the nodes and their reservations, for forecasts; without them a pool is assumed."""
-        if self.forecasting is None:
-            return None, ()
+        if self.forecasting is None and self.switched_order is None:
+            return None, (), ""
         try:
-            return self.client.cluster(), tuple(self.client.reservations())
+            return self.client.cluster(), tuple(self.client.reservations()), ""
         except SchedulerError as error:
             logger.warning("forecasts do without the nodes of the machine: %s", error)
-            return None, ()
+            return None, (), str(error)
 
     def _mode(self, configuration: SchedulerConfiguration) -> tuple[Mode, str]:
         """Give the mode that the table may carry now, and why if it is not the one set."""
@@ -480,6 +542,8 @@ class Sidecar:
             added = self.store.add_finished(records, after, self.settings.scheduler.kind)
             for record in added:
                 self.learner.learn_one(record.job)
+            if self.switched_order is not None:
+                self.switched_order.learn(record.job for record in added)
             self._cursor = after
             self.progress.finished_jobs += len(added)
             self.oversight.learned(added)

@@ -248,12 +248,26 @@ class Store:
             execute("DELETE FROM job_decisions WHERE made_at < ?", (end_time,))
             execute("DELETE FROM head_jobs WHERE seen_at < ?", (end_time,))
             execute("DELETE FROM told_users WHERE told_at < ?", (end_time,))
+            execute(
+                "DELETE FROM order_switches WHERE happened_at < ? "
+                "AND seq < (SELECT max(seq) FROM order_switches)",
+                (end_time,),
+            )
             return int(execute("DELETE FROM jobs WHERE end_time < ?", (end_time,)).rowcount)
 
     def forget_forecasts_before(self, made_at: int) -> None:
-        """Delete the forecasts that were served before a time."""
+        """Delete the forecasts that were served before a time, and bounds of starts.
+
+        Bounds of jobs that still wait stay, unless even they lie before that time: they must not be
+        made anew, and later.
+        """
         statement = "DELETE FROM served_forecasts WHERE made_at < ?"
         self.write("delete old forecasts", statement, [(made_at,)])
+        statement = (
+            "DELETE FROM start_bounds "
+            "WHERE noted_at < ? AND (outcome IS NOT NULL OR latest_start < ?)"
+        )
+        self.write("delete old bounds", statement, [(made_at, made_at)])
 
     # -- tables published ------------------------------------------------------------------------
 

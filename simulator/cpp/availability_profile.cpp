@@ -151,11 +151,7 @@ void AvailabilityProfile::advance(Seconds to) {
 std::vector<std::pair<Seconds, Processors>> AvailabilityProfile::steps() const {
   std::vector<std::pair<Seconds, Processors>> all;
   all.reserve(size_);
-  for (const Block& block : blocks_) {
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      all.emplace_back(block.times[i], block.free_of(i));
-    }
-  }
+  for_each_step([&](Seconds time, Processors free) { all.emplace_back(time, free); });
   return all;
 }
 

@@ -51,6 +51,12 @@ class AvailabilityProfile {
   std::size_t size() const { return size_; }
   // The steps, each from its time to the next one's; the last for good.
   std::vector<std::pair<Seconds, Processors>> steps() const;
+  template <class Visit>
+  void for_each_step(Visit visit) const {
+    for (const Block& block : blocks_) {
+      for (std::size_t i = 0; i < block.size(); ++i) visit(block.times[i], block.free_of(i));
+    }
+  }
 
  private:
   struct Block {

@@ -3,48 +3,56 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
-#include "plan_profile.hpp"
+#include "types.hpp"
 
 namespace foretime {
 
+// Keeps the first `kMost` that are not implied by others: to look through many can cost more than
+// they spare.
+template <std::size_t kMost>
 class BarredStarts {
  public:
-  void clear() { barred_.clear(); }
+  void clear() {
+    barred_.clear();
+    longest_ = 0;
+    longer_and_longer_ = true;
+  }
 
   // The first start from `from` on that is not known to be barred.
-  Seconds first_start(const PlanProfile& profile, JobIndex job, Processors processors,
-                      Seconds duration, Seconds from) const {
+  Seconds first_start(Processors processors, Seconds duration, Seconds from) const {
     for (const Barred& barred : barred_) {
-      if (barred.processors <= processors && barred.duration <= duration && barred.until > from &&
-          profile.needs_as_much(job, barred.job)) {
+      if (barred.processors <= processors && barred.duration <= duration && barred.until > from) {
         from = barred.until;
       }
     }
     return from;
   }
 
-  // The job fits nowhere before `until`.
-  void bar(const PlanProfile& profile, JobIndex job, Processors processors, Seconds duration,
-           Seconds until) {
+  // The job fits nowhere before `until`. As long as each lasts longer than those before, as if
+  // shortest go first, the ones to come are expected to do so, too.
+  void bar(Processors processors, Seconds duration, Seconds until) {
+    longer_and_longer_ = longer_and_longer_ && duration >= longest_;
+    longest_ = std::max(longest_, duration);
     std::erase_if(barred_, [&](const Barred& barred) {
-      return barred.processors >= processors && barred.duration >= duration &&
-             barred.until <= until && profile.needs_as_much(barred.job, job);
+      return barred.processors >= processors && barred.until <= until &&
+             (longer_and_longer_ || barred.duration >= duration);
     });
-    if (barred_.size() < kMost) barred_.push_back({job, processors, duration, until});
+    if (barred_.size() < kMost) barred_.push_back({processors, duration, until});
   }
 
  private:
   struct Barred {
-    JobIndex job = 0;
     Processors processors = 0;
     Seconds duration = 0;
     Seconds until = 0;
   };
-  static constexpr std::size_t kMost = 64;
 
   std::vector<Barred> barred_;
+  Seconds longest_ = 0;
+  bool longer_and_longer_ = true;
 };
 
 }  // namespace foretime

@@ -150,14 +150,14 @@ void Conservative::compress_in_order(Seconds now) {
       if (promise.start <= gained_from_ || promise.processors > most) continue;
       const Seconds duration = time(promise.job);
       const Seconds from = 
-          barred_.first_start(profile(), promise.job, promise.processors, duration, now);
+          barred_.first_start(promise.processors, duration, now);
       if (from >= std::min(promise.start, gained_until_)) continue;
       if (try_to_move(promise.job, from)) {
         moved_.push_back(promise);
         const Seconds given_up_from = std::max(promise.start, claim_end(promise.job));
         most = std::max(most, profile().most_free(given_up_from, promise.start + duration));
       } else {
-        barred_.bar(profile(), promise.job, promise.processors, duration,
+        barred_.bar(promise.processors, duration,
                     std::min(promise.start, gained_until_));
       }
     }

@@ -107,9 +107,9 @@ void DepthLimited::start_sorted(Seconds now, Starts& starts) {
 bool DepthLimited::may_start(Seconds now, const Pending& entry) {
   if (entry.processors > free_) return false;
   const Seconds duration = time(entry.job);
-  if (barred_.first_start(profile(), entry.job, entry.processors, duration, now) > now) return false;
+  if (barred_.first_start(entry.processors, duration, now) > now) return false;
   if (profile().fits(entry.job, now, duration)) return true;
-  barred_.bar(profile(), entry.job, entry.processors, duration, now + 1);
+  barred_.bar(entry.processors, duration, now + 1);
   return false;
 }
 

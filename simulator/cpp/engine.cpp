@@ -10,7 +10,7 @@ Engine::Engine(Processors machine, const Policy& policy, Seconds now,
                std::vector<AdvanceReservation> reservations)
     : policy_(policy),
       availability_(machine, policy, jobs_),
-      queue_(policy.order, policy.backfill),
+      queue_(policy.switching ? Order::kFcfs : policy.order, policy.backfill),
       now_(now) {
   availability_.reestimate(now);
   if (policy_.guard && policy_.guard_by == GuardBy::kPlainEasy && is_easy(policy_.backfill)) {
@@ -170,10 +170,9 @@ std::vector<Pending> Engine::sorted_by_score(OutsideNews&& news) const {
   std::vector<Candidate> ordered;
   for (const auto& block : queue_.blocks()) {
     for (const Pending& entry : block) {
-      const double score = is_time_dependent(policy_.order)
-                               ? queue_score(policy_.order, job(entry.job), now_)
-                               : 0.0;
-      ordered.push_back({score, entry.key, entry});
+      const double score =
+          is_time_dependent(order()) ? queue_score(order(), job(entry.job), now_) : 0.0;
+      ordered.push_back({score, queue_key(order(), job(entry.job)), entry});
     }
   }
   if (policy_.order == Order::kOutside && !ordered.empty()) {

@@ -97,6 +97,12 @@ class Engine {
   void resume_queue(const PlanNotes& notes, bool pass_due);
   Seconds estimated_at() const { return availability_.estimated_at(); }
   std::optional<PlanNotes> plan_notes() const;
+  // In which the queue is now.
+  Order order() const { return planner_ ? planner_->order() : policy_.order; }
+  const SwitchingCounters* switching_counters() const {
+    return planner_ ? planner_->switching_counters() : nullptr;
+  }
+  int started_under(JobIndex index) const { return planner_ ? planner_->started_under(index) : -1; }
   // The planned start that a planner keeps; planned_start() also works one out for EASY's head job.
   Seconds kept_start(JobIndex index) const {
     return planner_ ? planner_->planned_start(index) : kNever;

@@ -162,6 +162,48 @@ void register_engine(nb::module_& m) {
       .value("FINISHED", State::kFinished)
       .value("CANCELLED", State::kCancelled);
 
+  nb::enum_<Decider>(m, "Decider")
+      .value("BASIC", Decider::kBasic)
+      .value("VOTING", Decider::kVoting)
+      .value("SIMPLE", Decider::kSimple)
+      .value("ADVANCED", Decider::kAdvanced);
+  nb::enum_<Quality>(m, "Quality")
+      .value("MAKESPAN", Quality::kMakespan)
+      .value("ART", Quality::kArt)
+      .value("ARTWW", Quality::kArtww)
+      .value("WAIT", Quality::kWait)
+      .value("WAITWW", Quality::kWaitww)
+      .value("SLOWDOWN", Quality::kSlowdown)
+      .value("SLDWW", Quality::kSldww);
+
+  nb::class_<PolicySwitching>(m, "PolicySwitching")
+      .def(
+          "__init__",
+          [](PolicySwitching* self, Decider decider, std::vector<Order> orders,
+             std::vector<std::pair<Quality, double>> qualities, Seconds lower_bound_s,
+             Seconds upper_bound_s, std::size_t least_waiting, double slackness,
+             std::optional<std::size_t> first_starts, std::optional<Seconds> horizon_s,
+             Seconds slowdown_bound_s, Seconds interactive_s, double saturation) {
+            new (self) PolicySwitching{decider,           std::move(orders), std::move(qualities),
+                                       lower_bound_s,     upper_bound_s,     least_waiting,
+                                       slackness,         first_starts,      horizon_s,
+                                       slowdown_bound_s,  interactive_s,     saturation};
+          },
+          nb::arg("decider"), nb::arg("orders"), nb::arg("qualities"), nb::arg("lower_bound_s"),
+          nb::arg("upper_bound_s"), nb::arg("least_waiting"), nb::arg("slackness"),
+          nb::arg("first_starts").none(), nb::arg("horizon_s").none(),
+          nb::arg("slowdown_bound_s"), nb::arg("interactive_s"), nb::arg("saturation"));
+  nb::class_<SwitchingCounters>(m, "SwitchingCounters")
+      .def_ro("tries", &SwitchingCounters::tries)
+      .def_ro("switches", &SwitchingCounters::switches)
+      .def_ro("waiting_at_tries", &SwitchingCounters::waiting_at_tries)
+      .def_prop_ro("cases", [](const SwitchingCounters& counted) {
+        return std::vector<std::int64_t>(counted.cases.begin(), counted.cases.end());
+      });
+  // For the tests of Streit 2002, table 1.
+  m.def("chosen_order", &chosen_order, nb::arg("decider"), nb::arg("ranks"), nb::arg("current"));
+  m.def("case_of_table_1", &case_of_table_1, nb::arg("ranks"), nb::arg("current"));
+
   nb::class_<SlackSettings>(m, "SlackSettings")
       .def(
           "__init__",
@@ -183,15 +225,17 @@ void register_engine(nb::module_& m) {
              std::optional<Seconds> guard_s, EventOrder event_order, std::int64_t depth,
              Compression compression, GuardBy guard_by, double guard_share,
              std::optional<Seconds> ageing_s,
-             std::optional<Seconds> scheduling_interval_s) {
+             std::optional<Seconds> scheduling_interval_s,
+             std::optional<PolicySwitching> switching) {
             new (self) Policy{order,       backfill, correction,  guard_s,
                               event_order, depth,    compression, guard_by,
-                              guard_share, ageing_s, scheduling_interval_s};
+                              guard_share, ageing_s, scheduling_interval_s,
+                              std::move(switching)};
           },
           nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
           nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"),
           nb::arg("guard_by"), nb::arg("guard_share"), nb::arg("ageing_s").none(),
-          nb::arg("scheduling_interval_s").none())
+          nb::arg("scheduling_interval_s").none(), nb::arg("switching") = nb::none())
       .def_rw("slack", &Policy::slack, nb::arg().none());
 
   nb::class_<Job>(m, "Job")
@@ -354,6 +398,21 @@ void register_engine(nb::module_& m) {
                values.push_back(planned == kNever ? engine.jobs()[i].start : planned);
              }
              return to_numpy(std::move(values));
+           })
+      .def_prop_ro("order", &Engine::order)
+      .def_prop_ro("switching_counters",
+                   [](const Engine& engine) -> std::optional<SwitchingCounters> {
+                     const SwitchingCounters* counted = engine.switching_counters();
+                     return counted ? std::optional(*counted) : std::nullopt;
+                   })
+      .def("started_under",
+           [](const Engine& engine) {
+             std::vector<std::int8_t> orders;
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               orders.push_back(
+                   static_cast<std::int8_t>(engine.started_under(static_cast<JobIndex>(i))));
+             }
+             return to_numpy(std::move(orders));
            })
       .def("describe_for_slack", &describe_for_slack, nb::arg("user_priority"),
            nb::arg("political_priority"), nb::arg("average_wait_s").none())

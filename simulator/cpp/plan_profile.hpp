@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "availability_profile.hpp"
+#include "flat_profile.hpp"
 #include "types.hpp"
 
 namespace foretime {
@@ -36,10 +37,11 @@ class PlanProfile {
                               Seconds duration) const = 0;
   // No claim lies on more than there is.
   virtual bool holds(Seconds start, Seconds end) const = 0;
-  // Wherever `one` fits `other` does, for the same time.
-  virtual bool needs_as_much(JobIndex one, JobIndex other) const = 0;
   // Nobody who needs more than this fits anywhere in [start, end).
   virtual Processors most_free(Seconds start, Seconds end) const = 0;
+  virtual Processors machine() const = 0;
+  // The free processors as a step function, to plan in a copy.
+  virtual void copy_to(FlatProfile& copy) const = 0;
 };
 
 // A flat pool of processors.
@@ -74,11 +76,13 @@ class PoolProfile final : public PlanProfile {
     return profile_.earlier_fit(from, before, planned, duration, processors(job));
   }
   bool holds(Seconds start, Seconds end) const override { return profile_.is_free(start, end, 0); }
-  bool needs_as_much(JobIndex one, JobIndex other) const override {
-    return processors(one) >= processors(other);
-  }
   Processors most_free(Seconds start, Seconds end) const override {
     return profile_.max_free(start, end);
+  }
+  Processors machine() const override { return profile_.capacity(); }
+  void copy_to(FlatProfile& copy) const override {
+    copy.clear();
+    profile_.for_each_step([&](Seconds time, Processors free) { copy.add_step(time, free); });
   }
 
   const AvailabilityProfile& steps() const { return profile_; }

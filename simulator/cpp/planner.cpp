@@ -6,6 +6,7 @@
 #include "depth_limited.hpp"
 #include "planning.hpp"
 #include "slack.hpp"
+#include "switching.hpp"
 
 namespace foretime {
 
@@ -56,11 +57,16 @@ Seconds Planner::believed_end(JobIndex index, Seconds now) const {
 
 void Planner::promise(JobIndex index, Seconds start) {
   const auto place = static_cast<std::size_t>(index);
-  planned_[place] = start;
+  set_plan(index, start);
   claim_end_[place] = start + time(index);
-  if (first_planned_[place] == kNever) first_planned_[place] = start;
-  profile_->claim(index, start, claim_end_[place]);
+  if (claims_plans()) profile_->claim(index, start, claim_end_[place]);
   now_planned(index);
+}
+
+void Planner::set_plan(JobIndex index, Seconds start) {
+  const auto place = static_cast<std::size_t>(index);
+  planned_[place] = start;
+  if (first_planned_[place] == kNever) first_planned_[place] = start;
 }
 
 void Planner::move_promise(JobIndex index, Seconds start) {
@@ -74,16 +80,16 @@ void Planner::move_promise(JobIndex index, Seconds start) {
 void Planner::break_promise(JobIndex index) {
   const auto place = static_cast<std::size_t>(index);
   no_longer_planned(index);
-  profile_->release(index, planned_[place], claim_end_[place]);
+  if (claims_plans()) profile_->release(index, planned_[place], claim_end_[place]);
   planned_[place] = kNever;
   claim_end_[place] = kNever;
 }
 
 Seconds Planner::earliest_added(JobIndex index, Seconds now) {
   const Processors processors = job(index).processors;
-  const Seconds from = barred_.first_start(*profile_, index, processors, time(index), now);
+  const Seconds from = barred_.first_start(processors, time(index), now);
   const Seconds start = profile_->earliest_fit(index, from, time(index));
-  if (start > from) barred_.bar(*profile_, index, processors, time(index), start);
+  if (start > from) barred_.bar(processors, time(index), start);
   return start;
 }
 
@@ -96,7 +102,7 @@ void Planner::cancelled(JobIndex index) {
   std::erase(arrivals_, index);
   if (is_planned(index)) {
     surprised_ = true;
-    gain(planned_start(index), claim_end(index));
+    if (claims_plans()) gain(planned_start(index), claim_end(index));
     break_promise(index);
   }
   changed_ = true;
@@ -106,7 +112,8 @@ void Planner::cancelled(JobIndex index) {
 void Planner::changed_waiting(JobIndex index) {
   changed_ = surprised_ = true;
   broken_ = true;
-  if (!is_planned(index)) return;
+  waiting_changed(index);
+  if (!is_planned(index) || !claims_plans()) return;
   Seconds& end = claim_end_[static_cast<std::size_t>(index)];
   profile_->release(index, planned_start(index), end);
   end = planned_start(index) + time(index);
@@ -136,6 +143,7 @@ PlanNotes Planner::notes() const {
 void Planner::started(JobIndex index, Seconds now) {
   no_longer_planned(index);
   planned_[static_cast<std::size_t>(index)] = kNever;
+  if (!claims_plans()) claim_end_[static_cast<std::size_t>(index)] = now;
   const Seconds planned_end = claim_end(index);
   set_claim_end(index, now, believed_end(index, now));
   if (claim_end(index) != planned_end) changed_ = surprised_ = true;
@@ -160,6 +168,12 @@ void Planner::finished(JobIndex index, Seconds now) {
     gain(now, claimed);
   }
   claimed = kNever;
+}
+
+Seconds Planner::last_running_end(Seconds now) const {
+  Seconds last = now;
+  for (const JobIndex index : availability_.running()) last = std::max(last, claim_end(index));
+  return last;
 }
 
 Seconds Planner::next_moment() const {
@@ -229,6 +243,10 @@ std::unique_ptr<Planner> make_planner(std::unique_ptr<PlanProfile> profile, cons
                                       const std::vector<Job>& jobs,
                                       const Availability& availability,
                                       std::vector<AdvanceReservation> reservations) {
+  if (policy.switching) {
+    return std::make_unique<Switching>(std::move(profile), policy, jobs, availability,
+                                       std::move(reservations));
+  }
   const auto make = [&]<class Family>() -> std::unique_ptr<Planner> {
     return std::make_unique<Family>(std::move(profile), policy, jobs, availability,
                                     std::move(reservations));

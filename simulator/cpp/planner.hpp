@@ -12,6 +12,7 @@
 
 #include "availability.hpp"
 #include "barred_starts.hpp"
+#include "decider.hpp"
 #include "plan_profile.hpp"
 #include "queue.hpp"
 #include "types.hpp"
@@ -92,6 +93,11 @@ class Planner {
   Seconds next_moment() const;
   void reached(Seconds now) { reached_ = now; }
 
+  // In which the waiting jobs are planned now, and what a decider that changes it has done.
+  virtual Order order() const { return policy_.order; }
+  virtual const SwitchingCounters* switching_counters() const { return nullptr; }
+  // Under which of its orders a job was started; -1: under none.
+  virtual int started_under(JobIndex) const { return -1; }
   // Whether another pass must follow once those that it gave have started.
   virtual bool goes_on() const { return false; }
   // Who must be killed first for those that start.
@@ -106,6 +112,10 @@ class Planner {
   // A waiting job has a planned start now, or will have none soon.
   virtual void now_planned(JobIndex) {}
   virtual void no_longer_planned(JobIndex) {}
+  // Whether waiting jobs claim what they are planned for: in the profile.
+  virtual bool claims_plans() const { return true; }
+  // Its times or its priority.
+  virtual void waiting_changed(JobIndex) {}
   virtual void has_started(JobIndex, Seconds /*now*/) {}
   // It holds the plan of a pass before this one began, from a snapshot.
   virtual void resumed(JobIndex) {}
@@ -119,10 +129,14 @@ class Planner {
     return has_reservations() ? job(index).time_limit : job(index).backfill_time;
   }
   Seconds claim_end(JobIndex index) const { return at(claim_end_, index); }
+  // When the last of the running jobs is expected to have ended, not before now.
+  Seconds last_running_end(Seconds now) const;
   bool is_planned(JobIndex index) const { return planned_start(index) != kNever; }
 
   // Claims from `start` on for a waiting job.
   void promise(JobIndex index, Seconds start);
+  // Where plans claim nothing.
+  void set_plan(JobIndex index, Seconds start);
   // To an earlier start; now_planned() and no_longer_planned() hear nothing of it.
   void move_promise(JobIndex index, Seconds start);
   void break_promise(JobIndex index);
@@ -151,7 +165,7 @@ class Planner {
   std::vector<JobIndex> arrivals_in_order(const QueueInOrder& queue) const;
   const Policy& policy() const { return policy_; }
 
-  BarredStarts barred_;
+  BarredStarts<64> barred_;
 
   // Since the last plan():
   bool changed_ = false;  // a claim of a running job

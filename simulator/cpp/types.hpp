@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "slack_settings.hpp"
 
@@ -33,6 +35,8 @@ enum class Correction : std::uint8_t { kRequested, kIncremental, kDoubling, kSlu
 enum class GuardBy : std::uint8_t { kRequestedPlan, kPlainEasy };
 enum class EventOrder : std::uint8_t { kPerTimestep, kPerEvent };
 enum class StartedBy : std::uint8_t { kNotStarted, kHead, kOutOfOrder, kBackfilled };
+enum class Decider : std::uint8_t { kBasic, kVoting, kSimple, kAdvanced };
+enum class Quality : std::uint8_t { kMakespan, kArt, kArtww, kWait, kWaitww, kSlowdown, kSldww };
 enum class State : std::uint8_t { kSubmitted, kPending, kRunning, kFinished, kCancelled };
 
 // How the scheduler's belief about a running job's end is kept.
@@ -40,6 +44,22 @@ enum class Belief : std::uint8_t {
   kEstimate,     // it ends at its expected end
   kOverstaying,  // Slurm's rule, past its estimate: the expected end moves with every pass
   kOverdue,      // past its requested time: it may end any moment
+};
+
+// Between which queue orders a planning scheduler switches, and how: policy_switching.py.
+struct PolicySwitching {
+  Decider decider = Decider::kAdvanced;
+  std::vector<Order> orders;
+  std::vector<std::pair<Quality, double>> qualities;  // with their weights
+  Seconds lower_bound = 0;
+  Seconds upper_bound = 0;
+  std::size_t least_waiting = 1;  // from so many on the decider is asked
+  double slackness = 0;
+  std::optional<std::size_t> first_starts;
+  std::optional<Seconds> horizon;
+  Seconds slowdown_bound = 1;
+  Seconds interactive = 0;
+  double saturation = 1;
 };
 
 struct Policy {
@@ -54,6 +74,7 @@ struct Policy {
   double guard_share = 0;  // under kPlainEasy: of the wait there that is taken off the bound
   std::optional<Seconds> ageing;    // of candidates that are sorted; none: their times alone count
   std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
+  std::optional<PolicySwitching> switching;  // none: the order is the same for good
   std::optional<SlackSettings> slack;  // under kSlack
 };
 

@@ -33,9 +33,10 @@ from foretime_sim.policy import (
     parse_backfill,
     parse_order,
 )
+from foretime_sim.policy_switching import PolicySwitching, is_switched
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.slack import InsertionOrder, SlackSettings
-from foretime_sim.workload_models import WorkloadModel
+from foretime_sim.workload_models import EstimateModel, WorkloadModel
 
 _T = TypeVar("_T")
 
@@ -50,10 +51,17 @@ LEARNED = "learned"
 _SLACK = SlackSettings()
 
 
-def order_named(text: str, folder: Path) -> Order | PythonOrder:
-    """Read a queue order; the user's own, ``module:attribute``, from the campaign's folder."""
-    order = PythonOrder.load(text, folder) if ":" in text else parse_order(text)
-    if order is Order.PRIORITY:
+def order_named(text: str, folder: Path) -> Order | PythonOrder | PolicySwitching:
+    """Read a queue order, or what switches between several (``dynp``).
+
+    The user's own, ``module:attribute``, is from the campaign's folder.
+    """
+    order: Order | PythonOrder | PolicySwitching
+    if is_switched(text):
+        order = PolicySwitching.parse(text)
+    else:
+        order = PythonOrder.load(text, folder) if ":" in text else parse_order(text)
+    if Order.PRIORITY in (order.orders if isinstance(order, PolicySwitching) else (order,)):
         raise InputError("a log has no priorities; take another order, or one of your own")
     return order
 
@@ -173,18 +181,29 @@ class LogSource(_Table):
     processors: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
         description="Size of the machine; the log's own if not given, or 256 "
-        "(intrepid-like: 40,960) if generated.",
+        "(intrepid-like: 40,960; pc2: 96) if generated.",
     )
     jobs: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
-        description="How many jobs to generate; 5,000 (intrepid-like: 58,535) if not given.",
+        description="How many jobs to generate; the model's own number if not given "
+        "(docs/workloads.md).",
     )
     load: Annotated[Number, Field(gt=0, le=10)] | None = Field(
         default=None,
-        description="Offered load of what is generated; 0.7 (intrepid-like: its own) if not given.",
+        description="Offered load of what is generated; 0.7 (intrepid-like, pc2: their own) if not "
+        "given.",
     )
     seed: Annotated[int, Field(ge=0)] = Field(
         default=1, description="Seed of what is generated (`grid.seeds` vary it as they vary logs)."
+    )
+    estimates: EstimateModel | None = Field(
+        default=None,
+        description="Model of user estimates to draw all requested times by, of logs, too.",
+    )
+    longest_estimate_s: Annotated[int, Field(ge=3_600)] | None = Field(
+        default=None,
+        description="With `estimates`: the longest one; the shortest usual limit that will do if "
+        "not given.",
     )
     format: LogFormat | None = Field(
         default=None, description="Kind of log; told by its content if not given."
@@ -222,6 +241,7 @@ class Grid(_Table):
     order: Axis[Annotated[str, AfterValidator(_order)]] = Field(
         default=("fcfs",),
         description=f"Queue order: {', '.join(o.value for o in Order if o is not Order.PRIORITY)}, "
+        "dynp for switching between orders under planning (`dynp-DECIDER-QUALITY/setting=value`), "
         "or `module:attribute` of your own, from the campaign file's folder.",
     )
     backfill: Axis[Annotated[str, AfterValidator(_backfill)]] = Field(

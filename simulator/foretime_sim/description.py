@@ -1,4 +1,7 @@
-"""What a workload looks like in figures: load, people, and how sizes and times are distributed."""
+"""What a workload looks like in figures: load, people, sizes, times, and how submissions come.
+
+Table 2 of Streit 2002, and what a log's shape is judged by besides.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,71 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from foretime_sim.workload import Labels, Workload
+from foretime_sim.week_profile import WeekProfile
+from foretime_sim.weibull import Weibull, fit_likelihood, fit_moments, fit_shape, search_moments
+from foretime_sim.workload import Int64Array, Labels, Workload
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
+POPULAR_REQUESTS = 20
+"""Tsafrir, Etsion and Feitelson 2005: the most popular 20 requests are those of 85% of jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Mean, maximum, and the `QUANTILES` in their order."""
+    """Mean, minimum, maximum, and the `QUANTILES` in their order."""
 
     mean: float
+    minimum: float
     maximum: float
     quantiles: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GapFit:
+    """A Weibull distribution of the time between submissions.
+
+    Attributes
+    ----------
+    alpha, beta_s, mean_s
+        Of the distribution; seconds.
+    distance
+        Largest difference between its cdf and the gaps' own (Kolmogorov and Smirnov's).
+    """
+
+    alpha: float
+    beta_s: float
+    mean_s: float
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Submissions:
+    """How submissions come.
+
+    Attributes
+    ----------
+    gap_s
+        Time between submissions, seconds.
+    same_second
+        Share of jobs submitted in the same second as the one before: what table 2 of Streit 2002
+        calls likelihood of interarrival time.
+    moments, search, shape, likelihood
+        Weibull distributions, by each way to fit one (`foretime_sim.weibull`).
+    busiest_hour, quietest_hour
+        Rates of the busiest and the quietest hour of the day over the mean rate.
+    weekend
+        Rate on Saturdays and Sundays (UTC) over the mean rate.
+    """
+
+    gap_s: Distribution
+    same_second: float
+    moments: GapFit
+    search: GapFit
+    shape: GapFit
+    likelihood: GapFit
+    busiest_hour: float
+    quietest_hour: float
+    weekend: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +97,11 @@ class Description:
         Distributions over jobs; accuracy is R = runtime / requested time.
     at_limit
         Share of jobs that ran for their requested time or longer.
+    requests, popular_requests
+        How many distinct requested times there are, and the share of jobs with one of the 20 most
+        popular.
+    submissions
+        ``None`` where all jobs were submitted in the same second.
     """
 
     name: str
@@ -58,6 +119,9 @@ class Description:
     requested_time_s: Distribution
     accuracy: Distribution
     at_limit: float
+    requests: int
+    popular_requests: float
+    submissions: Submissions | None
 
 
 def describe(workload: Workload) -> Description:
@@ -65,6 +129,7 @@ def describe(workload: Workload) -> Description:
     first, last = int(workload.submit_time[0]), int(workload.submit_time[-1])
     work = float(workload.processors.astype(np.float64) @ workload.actual_runtime)
     accuracy = workload.actual_runtime / workload.requested_time
+    popularity = np.sort(np.unique(workload.requested_time, return_counts=True)[1])[::-1]
     return Description(
         name=workload.name,
         jobs=len(workload),
@@ -83,7 +148,31 @@ def describe(workload: Workload) -> Description:
         requested_time_s=_distribution(workload.requested_time),
         accuracy=_distribution(accuracy),
         at_limit=float(np.mean(accuracy >= 1)),
+        requests=len(popularity),
+        popular_requests=float(popularity[:POPULAR_REQUESTS].sum() / len(workload)),
+        submissions=_submissions(workload) if last > first else None,
     )
+
+
+def _submissions(workload: Workload) -> Submissions:
+    gaps = np.diff(workload.submit_time)
+    profile = WeekProfile.of(workload)
+    by_hour = profile.by_hour_of_day
+    return Submissions(
+        gap_s=_distribution(gaps),
+        same_second=float(np.mean(gaps == 0)),
+        moments=_gap_fit(fit_moments(gaps), gaps),
+        search=_gap_fit(search_moments(gaps), gaps),
+        shape=_gap_fit(fit_shape(gaps), gaps),
+        likelihood=_gap_fit(fit_likelihood(gaps), gaps),
+        busiest_hour=float(by_hour.max()),
+        quietest_hour=float(by_hour.min()),
+        weekend=float(profile.by_day[5:].mean()),
+    )
+
+
+def _gap_fit(weibull: Weibull, gaps: Int64Array) -> GapFit:
+    return GapFit(weibull.alpha, weibull.beta_s, weibull.mean_s, weibull.distance(gaps))
 
 
 def _distinct(labels: Labels | None) -> int | None:
@@ -93,4 +182,6 @@ def _distinct(labels: Labels | None) -> int | None:
 
 def _distribution(values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> Distribution:
     quantiles = np.quantile(values, QUANTILES)
-    return Distribution(float(values.mean()), float(values.max()), tuple(quantiles.tolist()))
+    return Distribution(
+        float(values.mean()), float(values.min()), float(values.max()), tuple(quantiles.tolist())
+    )

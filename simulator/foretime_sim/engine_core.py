@@ -18,6 +18,7 @@ from foretime_sim.machine import Machine
 from foretime_sim.node_core import recorded_allocation
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_calls import PolicyCalls
+from foretime_sim.policy_switching import TABLE_1_CASES, PolicySwitching, SwitchingCounters
 from foretime_sim.schedule import Counters, Schedule
 from foretime_sim.slack import SlackJobs, SlackSettings
 
@@ -64,10 +65,46 @@ def core_policy(policy: Policy) -> _core.Policy:
         policy.guard_share,
         policy.ageing_s,
         policy.scheduling_interval_s,
+        None if policy.switching is None else _core_switching(policy.switching),
     )
     if policy.backfill is Backfill.SLACK:
         core.slack = _core_slack(policy.slack_settings)
     return core
+
+
+def _core_switching(switching: PolicySwitching) -> _core.PolicySwitching:
+    return _core.PolicySwitching(
+        _core.Decider[switching.decider.name],
+        [_core.Order[order.name] for order in switching.orders],
+        [(_core.Quality[quality.name], weight) for quality, weight in switching.weighted_qualities],
+        switching.lower_bound_s,
+        switching.upper_bound_s,
+        switching.asked_from,
+        switching.slackness,
+        switching.first_starts,
+        switching.horizon_s,
+        switching.slowdown_bound_s,
+        switching.interactive_s,
+        switching.saturation,
+    )
+
+
+def core_switching_counters(
+    core: _core.Engine, switching: PolicySwitching | None
+) -> SwitchingCounters | None:
+    """Give what a decider has done so far; ``None`` without one."""
+    counted = core.switching_counters
+    if counted is None or switching is None:
+        return None
+    tuned = switching.tunes_itself and len(switching.orders) == 3
+    return SwitchingCounters(
+        orders=switching.orders,
+        started_under=core.started_under(),
+        tries=counted.tries,
+        switches=tuple(counted.switches),
+        waiting_at_tries=counted.waiting_at_tries,
+        cases=dict(zip(TABLE_1_CASES, counted.cases, strict=True)) if tuned else None,
+    )
 
 
 def _core_slack(slack: SlackSettings) -> _core.SlackSettings:
@@ -123,5 +160,6 @@ def core_schedule(
         bgp_partition=bgp_partitions(core, machine) if isinstance(machine, BgpMachine) else None,
         allocation=recorded_allocation(core) if of_nodes else None,
         first_planned_start=core.first_planned_starts() if policy.plans_every_job else None,
+        switching=core_switching_counters(core, policy.switching),
         latest_start=core.latest_starts() if policy.backfill is Backfill.SLACK else None,
     )

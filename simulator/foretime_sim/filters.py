@@ -63,6 +63,15 @@ class Filters:
                 f"missing request: {missing!r} is unknown; use 'drop', 'runtime' or seconds"
             )
 
+    def without_requests(self) -> Filters:
+        """Give the filters for jobs whose requested times will all be drawn anew.
+
+        No request cuts a runtime, and jobs without one are kept.
+        """
+        drop = self.missing_request == "drop"
+        missing: MissingRequest = "runtime" if drop else self.missing_request
+        return replace(self, overruns="keep", missing_request=missing)
+
 
 @dataclass(frozen=True, slots=True)
 class FilterReport:
@@ -77,6 +86,8 @@ class FilterReport:
     dropped, changed
         Reason and number of jobs, in the order in which the filters were applied. A job is dropped
         once, for the first reason that fits.
+    overran
+        How many of the jobs kept ran for longer than they had asked, whether cut or not.
     notes
         What reading had to do to the log, and what stands out in it.
     """
@@ -86,6 +97,7 @@ class FilterReport:
     jobs_kept: int
     dropped: tuple[tuple[str, int], ...]
     changed: tuple[tuple[str, int], ...]
+    overran: int = 0
     notes: tuple[str, ...] = ()
 
     @property
@@ -179,7 +191,13 @@ def workload_of_log(
     if repeated := len(jobs) - len(np.unique(selected.job_id)):
         notes.append(f"{count_jobs(repeated)} with a number that another job has")
     report = FilterReport(
-        log.name, len(log), len(jobs), tuple(dropped), tuple(changed), tuple(notes)
+        log.name,
+        len(log),
+        len(jobs),
+        tuple(dropped),
+        tuple(changed),
+        int(np.count_nonzero(kept & over)),
+        tuple(notes),
     )
     workload = Workload(
         name=log.name,

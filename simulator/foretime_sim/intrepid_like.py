@@ -22,6 +22,7 @@ import numpy.typing as npt
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
+from foretime_sim.generation import random_streams
 from foretime_sim.intrepid_people import APPLICATIONS, Headcount, People, Sessions
 from foretime_sim.request_model import labels_from_zero
 from foretime_sim.workload import ENDINGS, Int64Array, Workload
@@ -200,14 +201,10 @@ def generate(
     """
     if not 10 <= jobs <= 5_000_000:
         raise InputError(f"{jobs} jobs can't be generated; give 10 to 5,000,000")
-    if seed < 0:
-        raise InputError(f"seed {seed}: give 0 or more")
     if load is not None and not 0 < load <= 10:
         raise InputError(f"load {load}: give more than 0 and at most 10")
     model = IntrepidLike() if model is None else model
-    people_rng, session_rng, time_rng, trait_rng = (
-        np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)
-    )
+    people_rng, session_rng, time_rng, trait_rng = random_streams(seed, 4)
     people = People.draw(Headcount().scaled(jobs / EVERYBODY_FROM), people_rng)
     history_jobs = round(jobs * HISTORY_JOBS / JOBS)
     periods = [

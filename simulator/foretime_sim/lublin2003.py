@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from foretime_estimators.errors import InputError
 
-from foretime_sim.request_model import RequestModel, add_requests
+from foretime_sim.generation import check_jobs, check_machine, random_streams
+from foretime_sim.request_model import RequestModel, requested_workload
 from foretime_sim.workload import Int64Array, Workload
 
 Float64Array = npt.NDArray[np.float64]
@@ -29,8 +29,6 @@ LARGEST_LOG_GAP = 13.0
 """Gaps beyond exp(13) s, 5 days, are drawn again."""
 FIRST_BUCKET = 11
 """The arrival density runs from this half hour (5:30) to the same of the next day."""
-START = 1_704_067_200
-"""Time zero: midnight of Monday, 1 January 2024, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,41 +175,20 @@ def generate(
     InputError
         If an argument is out of range.
     """
-    if not 1 <= jobs <= 50_000_000:
-        raise InputError(f"{jobs} jobs can't be generated; give 1 to 50,000,000")
-    if not 2 <= processors <= 100_000_000:
-        raise InputError(f"{processors} processors: the model needs 2 to 100,000,000")
-    if seed < 0:
-        raise InputError(f"seed {seed}: give 0 or more")
-    if load is not None and not 0 < load <= 10:
-        raise InputError(f"load {load}: give more than 0 and at most 10")
+    check_jobs(jobs)
+    check_machine(processors, load)
     model = Lublin2003() if model is None else model
-    request_model = RequestModel() if request_model is None else request_model
-    # One stream a subject, so that a change to one leaves the others as they were.
-    size_rng, runtime_rng, arrival_rng, request_rng = (
-        np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)
-    )
+    size_rng, runtime_rng, arrival_rng, request_rng = random_streams(seed, 4)
     sizes = model.sizes(jobs, processors, size_rng)
-    runtimes = model.runtimes(sizes, runtime_rng)
-    requested = add_requests(sizes, runtimes, request_model, request_rng)
-    span_s = None
-    if load is not None:
-        area = float(requested.processors @ requested.actual_runtime)
-        span_s = max(area / (processors * load), 1.0)
-    workload = Workload(
-        name=f"generated-lublin2003-{jobs}-jobs-seed-{seed}",
-        machine_processors=processors,
-        unix_start_time=START,
-        job_id=np.arange(1, jobs + 1, dtype=np.int64),
-        submit_time=model.arrivals(jobs, arrival_rng, span_s=span_s),
-        processors=requested.processors,
-        actual_runtime=requested.actual_runtime,
-        requested_time=requested.requested_time,
-        status=requested.status,
-        endings=requested.endings,
-        users=requested.users,
-        projects=requested.projects,
-        executables=requested.executables,
+    workload = requested_workload(
+        f"generated-lublin2003-{jobs}-jobs-seed-{seed}",
+        sizes,
+        model.runtimes(sizes, runtime_rng),
+        lambda span_s: model.arrivals(jobs, arrival_rng, span_s=span_s),
+        processors=processors,
+        load=load,
+        model=request_model,
+        rng=request_rng,
     )
     return replace(
         workload,

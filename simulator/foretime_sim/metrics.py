@@ -26,8 +26,8 @@ DAY_S = 86_400
 WEEK_S = 7 * DAY_S
 
 
-class ScheduleLike(Protocol):
-    """What is read of a schedule; every array has shape (jobs,), in the workload's order."""
+class JobTimes(Protocol):
+    """When jobs ran; every array has shape (jobs,), in the workload's order."""
 
     @property
     def start_time(self) -> Int64Array:
@@ -38,6 +38,10 @@ class ScheduleLike(Protocol):
     def end_time(self) -> Int64Array:
         """Seconds on the workload's clock."""
         ...
+
+
+class ScheduleLike(JobTimes, Protocol):
+    """What else is read of a schedule, likewise."""
 
     @property
     def started_by(self) -> npt.NDArray[np.int8]:
@@ -266,6 +270,19 @@ def unitless_wait(wait: Int64Array, requested_time: Int64Array) -> Float64Array:
     return np.asarray(wait / requested_time, dtype=np.float64)
 
 
+def mean_by_processors(values: Int64Array | Float64Array, processors: Int64Array) -> float:
+    """Sum of processors x value / sum of processors (Streit 2002, section 5.1: "wW").
+
+    Parameters
+    ----------
+    values
+        Shape (jobs,): of turnaround times it is ARTwW, of bounded slowdowns SLDwW.
+    processors
+        Shape (jobs,), at least one job; sums are exact, whatever the order of the jobs.
+    """
+    return math.fsum(processors * values) / int(processors.sum())
+
+
 def job_metrics(
     workload: Workload, schedule: ScheduleLike, settings: ScoreSettings | None = None
 ) -> dict[str, Int64Array | Float64Array]:
@@ -290,7 +307,7 @@ def job_metrics(
     }
 
 
-def check_schedule(workload: Workload, schedule: ScheduleLike) -> None:
+def check_schedule(workload: Workload, schedule: JobTimes) -> None:
     """Refuse a schedule that can't be one of this workload (see `job_metrics`)."""
     for name, times in (("start", schedule.start_time), ("end", schedule.end_time)):
         if len(times) != len(workload):
@@ -451,7 +468,7 @@ def score(
     ways = np.bincount(schedule.started_by[scored], minlength=max(StartedBy) + 1)
 
     def weighted_mean(name: str) -> float:
-        return math.fsum(processors * values[name][scored]) / int(processors.sum())
+        return mean_by_processors(values[name][scored], processors)
 
     return Scores(
         jobs=int(scored.sum()),

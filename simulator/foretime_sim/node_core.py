@@ -55,6 +55,7 @@ def refuse_of_flat_pool(policy: Policy, *, reserved: bool) -> None:
         raise InputError("policies in Python see a flat pool: take another, or no machine")
     policy.refuse_plain_easy("on a machine of nodes or bgp_partitions")
     policy.refuse_ageing("on a machine of nodes or bgp_partitions")
+    policy.refuse_switching("on a machine of nodes or bgp_partitions")
     policy.refuse_slack("on a machine of nodes or bgp_partitions")
 
 

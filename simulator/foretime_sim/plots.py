@@ -17,7 +17,7 @@ from foretime_sim.policy_comparison import PolicyComparison
 from foretime_sim.wait_curve import WAIT_CURVE_SHARES
 
 FORMATS = (".png", ".svg")
-_TICKS_S = {
+TICKS_S = {
     1: "≤ 1 s",
     60: "1 min",
     600: "10 min",
@@ -93,8 +93,8 @@ def _plot_wait_curves(
             )
     axes.set_xscale("log")
     axes.set_yscale("log")
-    ticks = [s for s in _TICKS_S if s <= longest * 2]
-    axes.set_xticks(ticks, [_TICKS_S[s] for s in ticks])
+    ticks = [s for s in TICKS_S if s <= longest * 2]
+    axes.set_xticks(ticks, [TICKS_S[s] for s in ticks])
     axes.minorticks_off()
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     axes.set_xlabel("wait")

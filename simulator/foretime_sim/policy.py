@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from foretime_estimators.errors import InputError
@@ -15,6 +15,9 @@ from foretime_sim.slack import Overruns, SlackJobs, SlackSettings
 
 if TYPE_CHECKING:
     from foretime_sim.workload import Workload
+
+if TYPE_CHECKING:
+    from foretime_sim.policy_switching import PolicySwitching
 
 
 class Order(NamedChoice):
@@ -211,6 +214,9 @@ class Policy:
         under the event order ``per-event``.
     slack
         Of slack-based backfilling; ``None``: the settings' defaults.
+    switching
+        Of planning: between which queue orders it switches (`foretime_sim.policy_switching`),
+        beginning with ``order``; ``None``: that is the order for good. On a flat pool.
     """
 
     order: Order | PythonOrder = Order.FCFS
@@ -226,6 +232,7 @@ class Policy:
     scheduling_interval_s: int | None = None
     ageing_s: int | None = None
     slack: SlackSettings | None = None
+    switching: PolicySwitching | None = None
 
     @property
     def may_guard(self) -> bool:
@@ -291,6 +298,8 @@ class Policy:
             self._check_ageing(self.ageing_s)
         if self.scheduling_interval_s is not None:
             self._check_interval(self.scheduling_interval_s)
+        if self.switching is not None:
+            self._check_switching(self.switching)
 
     @property
     def runs_beside(self) -> bool:
@@ -368,6 +377,39 @@ class Policy:
         """
         if self.runs_beside:
             raise InputError(f"guard_by is plain-easy: there is none {where}; take requested-plan")
+
+    @property
+    def order_name(self) -> str:
+        """What the queue order is called: that of the switching where there is one."""
+        return str(self.order if self.switching is None else self.switching)
+
+    def in_order(self, order: Order | PythonOrder | PolicySwitching) -> Self:
+        """Give the same policy in another queue order, or switching between several."""
+        if isinstance(order, Order | PythonOrder):
+            return replace(self, order=order, switching=None)
+        return replace(self, order=order.first_order, switching=order)
+
+    def refuse_switching(self, where: str) -> None:
+        """Refuse to switch between queue orders where that can't be.
+
+        Raises
+        ------
+        InputError
+            If they are to be switched; ``where`` says in words where that can't be.
+        """
+        if self.switching is not None:
+            raise InputError(f"{self.switching}: no switching between orders {where}")
+
+    def _check_switching(self, switching: PolicySwitching) -> None:
+        if self.backfill is not Backfill.PLANNING:
+            raise InputError(
+                f"{switching}: only under the backfilling planning, not {self.backfill}"
+            )
+        if self.order not in switching.orders:
+            names = ", ".join(str(order) for order in switching.orders)
+            raise InputError(
+                f"order is {self.order}: begin with one of those that are switched: {names}"
+            )
 
     def _check_ageing(self, ageing_s: int) -> None:
         given = f"ageing_s is {ageing_s}:"

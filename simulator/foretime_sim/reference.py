@@ -308,16 +308,16 @@ class Simulation:
         """Say whether there are processors now for any of these."""
         return any(job.processors <= self.free for job in jobs)
 
-    def in_order(self, jobs: list[ReferenceJob]) -> list[ReferenceJob]:
-        """Put the waiting jobs into queue order."""
-        if isinstance(self.policy.order, PythonOrder):
+    def in_order(self, jobs: list[ReferenceJob], order: Order | None = None) -> list[ReferenceJob]:
+        """Put the waiting jobs into queue order: the policy's, unless another is given."""
+        if order is None and isinstance(self.policy.order, PythonOrder):
             return self.asked.in_order(jobs)
-        return sorted(jobs, key=self.place_in_queue)
+        return sorted(jobs, key=lambda job: self.place_in_queue(job, order))
 
-    def place_in_queue(self, job: ReferenceJob) -> tuple[float, ...]:
+    def place_in_queue(self, job: ReferenceJob, order: Order | None = None) -> tuple[float, ...]:
         """Smallest first."""
         wait, time = self.now - job.submit, job.queue_time
-        match self.policy.order:
+        match order or self.policy.order:
             case Order.FCFS:
                 return 0, job.rank
             case Order.SJF:
@@ -451,10 +451,13 @@ def simulate(
     simulation.run()
     planned = simulation.planner.first_planned if simulation.planner else {}
     schedule = reference_schedule(jobs, simulation, planned if policy.plans_every_job else None)
-    if not isinstance(simulation.planner, SlackPlanner):
-        return schedule
-    latest = [simulation.planner.latest_start(job) for job in jobs]
-    return replace(schedule, latest_start=np.array(latest, dtype=np.int64))
+    planner = simulation.planner
+    if isinstance(planner, SlackPlanner):
+        latest = [planner.latest_start(job) for job in jobs]
+        return replace(schedule, latest_start=np.array(latest, dtype=np.int64))
+    if planner and planner.switcher:
+        return replace(schedule, switching=planner.switcher.counters(jobs))
+    return schedule
 
 
 def reference_jobs(workload: Workload, times: JobTimes) -> list[ReferenceJob]:

@@ -23,7 +23,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.machine import Machine
 from foretime_sim.node_request import PartitionChoice, Request, counts_memory
-from foretime_sim.policy import Policy
+from foretime_sim.policy import Order, Policy
 from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.reference import ReferenceJob, Simulation
 from foretime_sim.reference_plans import PlainProfile
@@ -393,9 +393,9 @@ class NodeSimulation(Simulation):
 
     # A scheduling pass
 
-    def place_in_queue(self, job: ReferenceJob) -> tuple[float, ...]:
+    def place_in_queue(self, job: ReferenceJob, order: Order | None = None) -> tuple[float, ...]:
         """Smallest first: higher tiers, then as the policy says."""
-        return -self.request[job.index].priority_tier, *super().place_in_queue(job)
+        return -self.request[job.index].priority_tier, *super().place_in_queue(job, order)
 
     def schedule(self) -> None:
         """Count a pass, and let the plans decide it."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.policy import Backfill, Compression
 from foretime_sim.reference_candidates import candidate_place
+from foretime_sim.reference_dynp import PolicySwitcher
 from foretime_sim.schedule import ScheduleError, StartedBy
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class Planner:
         self.first_planned: dict[int, int] = {}
         self.changed = False  # a running job's claim, since the last pass
         self.surprised = False  # likewise, but not by ending when planned
+        switching = self.policy.switching
+        self.switcher = None if switching is None else PolicySwitcher(self, switching)
 
     @property
     def now(self) -> int:
@@ -124,6 +127,9 @@ class Planner:
             queue = list(pending)  # nobody's place in it matters
         elif not self.plans_anything and not self.simulation.any_fits(pending):
             return
+        elif self.switcher:
+            self.switcher.decide(pending)
+            queue = self.simulation.in_order(pending, self.switcher.current)
         else:
             queue = self.simulation.in_order(pending)
         match self.policy.backfill:
@@ -161,15 +167,20 @@ class Planner:
                 profile.reserve(start, claim.end - start, claim.processors)
         return profile
 
+    def claimed_now(self) -> int:
+        """Processors that are claimed from outside."""
+        return sum(c.processors for c in self.reservations if c.start <= self.now < c.end)
+
     def fits_really(self, job: ReferenceJob) -> bool:
         """Whether there are processors for it now, not only in the plan."""
-        claimed = sum(c.processors for c in self.reservations if c.start <= self.now < c.end)
-        return job.processors <= self.simulation.free - claimed
+        return job.processors <= self.simulation.free - self.claimed_now()
 
     def start(self, job: ReferenceJob, started_by: StartedBy) -> None:
         """Start a job now."""
         self.simulation.start(job, started_by)
         self.planned.pop(job.index, None)
+        if self.switcher:
+            self.switcher.started_under[job.index] = self.switcher.current
         if not self.reservations and job.drain_time != job.backfill_time:
             self.changed = self.surprised = True
 

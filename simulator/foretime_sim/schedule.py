@@ -14,6 +14,7 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.bgp_jobs import broken_bgp_law
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.node_allocation import NodeAllocation, broken_law
+from foretime_sim.policy_switching import SwitchingCounters
 from foretime_sim.resource_requests import fit_requests
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
@@ -87,6 +88,8 @@ class Schedule:
         Seconds, int64: the promise of slack-based backfilling, first planned start + initial slack,
         which is kept as long as no job outlives its estimate; `foretime_sim.slack.INFINITE_SLACK`
         where nothing is promised (a priority of minus infinity). ``None`` of any other policy.
+    switching
+        What a decider that switches between queue orders did; ``None`` without one.
     """
 
     start_time: Int64Array
@@ -100,6 +103,7 @@ class Schedule:
     allocation: NodeAllocation | None = None
     first_planned_start: Int64Array | None = None
     latest_start: Int64Array | None = None
+    switching: SwitchingCounters | None = None
 
     @property
     def guard_activations(self) -> int:
@@ -204,10 +208,11 @@ def check(
 
 
 def check_promises(workload: Workload, schedule: Schedule) -> None:
-    """Check that no job started later than it was first planned.
+    """Check that no job started later than it was promised.
 
-    That is a law of conservative backfilling in reservation order (and one by one), as long as no
-    running job outlives its estimate and nobody's times are changed.
+    That is its latest start under slack-based backfilling, else its first planned start: a law of
+    conservative backfilling in reservation order (and one by one). Of both as long as no running
+    job outlives its estimate and nobody's times are changed.
 
     Raises
     ------
@@ -216,10 +221,13 @@ def check_promises(workload: Workload, schedule: Schedule) -> None:
     """
     if schedule.first_planned_start is None:
         raise ScheduleError(f"{workload.name}: not every job was planned, nothing was promised")
-    late = schedule.start_time > schedule.first_planned_start
+    promised = schedule.first_planned_start
+    if schedule.latest_start is not None:
+        promised = schedule.latest_start
+    late = schedule.start_time > promised
     if late.any():
         job = int(np.flatnonzero(late)[0])
         raise ScheduleError(
             f"{workload.name}: job {workload.job_id[job]} was promised"
-            f" {schedule.first_planned_start[job]} and started at {schedule.start_time[job]}"
+            f" {promised[job]} and started at {schedule.start_time[job]}"
         )

@@ -23,6 +23,7 @@ from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.machine import Machine
 from foretime_sim.node_request import JobResources, fit_request
 from foretime_sim.node_snapshot import HeldNodes, NodeRequests, check_nodes_in_use, nodes_of_engine
+from foretime_sim.policy import Order
 from foretime_sim.role_times import LONGEST_S, RoleTimes, ScheduledTimes
 from foretime_sim.snapshot_columns import check_within, checked_column, checked_times, unmask
 from foretime_sim.snapshot_notes import GuardNotes, PlanNotes
@@ -185,6 +186,9 @@ class Snapshot:
         ``PendingJobs.requests``.
     limits
         On what groups of jobs have at once.
+    current_order
+        Under a policy that switches between queue orders, which is current now; ``None``: the
+        policy's ``order``.
 
     Raises
     ------
@@ -203,6 +207,7 @@ class Snapshot:
     engine_index: Int64Array | None = None
     machine: Machine | None = None
     limits: tuple[GroupLimit, ...] = ()
+    current_order: Order | None = None
 
     def __post_init__(self) -> None:
         if self.machine_processors < 1:
@@ -321,6 +326,7 @@ class Snapshot:
             estimated_at=_core.estimated_at(core),
             engine_index=np.concatenate([running, pending]),
             machine=engine.machine,
+            current_order=engine.current_order if engine.policy.switching else None,
         )
 
     def in_order_of_rows(self) -> Snapshot:

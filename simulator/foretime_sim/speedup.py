@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
 from foretime_sim.metrics import Float64Array
@@ -46,15 +47,23 @@ class Speedup:
         A n / (sigma (A - 1/2) + n (1 - sigma / 2)) up to 2 A - 1, then A. With high variation:
         n A (sigma + 1) / (sigma (n + A - 1) + A) up to A + A sigma - sigma, then A.
         """
-        a, sigma = self.parallelism, self.variation
-        n = np.asarray(processors, dtype=np.float64)
-        if sigma <= 1:
-            narrow = a * n / (a + sigma * (n - 1) / 2)
-            wide = a * n / (sigma * (a - 0.5) + n * (1 - sigma / 2))
-            return np.where(n <= a, narrow, np.where(n < 2 * a - 1, wide, a))
-        rising = n * a * (sigma + 1) / (sigma * (n + a - 1) + a)
-        return np.where(n < a + a * sigma - sigma, rising, a)
+        return speedups(self.parallelism, self.variation, processors)
 
     def runtime_s(self, sequential_s: float, processors: Int64Array | int) -> Float64Array:
         """Give the run time on n processors of what takes so long on one."""
         return sequential_s / self(processors)
+
+
+def speedups(
+    parallelism: Float64Array | float, variation: Float64Array | float, processors: npt.ArrayLike
+) -> Float64Array:
+    """Give the speedup of programs on n processors; arguments of any shapes that go together."""
+    a, sigma = np.asarray(parallelism), np.asarray(variation)
+    n = np.asarray(processors, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where the other formula is taken
+        narrow = a * n / (a + sigma * (n - 1) / 2)
+        wide = a * n / (sigma * (a - 0.5) + n * (1 - sigma / 2))
+        low = np.where(n <= a, narrow, np.where(n < 2 * a - 1, wide, a))
+    rising = n * a * (sigma + 1) / (sigma * (n + a - 1) + a)
+    high = np.where(n < a + a * sigma - sigma, rising, a)
+    return np.where(sigma <= 1, low, high)

@@ -22,7 +22,7 @@ from foretime_sim.job_view import JobView, Moves
 from foretime_sim.machine import Machine
 from foretime_sim.node_core import core_request, use_machine
 from foretime_sim.node_request import JobResources, Request, fit_request
-from foretime_sim.policy import Policy
+from foretime_sim.policy import Order, Policy
 from foretime_sim.policy_calls import PolicyCalls, has_python
 from foretime_sim.role_times import LONGEST_S, JobTimesUpdate
 from foretime_sim.schedule import Counters, Schedule, StartedBy
@@ -433,6 +433,12 @@ class Engine:
     def running(self) -> Int64Array:
         """Give the indices of the running jobs, in the order of their submission."""
         return self._core.running()
+
+    @property
+    def current_order(self) -> Order | None:
+        """In which order the queue is now; ``None`` if the policy's is in Python."""
+        core = self._core.order
+        return None if core is _core.Order.OUTSIDE else Order[core.name]
 
     def planned_start(self, index: int) -> int | None:
         """When a pending job is planned to start, seconds; ``None`` where it holds no plan.

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.ordering import QueueOrdering
-from foretime_sidecar.settings import QueueOrderSettings
+from foretime_sidecar.queue_moment import Look
+from foretime_sidecar.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.store import Store
 
 from tests.slurm.slurm_cluster import SlurmCluster
@@ -45,13 +46,13 @@ def slurm(request: pytest.FixtureRequest) -> Iterator[SlurmCluster]:
 @pytest.mark.benchmark(group="queue order")
 def test_a_thousand_pending_jobs(benchmark: Any, slurm: SlurmCluster) -> None:
     client = SlurmCommands(SubprocessRunner(str(slurm.commands)))
-    now, configuration, store = int(time.time()), client.configuration(), Store(":memory:")
-    jobs = client.queue().jobs
+    look = Look(int(time.time()), client.queue())
+    configuration, store = client.configuration(), Store(":memory:")
     orders = cycle([QueueOrderSettings(order="sjf"), QueueOrderSettings(order="ljf")])
 
     def arrange() -> int:
         ordering = QueueOrdering(next(orders), client, store, threading.RLock())
-        return ordering.arrange(jobs, configuration, lambda job: job.request.requested_time, now)
+        return ordering.arrange(look, configuration, lambda job: job.request.requested_time)
 
     changed = benchmark.pedantic(arrange, rounds=4)
     assert changed >= JOBS - 1, "a reversed order leaves one in place"

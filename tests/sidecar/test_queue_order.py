@@ -13,16 +13,19 @@ from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import JobRequest
 from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.queue_order import Contender, contenders, qos_tier, score, site_factors
+from foretime_sidecar.queue_order import Contender, contenders, qos_tier, site_factors
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.settings_file import parse_settings
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
 from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.queue_places import score
 from foretime_sim.reference import ReferenceJob, Simulation
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.sidecar.ordered_slurm import Noting, factors_of, in_order, submission
 
 NOW = 1_800_000_000
 HOUR = 3600
@@ -54,8 +57,9 @@ def test_scores_by_hand() -> None:
     assert score(Order.LJF, 50, 100, 4) == 100
     assert score(Order.XF, 50, 100, 4) == 1.5
     assert score(Order.WFP, 50, 100, 4) == 0.5
-    with pytest.raises(ValueError, match="fcfs is no order by t_sched"):
-        score(Order.FCFS, 50, 100, 4)
+    assert score(Order.FCFS, 50, 100, 4) == 50
+    with pytest.raises(ValueError, match="priority can't be worked out"):
+        score(Order.PRIORITY, 50, 100, 4)
 
 
 @pytest.mark.parametrize("order", [Order.SJF, Order.LJF, Order.XF, Order.WFP])
@@ -103,6 +107,27 @@ def test_who_takes_part() -> None:
     found = contenders([*queue, running], Order.XF, _requested, NOW)
     assert [each.job_id for each in found] == ["7", "8", "1"]
     assert found[0] == Contender("7", score(Order.XF, 600, HOUR, 1), NOW - 605)
+
+
+def test_who_goes_first_stands_before_the_others_by_wait() -> None:
+    queue = [
+        _job("short", wait_s=10, time_s=60),
+        _job("long", wait_s=500, time_s=9 * HOUR),
+        _job("longer", wait_s=600, time_s=20 * HOUR),
+        _job("8_1", wait_s=5, time_s=HOUR, array_id="8"),
+        _job("8_2", wait_s=550, time_s=HOUR, array_id="8"),
+    ]
+
+    def late(job: QueuedJob) -> bool:
+        return job.eligible_time is not None and NOW - job.eligible_time >= 500
+
+    found = contenders(queue, Order.SJF, _requested, NOW, late)
+    assert [each.job_id for each in found] == ["longer", "8", "long", "short"]
+    assert [each.goes_first for each in found] == [True, True, True, False]
+    came = contenders(queue, Order.FCFS, _requested, NOW)
+    assert [each.job_id for each in came] == ["longer", "8", "long", "short"]
+    alone = contenders(queue, Order.SJF, _requested, NOW)
+    assert [each.job_id for each in alone] == ["short", "8", "long", "longer"]
 
 
 # -- site factors ----------------------------------------------------------------------------------
@@ -197,47 +222,17 @@ def test_what_a_step_between_qos_is_worth(
 # -- on the mock Slurm -----------------------------------------------------------------------------
 
 
-class Noting:
-    """Runs the mock's commands, notes what is sent, and may fail."""
-
-    def __init__(self, slurm: MockSlurm) -> None:
-        self.slurm = slurm
-        self.sent: list[str] = []
-        self.config: dict[str, str] = {}
-        self.dies_at_update = False
-        self.refuses = False
-
-    def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
-        if stdin is not None:
-            if self.dies_at_update:
-                raise KeyboardInterrupt
-            if self.refuses:
-                raise SchedulerError("scontrol failed: Access/permission denied")
-            self.sent += stdin.splitlines()[:-1]
-        reply = self.slurm.run(argv, stdin)
-        if list(argv) == ["scontrol", "show", "config"]:
-            for name, value in self.config.items():
-                reply = f"{reply}{name} = {value}\n"
-        if argv[-1] == "federation" and "Federation" in self.config:
-            return f"Federation: {self.config['Federation']}\n"
-        return reply
-
-
 @pytest.fixture
 def world() -> Noting:
     """One job runs on all 16 processors, and five wait."""
     policy = Policy(order=Order.PRIORITY, backfill=Backfill.NONE)
     slurm = MockSlurm(SlurmSetup(processors=16), policy, None, NOW - HOUR)
     for processors, hours in ((16, 5), (16, 4), (8, 1), (16, 3), (1, 2)):
-        slurm.submit(_submission(processors, hours * HOUR))
+        slurm.submit(submission(processors, hours * HOUR))
     for _ in range(3):
-        slurm.submit(_submission(16, 6 * HOUR, array_id=50))
+        slurm.submit(submission(16, 6 * HOUR, array_id=50))
     slurm.advance(NOW)
     return Noting(slurm)
-
-
-def _submission(processors: int, requested: int, array_id: int | None = None) -> Submission:
-    return Submission("ann", "p", None, processors, requested, requested, array_id=array_id)
 
 
 Start = Callable[..., Sidecar]
@@ -263,15 +258,11 @@ def start(world: Noting, tmp_path: Path) -> Iterator[Start]:
         store.close()
 
 
-def _factors(world: Noting) -> dict[str, int]:
-    return dict(SlurmCommands(world).site_factors())
-
-
 def test_the_queue_is_put_in_order_with_few_changes(world: Noting, start: Start) -> None:
     sidecar = start(highest_site_factor=1000)
     sidecar.look(NOW)
     # 1 runs; by length: 3 (1 h), 5 (2 h), 4 (3 h), 2 (4 h), the array (6 h).
-    assert _factors(world) == {"3": 834, "5": 667, "4": 500, "2": 333, "50": 166}
+    assert factors_of(world) == {"3": 834, "5": 667, "4": 500, "2": 333, "50": 166}
     assert sorted(line.split()[1] for line in world.sent) == [
         "JobId=2",
         "JobId=3",
@@ -282,7 +273,7 @@ def test_the_queue_is_put_in_order_with_few_changes(world: Noting, start: Start)
     world.sent.clear()
     sidecar.look(NOW + 60)
     assert world.sent == []
-    world.slurm.submit(_submission(4, 3 * HOUR + 600))
+    world.slurm.submit(submission(4, 3 * HOUR + 600))
     sidecar.look(NOW + 120)
     assert world.sent == ["update JobId=9 SiteFactor=416"]
 
@@ -298,11 +289,24 @@ def test_the_first_in_order_starts_first(
     assert running[0].rpartition("_")[2] == str(first)
 
 
+def test_whoever_has_waited_too_long_goes_first(world: Noting, start: Start) -> None:
+    """All wait for an hour; the longest job is submitted first, and starves under SJF else."""
+    sidecar = start(longest_wait_s=2 * HOUR)
+    world.slurm.advance(NOW + 30 * 60)
+    world.slurm.submit(submission(16, 60))  # 9: the shortest of all
+    sidecar.look(NOW + 30 * 60)
+    assert in_order(world) == ["9", "3", "5", "4", "2", "50"]
+    sidecar.look(NOW + HOUR - 1)
+    assert in_order(world) == ["9", "3", "5", "4", "2", "50"]
+    sidecar.look(NOW + HOUR)
+    assert in_order(world) == ["2", "3", "4", "5", "50", "9"], "9 has not waited for so long"
+
+
 def test_it_is_given_back_at_the_end(world: Noting, start: Start) -> None:
     sidecar = start()
     sidecar.look(NOW)
     sidecar.end()
-    assert set(_factors(world).values()) == {0}
+    assert set(factors_of(world).values()) == {0}
     assert sidecar.store.site_factors() == {}
     world.sent.clear()
     sidecar.end()
@@ -313,7 +317,7 @@ def test_it_is_given_back_at_the_end(world: Noting, start: Start) -> None:
 def test_after_a_crash_it_knows_its_own(again: str, world: Noting, start: Start) -> None:
     sidecar = start()
     sidecar.look(NOW)
-    world.slurm.submit(_submission(4, 3 * HOUR + 600))
+    world.slurm.submit(submission(4, 3 * HOUR + 600))
     world.dies_at_update = True
     with pytest.raises(KeyboardInterrupt):
         sidecar.look(NOW + 60)
@@ -321,7 +325,7 @@ def test_after_a_crash_it_knows_its_own(again: str, world: Noting, start: Start)
     world.dies_at_update = False
     next_one = start(again)
     next_one.look(NOW + 120)
-    factors = _factors(world)
+    factors = factors_of(world)
     if again == "none":
         assert set(factors.values()) == {0}
         assert next_one.store.site_factors() == {}
@@ -356,17 +360,17 @@ def test_it_refuses_and_gives_back(
 ) -> None:
     sidecar = start()
     sidecar.look(NOW)
-    assert any(_factors(world).values())
+    assert any(factors_of(world).values())
     world.config = config
     with caplog.at_level(logging.ERROR, "foretime"):
         sidecar.look(NOW + 60)
         sidecar.look(NOW + 120)
     assert caplog.text.count("the queue is not put in order") == 1
     assert said in caplog.text
-    assert not any(_factors(world).values())
+    assert not any(factors_of(world).values())
     world.config = {}
     sidecar.look(NOW + 180)
-    assert any(_factors(world).values())
+    assert any(factors_of(world).values())
 
 
 def test_a_foreign_site_factor_is_left_alone(
@@ -378,7 +382,7 @@ def test_a_foreign_site_factor_is_left_alone(
     with caplog.at_level(logging.ERROR, "foretime"):
         sidecar.look(NOW + 60)
     assert "1 jobs have a site factor that is not Foretime's, such as job 2 (77)" in caplog.text
-    factors = _factors(world)
+    factors = factors_of(world)
     assert factors.pop("2") == 77
     assert set(factors.values()) == {0}
 
@@ -386,7 +390,7 @@ def test_a_foreign_site_factor_is_left_alone(
 def test_the_order_stays_below_one_step_between_qos(world: Noting, start: Start) -> None:
     world.config = {"PriorityWeightQOS": "500"}
     start().look(NOW)
-    factors = _factors(world)
+    factors = factors_of(world)
     assert 0 < min(factors.values()) < max(factors.values()) < 500
 
 
@@ -397,7 +401,7 @@ def test_without_the_right_to_it_the_look_fails(world: Noting, start: Start) -> 
         sidecar.look(NOW)
     world.refuses = False
     sidecar.look(NOW + 60)
-    assert any(_factors(world).values())
+    assert any(factors_of(world).values())
 
 
 def test_it_needs_slurms_commands() -> None:

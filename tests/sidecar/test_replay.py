@@ -11,12 +11,8 @@ import pytest
 from foretime_estimators.accuracy import AccuracyModel, AccuracySettings, Scheme
 from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob
-from foretime_sidecar.replay import (
-    SCHEMES,
-    AdjustedStatistics,
-    ReplaySchedule,
-    oracle_share,
-)
+from foretime_sidecar.replay import SCHEMES, oracle_share
+from foretime_sidecar.replay_outcome import AdjustedStatistics, ReplaySchedule
 from foretime_sim.comparison import compare
 from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log

@@ -32,6 +32,7 @@ from foretime_sim.policy import (
     parse_backfill,
 )
 from foretime_sim.policy_comparison import PolicyCase, compare_policies
+from foretime_sim.policy_switching import PolicySwitching
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.repeats import Repeats
 from foretime_sim.slack import InsertionOrder, SlackSettings
@@ -41,10 +42,10 @@ from rich.console import Console
 from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
 from foretime_sidecar.cli.policy_options import (
     BACKFILLS_HELP,
-    ORDERS_HELP,
+    SWITCHED_ORDERS_HELP,
     complete_backfill,
-    complete_order,
-    order_of_log,
+    complete_switched_order,
+    switched_order_of_log,
 )
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import (
@@ -78,12 +79,14 @@ from foretime_sidecar.cli.slack_options import (
 )
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
+    EstimatesOption,
     FormatOption,
     GenerateOption,
     JobsOption,
     KeepOverrunsOption,
     LenientOption,
     LoadOption,
+    LongestEstimateOption,
     MachineOption,
     MissingRequestOption,
     OptionalLogArgument,
@@ -112,14 +115,16 @@ def simulate(
     time_zone: TimeZoneOption = None,
     lenient: LenientOption = False,
     missing_request: MissingRequestOption = "drop",
+    estimates: EstimatesOption = None,
+    longest_estimate: LongestEstimateOption = None,
     keep_overruns: KeepOverrunsOption = False,
     head: HeadOption = None,
     order: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ORDER",
-            autocompletion=complete_order,
-            help=f"Queue order, or several, comma-separated; fcfs. {ORDERS_HELP}.",
+            autocompletion=complete_switched_order,
+            help=f"Queue order, or several, comma-separated; fcfs. {SWITCHED_ORDERS_HELP}.",
         ),
     ] = None,
     backfill: Annotated[
@@ -188,7 +193,7 @@ def simulate(
     """Schedule a log under one or several policies, and compare them.
 
     Every order is run with every backfilling, depth, compression, slack factor, insertion order and
-    estimator; gains are over the first.
+    estimator; gains are over the first. Switching between orders (dynp) is for --backfill planning.
 
     Example: [bold]foretime simulate KTH-SP2-1996-2.1-cln.swf.gz --backfill easy,easy-sjbf[/bold]
     """
@@ -205,7 +210,7 @@ def simulate(
     )
     cases = _cases(
         shared,
-        [order_of_log(name) for name in _listed("--order", order, "fcfs")],
+        [switched_order_of_log(name) for name in _listed("--order", order, "fcfs")],
         [parse_backfill(name) for name in _listed("--backfill", backfill, "easy")],
         [_depth(text) for text in _listed("--depth", depth, "1")],
         [
@@ -245,6 +250,8 @@ def simulate(
         missing_request=missing_request,
         keep_overruns=keep_overruns,
         machine=machine,
+        estimates=estimates,
+        longest_estimate=longest_estimate,
         processors_per_node=processors_per_node,
     )
     workload, notes = source.read()
@@ -335,7 +342,7 @@ def _depth(text: str) -> int:
 
 def _cases(
     shared: Policy,
-    orders: Sequence[Order | PythonOrder],
+    orders: Sequence[Order | PythonOrder | PolicySwitching],
     backfills: Sequence[Backfill | PythonBackfill],
     depths: Sequence[int],
     compressions: Sequence[Compression],
@@ -345,7 +352,8 @@ def _cases(
     """Cross everything; a case is named by that in which the cases differ.
 
     Only easy and easy-sjbf have a depth, only conservative backfilling compresses, and only slack
-    has a slack: others are run once. If none has, the policy says why it is not taken.
+    has a slack: others are run once. If none has, the policy says why it is not taken. Orders
+    are only switched under planning; if that is not asked for, the policy says so.
     """
     any_deep = any(backfill in EASY for backfill in backfills)
     any_compresses = Backfill.CONSERVATIVE in backfills
@@ -356,16 +364,18 @@ def _cases(
         deep = backfill in EASY
         compresses = backfill is Backfill.CONSERVATIVE
         slackens = backfill is Backfill.SLACK
+        switches = isinstance(order, PolicySwitching)
+        if switches and backfill is not Backfill.PLANNING and Backfill.PLANNING in backfills:
+            continue
         policy = replace(
             shared,
-            order=order,
             backfill=backfill,
             depth=depth if deep or not any_deep else 1,
             compression=(
                 compression if compresses or not any_compresses else Compression.RESERVATION_ORDER
             ),
             slack=slack if slackens or not any_slack else None,
-        )
+        ).in_order(order)
         parts = (
             (str(order), len(orders) > 1),
             (str(backfill), len(backfills) > 1),
@@ -412,7 +422,7 @@ def _write_schedule(workload: Workload, result: SimulateResult, path: Path) -> N
     chosen = ", ".join(
         f"{name} {value}"
         for name, value in (
-            ("order", case.policy.order),
+            ("order", case.policy.order_name),
             ("backfill", case.policy.backfill),
             ("depth", case.policy.depth),
             ("compression", case.policy.compression),

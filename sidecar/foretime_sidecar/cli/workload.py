@@ -9,28 +9,35 @@ from typing import Annotated, Literal
 
 import typer
 from foretime_estimators.errors import InputError
-from foretime_sim.description import QUANTILES, Description, describe
-from foretime_sim.filters import FilterReport, Filters, workload_of_log
+from foretime_sim.description import describe
+from foretime_sim.filters import Filters, workload_of_log
 from foretime_sim.job_log import count_jobs, log_of_workload
 from foretime_sim.log_files import read_log
+from foretime_sim.log_model import Arrivals, GapFit, LogModel, Runtimes
+from foretime_sim.log_model import split_wide as split_wide_jobs
 from foretime_sim.swf import write_swf
-from foretime_sim.workload_models import WorkloadModel, generate
-from rich.console import Console
-from rich.table import Table
+from foretime_sim.workload import Workload
+from foretime_sim.workload_models import WorkloadModel
 
-from foretime_sidecar.cli.output_files import check_swf_name
+from foretime_sidecar.cli import workload_tables
+from foretime_sidecar.cli.output_files import check_outputs, check_swf_name
+from foretime_sidecar.cli.whole_tables import print_whole
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
+    EstimatesOption,
     FormatOption,
     JobsOption,
     LenientOption,
     LoadOption,
     LogArgument,
+    LogsArgument,
+    LongestEstimateOption,
+    MissingRequestOption,
     ProcessorsOption,
     TimeZoneOption,
+    WorkloadSource,
     parse_missing_request,
 )
-from foretime_sidecar.figures import counted
 
 app = typer.Typer(
     help="Look at job logs, convert them to SWF, or generate one.", no_args_is_help=True
@@ -39,7 +46,14 @@ app = typer.Typer(
 
 @app.command("describe")
 def describe_command(
-    log: LogArgument,
+    logs: LogsArgument,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw a row of panels for each log (PNG or SVG, by the name's ending): requested "
+            "times and runtimes, time between submissions, hours of the week, processors."
+        ),
+    ] = None,
     processors: ProcessorsOption = None,
     keep_overruns: Annotated[
         bool, typer.Option(help="Keep runtimes beyond the requested time as they are.")
@@ -61,27 +75,39 @@ def describe_command(
     time_zone: TimeZoneOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what a log holds once the filters are through with it.
+    """Show what logs hold once the filters are through with them, side by side.
 
-    Example: [bold]foretime workload describe KTH-SP2-1996-2.1-cln.swf.gz[/bold]
+    Example: [bold]foretime workload describe KTH-SP2-1996-2.1-cln.swf.gz --plot kth.png[/bold]
     """
-    job_log = read_log(
-        log, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
-    )
+    check_outputs({"--plot": plot}, {f"the log {log.name}": log for log in logs})
+    if processors is not None and len(logs) > 1:
+        raise InputError(f"--processors {processors}: give one log, not {len(logs)}")
     filters = Filters(
         overruns="keep" if keep_overruns else "cut",
         missing_request=parse_missing_request(missing_request),
         occupied=occupied,
     )
-    workload, report = workload_of_log(job_log, processors=processors, filters=filters)
-    description = describe(workload)
+    workloads, found = [], []
+    for log in logs:
+        job_log = read_log(
+            log, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
+        )
+        workload, report = workload_of_log(job_log, processors=processors, filters=filters)
+        workloads.append(workload)
+        found.append(workload_tables.DescribedLog(job_log, report, describe(workload)))
+    if plot is not None:
+        from foretime_sim.plots import save  # matplotlib is slow to load
+        from foretime_sim.workload_plots import plot_workloads
+
+        save(plot_workloads(workloads), plot)
     if as_json:
-        typer.echo(json.dumps(_as_json(description, report), indent=2))
+        documents = [workload_tables.as_json(of_log) for of_log in found]
+        typer.echo(json.dumps({"logs": documents}, indent=2))
         return
-    console = Console()
-    console.print(_facts(description))
-    console.print(_distributions(description))
-    console.print(report.text, highlight=False, markup=False)
+    print_whole(workload_tables.facts(found))
+    for of_log in found:
+        print_whole(workload_tables.distributions(of_log.description))
+        typer.echo(of_log.report.text)
 
 
 @app.command("convert")
@@ -119,83 +145,110 @@ def convert_command(
 
 @app.command("generate")
 def generate_command(
-    model: Annotated[WorkloadModel, typer.Argument(help="The workload model.")],
     out: Annotated[Path, typer.Option("--output", "-o", help="SWF file to write.")],
+    model: Annotated[
+        WorkloadModel | None, typer.Argument(metavar="[MODEL]", help="The workload model.")
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="LOG", help="In place of a model: a job log to be like."),
+    ] = None,
     jobs: JobsOption = None,
     seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same workload.")] = 1,
     processors: Annotated[
-        int | None, typer.Option(help="Size of the machine; 256 (intrepid-like: 40,960 nodes).")
+        int | None, typer.Option(help="Size of the machine; the model's or the log's own.")
     ] = None,
     load: LoadOption = None,
+    shrink: Annotated[
+        float, typer.Option(help="Multiply the times between submissions by this.")
+    ] = 1.0,
+    split_wide: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Split jobs of more processors; the area stays."),
+    ] = None,
+    arrivals: Annotated[
+        Arrivals | None,
+        typer.Option(
+            help="With --like: independent times between submissions, as if not given, or "
+            "modulated by the log's hours of the week."
+        ),
+    ] = None,
+    fit: Annotated[
+        GapFit | None,
+        typer.Option(
+            help="With --like: how the Weibull distribution of these times is found; by moments "
+            "if not given (docs/workloads.md)."
+        ),
+    ] = None,
+    runtimes: Annotated[
+        Runtimes | None,
+        typer.Option(
+            help="With --like: runtimes that the log has, as if not given, or drawn within bins."
+        ),
+    ] = None,
+    estimates: EstimatesOption = None,
+    longest_estimate: LongestEstimateOption = None,
+    missing_request: MissingRequestOption = "drop",
+    lenient: LenientOption = False,
+    log_format: FormatOption = None,
+    columns: ColumnsOption = None,
+    time_zone: TimeZoneOption = None,
 ) -> None:
-    """Generate a workload by a model, with requested times and users.
+    """Generate a workload by a model, or like a log.
 
-    Example: [bold]foretime workload generate lublin2003 --jobs 10000 -o made.swf.gz[/bold]
+    Example: [bold]foretime workload generate --like KTH.swf.gz -n 10000 -o made.swf.gz[/bold]
     """
     check_swf_name(out)
-    workload = generate(
-        model, jobs=jobs, processors=processors, seed=seed, load=load, overruns="keep"
+    check_outputs({"--output": out}, {"the log": like})
+    source = WorkloadSource(
+        log=like,
+        generate=model,
+        jobs=jobs,
+        load=load,
+        seed=seed,
+        processors=processors,
+        log_format=log_format,
+        columns=columns,
+        time_zone=time_zone,
+        lenient=lenient,
+        missing_request=missing_request,
+        keep_overruns=True,
+        estimates=estimates,
+        longest_estimate=longest_estimate,
     )
+    if (like is None) == (model is None):
+        raise InputError("give a MODEL, or --like LOG, and not both")
+    if like is None:
+        for option, given in (("--arrivals", arrivals), ("--fit", fit), ("--runtimes", runtimes)):
+            if given is not None:
+                raise InputError(f"{option} {given}: this is for --like; leave it out")
+        workload = _shrunk(source.read()[0], shrink)
+    else:
+        if load is not None:
+            raise InputError(
+                f"--load {load:g}: this is for models; a workload like a log has its load: "
+                "multiply it with --shrink"
+            )
+        real, _ = source.read_log(like)
+        workload = LogModel.of(real, fit=fit or "moments").generate(
+            len(real) if jobs is None else jobs,
+            seed=seed,
+            arrivals=arrivals or "independent",
+            shrink=shrink,
+            runtimes=runtimes or "exact",
+        )
+        workload = source.with_estimates(workload)
+    if split_wide is not None:
+        workload = split_wide_jobs(workload, split_wide)
     comments = [f"Note: {note}" for note in workload.notes]
     write_swf(log_of_workload(workload, comments=comments), out)
-    typer.echo(f"{count_jobs(len(workload))} written to {out} ({workload.notes[0]})")
+    typer.echo(f"{count_jobs(len(workload))} written to {out} ({'; '.join(workload.notes)})")
 
 
-def _as_json(description: Description, report: FilterReport) -> dict[str, object]:
-    """Give description and filter report as one JSON object; quantiles named p10, p50, ..."""
-    document = dataclasses.asdict(description)
-    for distribution in ("size", "runtime_s", "requested_time_s", "accuracy"):
-        values = document[distribution].pop("quantiles")
-        document[distribution].update(
-            {f"p{round(q * 100)}": value for q, value in zip(QUANTILES, values, strict=True)}
-        )
-    document["filters"] = {
-        "jobs_read": report.jobs_read,
-        "jobs_kept": report.jobs_kept,
-        "dropped": [{"reason": reason, "jobs": jobs} for reason, jobs in report.dropped],
-        "changed": [{"reason": reason, "jobs": jobs} for reason, jobs in report.changed],
-        "notes": list(report.notes),
-    }
-    return document
-
-
-def _facts(description: Description) -> Table:
-    """Lay out what is one number each."""
-    table = Table(title=description.name, title_justify="left", show_header=False)
-
-    def count(number: int | None) -> str:
-        return "none in the log" if number is None else f"{number:,}"
-
-    load = description.offered_load
-    for name, value in (
-        ("jobs", f"{description.jobs:,}"),
-        ("submitted", f"{description.first_submission} to {description.last_submission}"),
-        ("span", f"{description.span_s / 86_400:,.1f} days"),
-        ("machine", counted(description.machine_processors, "processor")),
-        ("offered load", "-" if load is None else f"{load:.1%}"),
-        ("users", count(description.users)),
-        ("projects", count(description.projects)),
-        ("queues", count(description.queues)),
-        ("ran to their limit", f"{description.at_limit:.1%} of jobs"),
-    ):
-        table.add_row(name, value)
-    return table
-
-
-def _distributions(description: Description) -> Table:
-    """Lay out the distributions, a column each."""
-    table = Table("")
-    columns: list[list[str]] = []
-    for heading, values, form in (
-        ("processors", description.size, ",.0f"),
-        ("runtime, s", description.runtime_s, ",.0f"),
-        ("requested, s", description.requested_time_s, ",.0f"),
-        ("R = runtime/requested", description.accuracy, ".3f"),
-    ):
-        table.add_column(heading, justify="right")
-        numbers = (values.mean, *values.quantiles, values.maximum)
-        columns.append([format(number, form) for number in numbers])
-    names = ("mean", *(f"p{round(q * 100)}" for q in QUANTILES), "max")
-    for name, *cells in zip(names, *columns, strict=True):
-        table.add_row(name, *cells)
-    return table
+def _shrunk(workload: Workload, factor: float) -> Workload:
+    """Multiply the times between submissions, and note it."""
+    if factor == 1:
+        return workload
+    note = f"shrinking factor {factor:g}"
+    shrunk = workload.with_interarrival_factor(factor)
+    return dataclasses.replace(shrunk, notes=(*workload.notes, note))

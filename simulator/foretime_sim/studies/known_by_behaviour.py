@@ -29,7 +29,7 @@ def known_by_behaviour(planned: Plan) -> Plan:
 
 def _with_behaviour(cells: Sequence[Cell]) -> Iterator[Cell]:
     seen: dict[str, bytes] = {}
-    jobs = _probe()
+    jobs = probe()
     for cell in cells:
         axes = {axis: v for axis, v in cell.axes.items() if axis not in _OF_THE_WORKLOAD}
         policy = json.dumps(axes, sort_keys=True)
@@ -41,9 +41,18 @@ def _with_behaviour(cells: Sequence[Cell]) -> Iterator[Cell]:
         yield replace(cell, id=digest[:16])
 
 
-def _probe() -> Workload:
+def probe() -> Workload:
     """Give a small workload with users, busy enough that jobs wait."""
     jobs = generate(_PROBE_JOBS, processors=_PROBE_PROCESSORS, load=0.9)
     codes = np.arange(len(jobs), dtype=np.int32) // 3 % _PROBE_USERS
     names = tuple(f"user{number}" for number in range(_PROBE_USERS))
     return replace(jobs, users=Labels(codes, names))
+
+
+def known_by_jobs(workload: Workload, scheduler: str, behaviour: bytes) -> str:
+    """Give a short name of a run by its machine, its jobs, its scheduler and what that does."""
+    hashed = hashlib.sha256(f"{workload.machine_processors} {scheduler}".encode())
+    for column in ("submit_time", "processors", "actual_runtime", "requested_time"):
+        hashed.update(getattr(workload, column).tobytes())
+    hashed.update(behaviour)
+    return hashed.hexdigest()[:16]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
@@ -137,14 +137,24 @@ class StudyRuns(dict[str, CaseRuns]):
 
     def gain(self, base: str, case: str, of: Callable[[RunFigures], float]) -> Gain:
         """Compare one figure of a case with its baseline, run by run."""
-        single = relative_gain(of(self[base].single), of(self[case].single), Direction.SMALLER)
-        pairs = zip(self[base].repeats, self[case].repeats, strict=False)
-        gains = [relative_gain(of(old), of(new), Direction.SMALLER) for old, new in pairs]
-        known = [gain for gain in gains if gain is not None]
-        if not known or len(known) < len(gains):
-            return Gain(single, None, None)
-        interval = t_interval(known) if len(known) >= FEWEST_REPEATS else None
-        return Gain(single, float(np.mean(known)), interval)
+        old, new = self[base], self[case]
+        return paired_gain(
+            of(old.single), of(new.single), map(of, old.repeats), map(of, new.repeats)
+        )
+
+
+def paired_gain(
+    old: float, new: float, old_repeats: Iterable[float], new_repeats: Iterable[float]
+) -> Gain:
+    """Compare a figure on the log as it is, and repeat by repeat: each pair is of one copy."""
+    single = relative_gain(old, new, Direction.SMALLER)
+    pairs = zip(old_repeats, new_repeats, strict=False)
+    gains = [relative_gain(before, after, Direction.SMALLER) for before, after in pairs]
+    known = [gain for gain in gains if gain is not None]
+    if not known or len(known) < len(gains):
+        return Gain(single, None, None)
+    interval = t_interval(known) if len(known) >= FEWEST_REPEATS else None
+    return Gain(single, float(np.mean(known)), interval)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,33 @@
-"""Who stands where in the queue."""
+"""Who stands where in a queue at one moment."""
 
 from __future__ import annotations
 
 import numpy as np
+
 from foretime_sim.metrics import Float64Array
 from foretime_sim.policy import Order, Policy
+from foretime_sim.role_times import by_role
 from foretime_sim.snapshot import Snapshot
 from foretime_sim.workload import Int64Array
 
-from foretime_sidecar.queue_order import score
+
+def score(order: Order, wait_s: int, scheduled_time_s: int, processors: int) -> float:
+    """Say how far in front a job stands, higher first; times in seconds."""
+    time_s = max(scheduled_time_s, 1)
+    match order:
+        case Order.FCFS:
+            return wait_s
+        case Order.SJF:
+            return -time_s
+        case Order.LJF:
+            return time_s
+        case Order.XF:
+            return (wait_s + time_s) / time_s
+        case Order.WFP:
+            ratio = wait_s / time_s
+            return ratio * ratio * ratio * processors
+        case _:
+            raise ValueError(f"{order} can't be worked out of a wait and a time")
 
 
 def places(snapshot: Snapshot, policy: Policy) -> Int64Array:
@@ -23,9 +42,7 @@ def places(snapshot: Snapshot, policy: Policy) -> Int64Array:
     elif order is Order.FCFS:
         first = joined
     else:
-        times = pending.requested_time
-        if isinstance(pending.scheduled_time, np.ndarray):
-            times = pending.scheduled_time
+        times, _, _ = by_role(pending.requested_time, pending.scheduled_time, policy.roles)
         waits = np.maximum(snapshot.now - joined, 0)
         columns = zip(waits.tolist(), times.tolist(), pending.processors.tolist(), strict=True)
         first = np.array([-score(order, *column) for column in columns], dtype=np.float64)

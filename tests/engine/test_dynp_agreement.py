@@ -1,0 +1,174 @@
+"""dynP in the core, whole, stepwise and from snapshots, is the plain Python specification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from foretime_sim import _core, reference
+from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.engine import simulate
+from foretime_sim.forward import forward_runs
+from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policy_switching import (
+    ORDERS_OF_DYNP,
+    SELF_TUNING,
+    TABLE_1_CASES,
+    Decider,
+    PolicySwitching,
+    Quality,
+    SwitchingCounters,
+)
+from foretime_sim.snapshot import Snapshot
+from foretime_sim.stepwise import Engine
+from foretime_sim.workload import Workload
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from tests.engine.test_families_agreement import MACHINE, assert_same, reservations, workloads
+from tests.engine.test_reference_dynp import TABLE_1
+
+weights = st.floats(0.01, 10)
+qualities = st.sampled_from(Quality) | st.lists(
+    st.tuples(st.sampled_from(Quality), weights), min_size=1, max_size=3, unique_by=lambda q: q[0]
+).map(tuple)
+
+
+@st.composite
+def switchings(draw: st.DrawFn) -> PolicySwitching:
+    decider = draw(st.sampled_from(Decider))
+    settings: dict[str, Any] = {"decider": decider}
+    if decider in SELF_TUNING:
+        others = st.lists(st.sampled_from(Order), min_size=2, max_size=5, unique=True).map(tuple)
+        settings["orders"] = draw(st.just(ORDERS_OF_DYNP) | others)
+        settings["quality"] = draw(qualities)
+        settings["slackness"] = draw(st.sampled_from([0.0, 0.0, 0.05, 0.5]))
+        settings["slowdown_bound_s"] = draw(st.sampled_from([1, 60]))
+        reduced = draw(st.sampled_from(["first_starts", "horizon_s", None, None]))
+        if reduced is not None:
+            settings[reduced] = draw(st.sampled_from([1, 3, 100]))
+    else:
+        settings["lower_bound_s"] = draw(st.sampled_from([50, 100]))
+        settings["upper_bound_s"] = draw(st.sampled_from([100, 150]))
+        settings["interactive_s"] = draw(st.sampled_from([50, 100]))
+        settings["saturation"] = draw(st.sampled_from([0.5, 1.0, 1.3]))
+    settings["least_waiting"] = draw(st.sampled_from([None, None, 1, 3]))
+    return PolicySwitching(**settings)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    switching = draw(switchings())
+    return Policy(
+        draw(st.sampled_from(switching.orders)),
+        Backfill.PLANNING,
+        draw(st.sampled_from(Correction)),
+        roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
+        event_order=draw(st.sampled_from(EventOrder)),
+        switching=switching,
+    )
+
+
+def assert_counted_alike(one: SwitchingCounters | None, other: SwitchingCounters | None) -> None:
+    assert one is not None
+    assert other is not None
+    np.testing.assert_array_equal(one.started_under, other.started_under)
+    for name in ("orders", "tries", "switches", "waiting_at_tries", "cases"):
+        assert getattr(one, name) == getattr(other, name), name
+
+
+@given(rows=workloads, policy=policies(), claims=st.just([]) | reservations)
+@settings(max_examples=400)
+def test_core_stepwise_and_reference_agree(
+    rows: list[tuple[int, ...]], policy: Policy, claims: list[AdvanceReservation]
+) -> None:
+    columns = np.array(rows, dtype=np.int64).T
+    names = np.arange(len(rows))
+    jobs = Workload("random", MACHINE, None, names, np.cumsum(columns[0]), *columns[1:4])
+    known = columns[4:7]
+    whole = simulate(jobs, policy, *known, reservations=claims, check=True)
+    expected = reference.simulate(jobs, policy, *known, reservations=claims)
+    assert_same(whole, expected)
+    assert_counted_alike(whole.switching, expected.switching)
+    assert whole.switching is not None
+    event("switched" if sum(whole.switching.switches) else "kept its order")
+    engine = Engine(MACHINE, policy, int(jobs.submit_time[0]), claims)
+    for submit, row in zip(jobs.submit_time.tolist(), rows, strict=True):
+        engine.advance(submit)
+        engine.submit(submit, *row[1:])
+    engine.finish()
+    assert_same(whole, engine.schedule())
+    assert_counted_alike(whole.switching, engine.schedule().switching)
+
+
+@given(
+    rows=workloads,
+    policy=policies(),
+    claims=st.just([]) | reservations,
+    at=st.integers(0, 1000),
+    settle=st.booleans(),
+    update=st.none() | st.tuples(st.integers(0, 9), st.integers(1, 300), st.integers(1, 300)),
+    cancel=st.none() | st.integers(0, 9),
+)
+@settings(max_examples=300)
+def test_a_snapshot_goes_on_in_the_order_that_is_current(
+    rows: list[tuple[int, ...]],
+    policy: Policy,
+    claims: list[AdvanceReservation],
+    at: int,
+    settle: bool,
+    update: tuple[int, int, int] | None,
+    cancel: int | None,
+) -> None:
+    """Whatever was changed or cancelled before."""
+    engine = Engine(MACHINE, policy, reservations=claims)
+    clock = 0
+    for row in rows:
+        clock += row[0]
+        engine.submit(clock, *row[1:])
+    engine.advance(at // 2)
+    if update is not None and update[0] < len(rows):
+        index, requested, scheduled = update
+        if engine.job(index).state in ("pending", "running"):
+            engine.update(index, requested_time=requested, scheduled_time=scheduled)
+    if cancel is not None and cancel < len(rows) and engine.job(cancel).state == "pending":
+        engine.cancel(cancel)
+    engine.advance(at)
+    if settle or policy.event_order is EventOrder.PER_EVENT:
+        engine.settle()
+    snapshot = Snapshot.of(engine)
+    assert snapshot.engine_index is not None
+    assert snapshot.current_order is engine.current_order
+    index = snapshot.engine_index.tolist()
+    runtimes = np.array([[engine.job(job).actual_runtime for job in index]], dtype=np.int64)
+    starts = forward_runs(snapshot, policy, runtimes, threads=1)[0]
+    engine.finish()
+    assert starts.tolist() == [engine.job(job).start_time for job in index]
+
+
+@pytest.mark.parametrize("row", TABLE_1)
+@pytest.mark.parametrize("current", ORDERS_OF_DYNP)
+def test_table_1(
+    row: tuple[str, tuple[int, int, int], Order | None, Order, Order | None], current: Order
+) -> None:
+    case, ranks, only_current, simple, advanced = row
+    if only_current not in (None, current):
+        return
+    place = ORDERS_OF_DYNP.index(current)
+    assert TABLE_1_CASES[_core.case_of_table_1(list(ranks), place)] == case
+    for decider, order in ((Decider.SIMPLE, simple), (Decider.ADVANCED, advanced or current)):
+        chosen = _core.chosen_order(_core.Decider[decider.name], list(ranks), place)
+        assert ORDERS_OF_DYNP[chosen] is order
+
+
+def test_the_queue_is_shown_in_the_current_order() -> None:
+    """As a wide short job waits, and short ones of the running job's width go before it."""
+    policy = Policy(backfill=Backfill.PLANNING, switching=PolicySwitching())
+    engine = Engine(2, policy)
+    engine.submit(0, 2, 100, 100)
+    long, short = engine.submit(1, 2, 50, 50), engine.submit(2, 2, 10, 10)
+    engine.advance(3)
+    assert engine.current_order is Order.SJF
+    assert engine.queue().tolist() == [short, long]
+    assert (engine.planned_start(short), engine.planned_start(long)) == (100, 110)

@@ -1,0 +1,137 @@
+"""The settings of switching between queue orders, and what a policy says to them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from foretime_estimators.errors import InputError
+from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.policy_switching import (
+    Decider,
+    PolicySwitching,
+    Quality,
+    SwitchingCounters,
+)
+
+
+def test_the_papers_settings_are_the_defaults() -> None:
+    dynp = PolicySwitching()
+    assert dynp.decider is Decider.ADVANCED
+    assert dynp.orders == (Order.FCFS, Order.SJF, Order.LJF)
+    assert dynp.weighted_qualities == ((Quality.ARTWW, 1.0),)
+    assert dynp.asked_from == 2
+    assert PolicySwitching(Decider.BASIC).asked_from == 5
+    assert PolicySwitching(Decider.BASIC, least_waiting=3).asked_from == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"orders": (Order.FCFS,)}, "orders are fcfs: give two or more"),
+        ({"orders": (Order.SJF, Order.SJF)}, "each once"),
+        ({"decider": Decider.BASIC, "orders": (Order.FCFS, Order.XF)}, "decider basic switches"),
+        ({"decider": Decider.VOTING, "orders": (Order.FCFS, Order.XF)}, "decider voting switches"),
+        ({"lower_bound_s": 0}, "lower_bound_s is 0"),
+        ({"upper_bound_s": 7199}, "upper_bound_s is 7199, below lower_bound_s, 7200"),
+        ({"least_waiting": 0}, "least_waiting is 0"),
+        ({"slackness": 1.0}, "slackness is 1.0"),
+        ({"slackness": -0.1}, "slackness is -0.1"),
+        ({"first_starts": 20, "horizon_s": 21600}, "one of them"),
+        ({"first_starts": 0}, "first_starts is 0"),
+        ({"horizon_s": -1}, "horizon_s is -1"),
+        ({"slowdown_bound_s": 0}, "slowdown_bound_s is 0"),
+        ({"interactive_s": 0}, "interactive_s is 0"),
+        ({"saturation": math.inf}, "saturation is inf"),
+        ({"quality": ()}, "give one, or several"),
+        ({"quality": ((Quality.ART, 1.0), (Quality.ART, 2.0))}, "each once"),
+        ({"quality": ((Quality.ART, 0.0),)}, "weight of art is 0.0"),
+        ({"quality": ((Quality.ART, math.nan),)}, "weight of art is nan"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        PolicySwitching(**settings)
+
+
+def test_only_planning_switches_and_begins_with_one_of_its_orders() -> None:
+    Policy(Order.SJF, Backfill.PLANNING, switching=PolicySwitching())
+    with pytest.raises(InputError, match="only under the backfilling planning, not easy"):
+        Policy(switching=PolicySwitching())
+    with pytest.raises(InputError, match="order is wfp: begin with one of those"):
+        Policy(Order.WFP, Backfill.PLANNING, switching=PolicySwitching())
+
+
+def test_qualities_are_read_with_weights() -> None:
+    assert Quality.parse_weighted("artww") is Quality.ARTWW
+    both = ((Quality.ARTWW, 2.0), (Quality.MAKESPAN, 1.0))
+    assert Quality.parse_weighted("2*artww+makespan") == both
+    with pytest.raises(InputError, match="unknown quality 'artw'; did you mean 'artww'"):
+        Quality.parse_weighted("artw")
+    with pytest.raises(InputError, match="the weight 'x' of art is no number"):
+        Quality.parse_weighted("x*art+makespan")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("dynp-advanced-artww", PolicySwitching()),
+        ("dynp-basic", PolicySwitching(Decider.BASIC)),
+        ("dynp-voting/saturation=0.9", PolicySwitching(Decider.VOTING, saturation=0.9)),
+        (
+            "dynp-simple-2*artww+makespan/orders=fcfs+xf/slackness=0.05/horizon-s=21600",
+            PolicySwitching(
+                Decider.SIMPLE,
+                (Order.FCFS, Order.XF),
+                ((Quality.ARTWW, 2.0), (Quality.MAKESPAN, 1.0)),
+                slackness=0.05,
+                horizon_s=21600,
+            ),
+        ),
+    ],
+)
+def test_names_are_read_and_written(name: str, settings: PolicySwitching) -> None:
+    assert str(settings) == name
+    assert PolicySwitching.parse(name.upper()) == settings
+
+
+def test_short_names() -> None:
+    assert PolicySwitching.parse("dynp") == PolicySwitching()
+    assert PolicySwitching.parse("dynp-simple") == PolicySwitching(Decider.SIMPLE)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("dyn", "'dyn' is no dynp"),
+        ("dynp-advance", "unknown decider 'advance'; did you mean 'advanced'"),
+        ("dynp-basic-art", "the decider basic looks at no quality"),
+        ("dynp/slack=1", "unknown setting 'slack'; there are orders, lower-bound-s"),
+        ("dynp/slackness=x", "slackness=x: give a number"),
+        ("dynp/horizon-s=1.5", "horizon-s=1.5: give a whole number"),
+        ("dynp/orders=fcfs", "orders are fcfs: give two or more"),
+    ],
+)
+def test_bad_names_are_refused(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        PolicySwitching.parse(name)
+
+
+def test_a_policy_is_put_in_another_order() -> None:
+    planning = Policy(Order.LJF, Backfill.PLANNING)
+    switching = PolicySwitching(orders=(Order.XF, Order.SJF))
+    dynp = planning.in_order(switching)
+    assert (dynp.order, dynp.switching) == (Order.XF, switching)
+    assert dynp.order_name == "dynp-advanced-artww/orders=xf+sjf"
+    assert dynp.in_order(Order.LJF) == planning
+
+
+def test_counters_add_up() -> None:
+    counted = SwitchingCounters(
+        PolicySwitching().orders, np.array([0, 1, 1, 2, 1], np.int8), 8, (1, 2, 0), 40, None
+    )
+    assert counted.same_policy == 5
+    assert counted.mean_backlog == 5
+    assert counted.jobs_started.tolist() == [1, 3, 1]
