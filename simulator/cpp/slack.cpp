@@ -188,7 +188,9 @@ std::vector<std::size_t> Slack::insertion_order(const std::vector<Movable>& mova
       sort([](const Movable& a, const Movable& b) { return a.work() > b.work(); });
       break;
     case InsertionOrder::kDc:
-      sort([](const Movable& a, const Movable& b) { return a.cost_of_a_second() > b.cost_of_a_second(); });
+      sort([](const Movable& a, const Movable& b) {
+        return a.cost_of_a_second() > b.cost_of_a_second();
+      });
       break;
     case InsertionOrder::kDp:
       sort([](const Movable& a, const Movable& b) { return a.priority > b.priority; });
