@@ -74,8 +74,7 @@ def test_jobs_are_delayed_for_others_at_all() -> None:
     assert_kept(schedule)
     assert schedule.first_planned_start is not None
     assert (schedule.start_time > schedule.first_planned_start).any()
-    with pytest.raises(Exception, match="was promised"):
-        check_promises(workload, schedule)
+    check_promises(workload, schedule)  # it goes by the latest start
 
 
 @given(
