@@ -61,6 +61,7 @@ from foretime_sidecar.store import Store
 TABLE_SCHEMES = ("user", "project", "combined", "learned")
 SCHEMES = ("requested", *TABLE_SCHEMES, "actual", "blend:a")
 
+_MORE_JOBS_THAN_ANY = 10**9
 _OUTLASTS_ANY_LOG_S = 100 * 365 * 86_400
 
 
@@ -226,11 +227,6 @@ class Replay:
         if self.queue_order.order == "none":
             raise InputError('queue_order: order is "none", which leaves the queue as it is')
 
-    @property
-    def _learns(self) -> bool:
-        """Whether tables are published, and change what jobs are planned with."""
-        return self.learn and self.scheme in TABLE_SCHEMES
-
     def _settings(self, folder: Path) -> Settings:
         adjusts = self.scheme in TABLE_SCHEMES
         kind: Literal["slurm", "pbs"] = "slurm"
@@ -242,7 +238,7 @@ class Replay:
             store=StoreSettings(path=str(folder / "foretime.sqlite"), durability="normal"),
             accuracy=self.accuracy.model_copy(update={"scheme": self.scheme})
             if adjusts
-            else self.accuracy,
+            else self.accuracy.model_copy(update={"threshold": _MORE_JOBS_THAN_ANY}),
             learned=self.learned,
             # What would take enforce from the hook is for administrators to look into.
             breaker=BreakerSettings(
@@ -253,7 +249,7 @@ class Replay:
                 publish_interval_s=self.publish_interval_s,
                 # Nothing is polled while nothing happens, so the table must outlast a quiet week;
                 # one of history alone is never written again, so it must outlast the log.
-                valid_for_s=30 * 86_400 if self._learns else _OUTLASTS_ANY_LOG_S,
+                valid_for_s=30 * 86_400 if self.learn else _OUTLASTS_ANY_LOG_S,
             ),
             forecast=self._forecast_settings(),
             queue_order=self.queue_order or QueueOrderSettings(),
@@ -314,7 +310,12 @@ class Replay:
         try:
             forecasts = self.forecast_interval_s is not None
             sidecar = Sidecar(
-                settings, scheduler.client, store, forecasts=forecasts, estimating_s=math.inf
+                settings,
+                scheduler.client,
+                store,
+                forecasts=forecasts,
+                estimating_s=math.inf,
+                bounds=self.queue_order is not None,
             )
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)
@@ -391,7 +392,7 @@ class Replay:
         next_poll = mock.now + self.publish_interval_s
         next_look = mock.now
         for index, now in enumerate(times):
-            if self._learns and now >= next_poll:
+            if self.learn and now >= next_poll:
                 # The last poll before this submission; those before it would have told the hook
                 # nothing that this one does not.
                 at = now - (now - next_poll) % self.publish_interval_s
@@ -412,7 +413,7 @@ class Replay:
         if looks is not None:
             looks.finish()
         mock.finish()
-        if self._learns:
+        if self.learn:
             sidecar.poll(max(mock.now, next_poll))
 
     def _forecast(
@@ -435,7 +436,7 @@ class Replay:
             if at > scheduler.mock.now:
                 advance(at)
             sidecar.see(at)
-            if self._learns:
+            if self.learn:
                 sidecar.poll(at)
             forecasting.refresh(maps=False)  # nobody looks at them
             at += self.forecast_interval_s

@@ -64,12 +64,22 @@ class ReplaySchedule:
         )
 
 
+_KEPT = """
+SELECT count(*), sum(start_time <= latest_start)
+FROM start_bounds JOIN jobs USING (job_id, submit_time) WHERE start_time IS NOT NULL
+"""
+
+
 def ordering_of(looks: int, sidecar: Sidecar) -> OrderingStatistics:
     """Say what a sidecar's ordering of the queue came to, in so many looks at it."""
     switched = sidecar.switched_order
-    if switched is None:
-        return OrderingStatistics(looks, 0, 0, {})
-    return OrderingStatistics(looks, switched.tries, switched.failures, switched.log.counts())
+    tries = failures = 0
+    switches: dict[str, int] = {}
+    if switched is not None:
+        tries, failures = switched.tries, switched.failures
+        switches = switched.log.counts()
+    ((bounds, kept),) = sidecar.store.rows(_KEPT)
+    return OrderingStatistics(looks, tries, failures, switches, bounds, kept or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,6 +332,15 @@ def _hook_lines(result: ReplayResult) -> list[Text]:
             to = ", ".join(f"{n:,} to {order}" for order, n in sorted(ordering.switches.items()))
             text += f", and chose an order {ordering.tries:,} times; switches: {to or 'none'}"
         lines.append(Text(f"{text}.", "dim"))
+        if ordering.bounds:
+            share = 100 * ordering.bounds_kept / ordering.bounds
+            lines.append(
+                Text(
+                    f"Of {ordering.bounds:,} jobs that waited, {share:.2f}% started no later than "
+                    "the bound that they were told at first.",
+                    "dim",
+                )
+            )
         if ordering.failures:
             lines.append(Text(f"NOT CHOSEN: {ordering.failures:,} times it failed.", "bold red"))
     hook = result.hook

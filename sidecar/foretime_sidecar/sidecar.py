@@ -127,6 +127,9 @@ class Sidecar:
         Whether all estimators run in the shadow; whoever drives it then calls
         ``scoreboard.refresh``, too.
 
+    bounds
+        Whether it is noted when jobs start no later than, even if no waits are forecast.
+
     Attributes
     ----------
     learner
@@ -166,6 +169,7 @@ class Sidecar:
         forecasts: bool = False,
         estimating_s: float = _ESTIMATING_S,
         shadow: bool = False,
+        bounds: bool = False,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -179,7 +183,7 @@ class Sidecar:
         self.oversight = Oversight(settings, store, self.lock)
         self.forecasting: WaitForecasting | None = None
         self.noted_bounds: NotedBounds | None = None
-        if forecasts or settings.queue_order.keep_promises:
+        if forecasts or bounds or settings.queue_order.keep_promises:
             self.noted_bounds = NotedBounds(
                 store,
                 self.lock,

@@ -44,12 +44,16 @@ class OrderingStatistics:
         How often dynP was asked for the best order, and could not answer; 0 under other orders.
     switches
         To each order, by name.
+    bounds, bounds_kept
+        Jobs that had a bound which they were to start no later than, and how many did.
     """
 
     looks: int
     tries: int
     failures: int
     switches: Mapping[str, int]
+    bounds: int = 0
+    bounds_kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,17 @@ def test_a_daemon_looks_less_often_than_things_happen() -> None:
     assert ordering.tries > 0
 
 
+def test_jobs_that_near_their_bound_go_first() -> None:
+    """Under SJF some start too late; if those that near their bound go first, fewer do."""
+    kept = {}
+    for keep in (False, True):
+        settings = {"order": "sjf", "longest_wait_s": 0, "keep_promises": keep}
+        _, ordering = _replayed(settings, Backfill.EASY)
+        assert ordering.bounds > 100
+        kept[keep] = ordering.bounds_kept / ordering.bounds
+    assert kept[False] < kept[True] <= 1
+
+
 def test_with_learned_times_too() -> None:
     """The order goes by t_sched, what is planned by what the hook sets; nothing fails."""
     learned = PAPER | {"decide_on": "learned", "samples": 4}
