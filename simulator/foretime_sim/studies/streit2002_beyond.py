@@ -45,8 +45,6 @@ how far ahead futures reach, and how patient jobs are, was found on draws 1, 2, 
 
 VARIANTS: Mapping[str, ForwardSwitching] = {
     "default": ForwardSwitching(),
-    "longer memory": ForwardSwitching(memory=0.97),
-    "less slackness": ForwardSwitching(slackness=0.02),
     "without SJF on requests": ForwardSwitching(width_candidates()[:-1]),
 }
 """What is chosen between for each set, on the others; the first where there are none."""
