@@ -44,6 +44,18 @@ class QueueOrderSettings(Section):
             "never."
         ),
     )
+    keep_promises: bool = Field(
+        default=False,
+        description=(
+            "Whatever the order, jobs that near the bound that they start no later than go before "
+            "the others (docs/api.md, start_no_later_than)."
+        ),
+    )
+    promise_lead_s: int = Field(
+        default=6 * 3600,
+        ge=0,
+        description="How long before that bound a job goes before the others.",
+    )
     orders: Names = Field(
         default=["fcfs", "sjf", "ljf"],
         description="dynp: orders that it switches between; the first is where it begins.",

@@ -193,7 +193,7 @@ def with_estimates(
         requested, runtimes = _assigned(workload, model, seed)
     cut = int(np.count_nonzero(runtimes < workload.actual_runtime))
     note = (
-        f"requested times by the model of Tsafrir, Etsion and Feitelson (2005), at most "
+        f"requested times instead by the model of Tsafrir, Etsion and Feitelson (2005), at most "
         f"{model.longest_s:,} s, seed {seed}" + (f"; {cut:,} runtimes cut to that" if cut else "")
     )
     return replace(

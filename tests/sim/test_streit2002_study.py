@@ -156,7 +156,8 @@ def test_the_report_is_whole_and_json(found: Streit2002) -> None:
     document = json.loads(json.dumps(written.to_json(), allow_nan=False))
     assert StudyReport.from_json(document) == written
     keys = [table.key for table in written.tables]
-    assert keys[:6] == ["table2", "table3", "table4-KTH", "table4-PC2", "table5", "table6"]
+    first = ["table2", "table3", "table4", "table4-started", "table5", "table6", "draws"]
+    assert keys[:7] == first
     assert set(figures(found)) == {f"figure{number}" for number in range(1, 9)} <= set(keys)
     assert any("for want of their logs: CTC, SDSC" in note for note in written.notes)
     for table in written.tables:
@@ -166,10 +167,11 @@ def test_the_report_is_whole_and_json(found: Streit2002) -> None:
 def test_tables_have_the_runs_numbers(found: Streit2002) -> None:
     by_key = {table.key: table for table in (*tables(found), *curve_tables(found))}
     artww = [result.measures.artww_s for result in found.runs("KTH", ADVANCED)]
-    row = by_key["table4-KTH"].rows[6]
-    assert row[:4] == ("ARTwW", "advanced", "ARTwW, s", "33,299")
+    row = by_key["table4"].rows[1]
+    assert row[:4] == ("KTH", "ARTwW", "advanced", "33,299")
     assert row[4:6] == (f"{artww[0]:,.0f}", f"{np.mean(artww):,.0f}")
     assert row[6] is not None
+    assert by_key["table4-started"].rows[1][:4] == ("KTH", "ARTwW", "advanced", "7,885")
     curve = {row[:2]: row[2:] for row in by_key["figure4"].rows}
     fcfs = [result.measures.artww_s for result in found.runs("PC2", FCFS, 0.4)]
     assert curve["PC2", 0.4][FIVE.index(FCFS)] == pytest.approx(np.mean(fcfs))
@@ -177,6 +179,13 @@ def test_tables_have_the_runs_numbers(found: Streit2002) -> None:
     name = best_single(found, "KTH", 0.6, "artww_s")
     assert best["KTH", 0.6][0] == name
     assert best["KTH", 0.6][1 + SINGLES.index(name)] == 1
+    drawn = {row[:2]: row[2:] for row in by_key["draws"].rows}
+    jobs = found.jobs(KTH, 2)
+    work = int(jobs.processors @ jobs.actual_runtime)
+    span = int(jobs.submit_time[-1] - jobs.submit_time[0])
+    assert drawn["KTH", 2][0] == pytest.approx(work / (100 * span))
+    assert drawn["KTH", 2][-1] == artww[1]
+    assert drawn["KTH", "paper"][-2:] == (48_077, 33_299)
     table6 = {row[0]: row for row in by_key["table6"].rows}
     assert table6["total as printed"][1:4] == ("18,840", None, None)
     assert table6["total added up"][1] == "18,866"

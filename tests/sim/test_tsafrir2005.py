@@ -121,7 +121,7 @@ def test_no_job_outruns_its_estimate(workload: Workload, seed: int) -> None:
     for column in ("submit_time", "processors", "actual_runtime"):  # nothing was too long
         assert np.array_equal(getattr(made, column), getattr(workload, column))
     assert made.requested_time.max() == HOUR_S
-    assert made.notes[-1].startswith("requested times by the model of Tsafrir")
+    assert made.notes[-1].startswith("requested times instead by the model of Tsafrir")
 
 
 @settings(max_examples=40, deadline=None)

@@ -96,7 +96,12 @@ def _targets(found: Streit2002Beyond) -> StudyTable:
         within = "better" if judged.better else "within 2%" if judged.met else "missed"
         rows.append(
             (
-                *(job_set.name, factor, *means, ours, _ljf(found, job_set, factor), judged.best),
+                job_set.name,
+                factor,
+                *means,
+                ours,
+                _ljf(found, job_set, factor),
+                judged.best,
                 *(judged.ratio - 1, _less(judged.low), _less(judged.high), within),
             )
         )
