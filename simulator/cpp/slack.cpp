@@ -17,6 +17,7 @@ Slack::Slack(std::unique_ptr<PlanProfile> profile, const Policy& policy,
 // What is due starts before newcomers are placed, and those are placed one by one: one that starts
 // at once does so before the next is looked at.
 void Slack::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
+  if (gained_from_ < gained_until_) settled_ = false;
   keep_possible(now);
   if (goes_on()) {
     insert(now, newcomers_[next_newcomer_++]);
@@ -118,11 +119,17 @@ void Slack::insert(Seconds now, JobIndex index) {
 
 // Section 4.2, remove.
 void Slack::use_gains(Seconds now) {
+  settled_ = true;
+  if (promises().empty()) return;
+  const std::vector<Movable> movable = movable_jobs(kDummyPriority);
+  const std::vector<std::size_t> order = insertion_order(movable);
   SlackPlan best;
   best.slot = now;
-  improve(best, now, kDummyPriority, {});
-  move(best.moves);
-  compress_all(now);
+  if (SlackSearch(settings_, planned(), now, movable, order)
+          .use_gains(best, slots(now, movable))) {
+    move(best.moves);
+    compress_all(now);
+  }
 }
 
 void Slack::improve(SlackPlan& best, Seconds now, double priority, const Newcomer& newcomer,
@@ -130,12 +137,12 @@ void Slack::improve(SlackPlan& best, Seconds now, double priority, const Newcome
   if (promises().empty()) return;
   const std::vector<Movable> movable = movable_jobs(priority);
   const std::vector<std::size_t> order = insertion_order(movable);
-  AvailabilityProfile fixed = static_cast<const PoolProfile&>(profile()).steps();
-  for (const Movable& job : movable) {
-    fixed.shift(job.start, job.start + job.duration, job.processors);
-  }
-  SlackSearch(settings_, std::move(fixed), now, movable, order)
-      .improve(best, newcomer, at_once ? std::vector<Seconds>{now} : slots(now, movable));
+  SlackSearch(settings_, planned(), now, movable, order)
+      .insert(best, newcomer, at_once ? std::vector<Seconds>{now} : slots(now, movable), settled_);
+}
+
+const AvailabilityProfile& Slack::planned() const {
+  return static_cast<const PoolProfile&>(profile()).steps();
 }
 
 std::vector<Movable> Slack::movable_jobs(double for_priority) const {
@@ -212,6 +219,7 @@ void Slack::move(const std::vector<SlackMove>& moves) {
 void Slack::compress_all(Seconds now) {
   gain(now, kNever);
   compress_in_order(now);
+  settled_ = true;
 }
 
 // The plan is not possible any more, or may not be.
@@ -221,6 +229,7 @@ void Slack::renew(Seconds now) {
     return !quota_exceeded(note(index).priority);
   });
   reinsert(now, jobs);
+  settled_ = true;
 }
 
 SlackJob Slack::described(JobIndex index) const {

@@ -39,8 +39,10 @@ class Slack final : public Conservative {
   void keep_possible(Seconds now);
   void insert(Seconds now, JobIndex index);
   void use_gains(Seconds now);
+  // Improves on a plan in which nobody moves.
   void improve(SlackPlan& best, Seconds now, double for_priority, const Newcomer& newcomer,
                bool at_once = false) const;
+  const AvailabilityProfile& planned() const;
   std::vector<Movable> movable_jobs(double for_priority) const;
   std::vector<std::size_t> insertion_order(const std::vector<Movable>& movable) const;
   std::vector<Seconds> slots(Seconds now, const std::vector<Movable>& movable) const;
@@ -57,6 +59,7 @@ class Slack final : public Conservative {
   std::vector<Note> notes_;  // by job index
   std::vector<JobIndex> newcomers_;
   std::size_t next_newcomer_ = 0;
+  bool settled_ = true;  // nobody could be moved up alone when last planned, nor since
   // Of the jobs that have started.
   Seconds waited_ = 0;
   std::int64_t started_ = 0;

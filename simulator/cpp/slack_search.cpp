@@ -4,8 +4,57 @@
 
 namespace foretime {
 
-void SlackSearch::improve(SlackPlan& best, const Newcomer& newcomer,
-                          const std::vector<Seconds>& slots) {
+SlackSearch::SlackSearch(const SlackSettings& settings, const AvailabilityProfile& planned,
+                         Seconds now, const std::vector<Movable>& movable,
+                         const std::vector<std::size_t>& order)
+    : settings_(settings),
+      planned_(planned),
+      profile_(planned),
+      now_(now),
+      movable_(movable),
+      order_(order),
+      by_start_(std::is_sorted(order.begin(), order.end())) {
+  for (const Movable& job : movable_) {
+    profile_.shift(job.start, job.start + job.duration, job.processors);
+  }
+}
+
+void SlackSearch::insert(SlackPlan& best, const Newcomer& newcomer, std::vector<Seconds> slots,
+                         bool settled) {
+  // Where it fits beside everybody, all come back to where they were: `best` has the earliest such
+  // slot.
+  if (by_start_ && settled) {
+    std::erase_if(slots, [&](Seconds slot) {
+      return planned_.is_free(slot, slot + newcomer.duration, newcomer.processors);
+    });
+  }
+  try_slots(best, newcomer, slots);
+}
+
+bool SlackSearch::use_gains(SlackPlan& best, std::vector<Seconds> slots) {
+  if (by_start_) {
+    slots = starts_that_can_move_up();
+    if (slots.empty()) return false;
+  }
+  try_slots(best, {}, slots);
+  return true;
+}
+
+// Who is put back before the first who can move up alone comes back to where he was. So from one such
+// start to the next all slots give the same plan.
+std::vector<Seconds> SlackSearch::starts_that_can_move_up() const {
+  std::vector<Seconds> starts;
+  for (const Movable& job : movable_) {
+    if (!starts.empty() && starts.back() == job.start) continue;
+    if (planned_.earlier_fit(now_, job.start, job.start, job.duration, job.processors) != kNever) {
+      starts.push_back(job.start);
+    }
+  }
+  return starts;
+}
+
+void SlackSearch::try_slots(SlackPlan& best, const Newcomer& newcomer,
+                            const std::vector<Seconds>& slots) {
   auto staying = movable_.begin();
   for (const Seconds slot : slots) {
     for (; staying != movable_.end() && staying->start < slot; ++staying) {

@@ -58,17 +58,15 @@ struct SlackPlan {
 class SlackSearch {
  public:
   // Those that may be moved come by planned start; `order` has their places in the order in which
-  // they are put back. What can't be moved is claimed in `fixed`.
-  SlackSearch(const SlackSettings& settings, AvailabilityProfile fixed, Seconds now,
-              const std::vector<Movable>& movable, const std::vector<std::size_t>& order)
-      : settings_(settings),
-        profile_(std::move(fixed)),
-        now_(now),
-        movable_(movable),
-        order_(order) {}
+  // they are put back. `planned` has all claims, theirs included.
+  SlackSearch(const SlackSettings& settings, const AvailabilityProfile& planned, Seconds now,
+              const std::vector<Movable>& movable, const std::vector<std::size_t>& order);
 
-  // Improves on `best` at these slots, which come by time.
-  void improve(SlackPlan& best, const Newcomer& newcomer, const std::vector<Seconds>& slots);
+  // Improves on `best`, in which nobody moves, at these slots, which come by time. `settled`: nobody
+  // can be moved up alone.
+  void insert(SlackPlan& best, const Newcomer& newcomer, std::vector<Seconds> slots, bool settled);
+  // The same without a newcomer; false if nobody can be moved up.
+  bool use_gains(SlackPlan& best, std::vector<Seconds> slots);
 
  private:
   struct Claim {
@@ -76,15 +74,19 @@ class SlackSearch {
     Seconds end = 0;
     Processors processors = 0;
   };
+  void try_slots(SlackPlan& best, const Newcomer& newcomer, const std::vector<Seconds>& slots);
+  std::vector<Seconds> starts_that_can_move_up() const;
   void try_slot(SlackPlan& best, const Newcomer& newcomer, Seconds slot);
   void claim(Seconds start, Seconds end, Processors processors);
   void undo();
 
   const SlackSettings& settings_;
+  const AvailabilityProfile& planned_;
   AvailabilityProfile profile_;  // with those that are planned before the slot
   Seconds now_;
   const std::vector<Movable>& movable_;
   const std::vector<std::size_t>& order_;
+  bool by_start_;  // they are put back in the order of their planned starts
   std::vector<Claim> tried_;
   SlackPlan plan_;
 };

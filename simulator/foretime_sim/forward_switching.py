@@ -68,7 +68,7 @@ class ForwardSwitching:
 
     candidates: tuple[Candidate, ...] = width_candidates()
     every_jobs: int = 250
-    samples: int = 2
+    samples: int = 1
     ahead_jobs: int = 500
     memory: float = 0.9
     slackness: float = 0.01

@@ -91,12 +91,13 @@ def test_generate_like_a_log(tmp_path: Path) -> None:
         ("--arrivals", "modulated"),
         ("--fit", "likelihood"),
         ("--fit", "search"),
+        ("--fit", "shape"),
         ("--runtimes", "in-bins"),
         ("--shrink", "0.5"),
     ):
         like(log, out, *words)
         texts.add(out.read_text())
-    assert len(texts) == 6
+    assert len(texts) == 7
     said = like(log, out, "--split-wide", 8)
     assert "wider than 8 processors are split" in said
     assert json.loads(run("describe", out, "--json"))["logs"][0]["size"]["maximum"] == 8

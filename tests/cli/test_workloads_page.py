@@ -61,5 +61,5 @@ def test_the_table_is_what_the_commands_print(
     commands, table = re.findall(r"```\n(.*?)```", section, flags=re.DOTALL)[:2]
     (tmp_path / LOG).symlink_to(trace(LOG))
     monkeypatch.chdir(tmp_path)
-    lines = commands.replace("\\\n", " ").splitlines()
+    lines = commands.splitlines()
     assert printed(lines, monkeypatch) == table.partition("└")[0].rstrip("\n")

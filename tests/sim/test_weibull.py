@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim.log_files import read_log
-from foretime_sim.weibull import Weibull, fit_likelihood, fit_moments, search_moments
+from foretime_sim.weibull import (
+    Weibull,
+    fit_likelihood,
+    fit_moments,
+    fit_shape,
+    search_moments,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,6 +99,24 @@ def test_likelihood_recovers_what_was_drawn() -> None:
     assert fitted.beta_s == pytest.approx(60.0, rel=0.04)
 
 
+def test_shape_is_the_alpha_of_likelihood_at_the_mean_of_the_gaps() -> None:
+    gaps = np.floor(Weibull(0.5, 100.0).draw(20_000, np.random.default_rng(4)))
+    down = np.append(gaps, 500_000)  # a machine that was down for six days
+    shape, plain = fit_shape(down), fit_shape(gaps)
+    assert shape.alpha == fit_likelihood(down).alpha == pytest.approx(plain.alpha, abs=0.01)
+    assert shape.mean_s == pytest.approx(down.mean(), rel=1e-9)
+    assert shape.distance(down) < 0.05
+    assert fit_moments(down).alpha < 0.4 < 0.49 < shape.alpha
+    assert fit_moments(down).distance(down) > 0.15
+
+
+def test_the_distance_of_two_cdfs() -> None:
+    weibull = Weibull(1.0, 10.0)
+    # One gap of 10 s: the cdf has to reach 0 just before it, and 1 a second later.
+    assert weibull.distance([10]) == pytest.approx(1 - math.exp(-1.0))
+    assert weibull.distance([0]) == pytest.approx(math.exp(-0.1))
+
+
 def test_equal_gaps_are_as_regular_as_can_be() -> None:
     assert fit_likelihood([60, 60, 60]) == fit_moments([60, 60, 60])
     assert fit_moments([60, 60, 60]).alpha == pytest.approx(20)
@@ -130,7 +154,7 @@ def test_the_published_fits_are_those_of_the_moments(
     [([], "at least one gap"), ([3, -1], "none of them negative"), ([0, 0], "same second")],
 )
 def test_gaps_that_say_nothing(gaps: list[int], says: str) -> None:
-    for fit in (fit_moments, search_moments, fit_likelihood):
+    for fit in (fit_moments, search_moments, fit_likelihood, fit_shape):
         with pytest.raises(InputError, match=says):
             fit(gaps)
 

@@ -15,6 +15,7 @@ from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.qbets import Qbets
+from foretime_sim.waits.start_bound_forecaster import StartBoundForecaster
 from foretime_sim.waits.survival_forest import ForestSettings
 from foretime_sim.workload import Workload
 
@@ -25,6 +26,7 @@ FORECASTERS: dict[str, Make] = {
     "forward": lambda _: our_forecaster(samples=5),
     "perfect": lambda jobs: PlanForecaster("perfect", estimator_of("actual", jobs)),
     "qbets": lambda _: Qbets(),
+    "no-later-than": lambda _: StartBoundForecaster(),
     "calibrated": lambda jobs: CalibratedForecaster(
         PlanForecaster("plan-req", estimator_of("requested", jobs)), "calibrated"
     ),

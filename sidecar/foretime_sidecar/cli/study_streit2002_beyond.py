@@ -40,7 +40,7 @@ def streit2002_beyond(
     few_seeds: Annotated[
         int,
         typer.Option(
-            min=1, help="Draws for the steps from the paper's dynP to this; parts of each log."
+            min=1, help="Draws for LJF and the steps from dynP to this; parts of each log."
         ),
     ] = _DEFAULT.few_seeds,
     tuning_seeds: Annotated[

@@ -177,7 +177,7 @@ def generate_command(
         GapFit | None,
         typer.Option(
             help="With --like: how the Weibull distribution of these times is found; by moments "
-            "if not given."
+            "if not given (docs/workloads.md)."
         ),
     ] = None,
     runtimes: Annotated[

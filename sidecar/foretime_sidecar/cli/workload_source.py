@@ -210,9 +210,9 @@ class WorkloadSource:
             job_log = self._job_log(self.log)
             per_node = processors_per_node(job_log, machine) if given is None else given
             source = replace(self, processors=machine.nodes * per_node)
-            workload, text = source._workload_of(job_log, occupied="allocated")
-            workload = self.with_estimates(workload)
-            notes = (text,)
+            logged, text = source._workload_of(job_log, occupied="allocated")
+            workload = self.with_estimates(logged)
+            notes = (text, *workload.notes[len(logged.notes) :])
         placed = with_bgp_machine(workload, machine, processors_per_node=per_node, leave_out=True)
         counted = f"{per_node} of the log's processors are a node of {machine.name}."
         added = placed.notes[len(workload.notes) :]

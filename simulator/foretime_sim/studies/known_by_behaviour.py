@@ -49,11 +49,10 @@ def probe() -> Workload:
     return replace(jobs, users=Labels(codes, names))
 
 
-def known_by_jobs(workload: Workload, *more: bytes) -> str:
-    """Give a short name of a run by its machine, its jobs, and what else decides its result."""
-    hashed = hashlib.sha256(str(workload.machine_processors).encode())
+def known_by_jobs(workload: Workload, scheduler: str, behaviour: bytes) -> str:
+    """Give a short name of a run by its machine, its jobs, its scheduler and what that does."""
+    hashed = hashlib.sha256(f"{workload.machine_processors} {scheduler}".encode())
     for column in ("submit_time", "processors", "actual_runtime", "requested_time"):
         hashed.update(getattr(workload, column).tobytes())
-    for part in more:
-        hashed.update(part)
+    hashed.update(behaviour)
     return hashed.hexdigest()[:16]

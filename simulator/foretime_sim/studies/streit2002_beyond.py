@@ -26,7 +26,15 @@ from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.studies.kept_results import Result, kept_results
 from foretime_sim.studies.known_by_behaviour import known_by_jobs, probe
 from foretime_sim.studies.streit2002_measures import Measures
-from foretime_sim.studies.streit2002_runs import ADVANCED, KEPT, SCHEDULERS, SINGLES
+from foretime_sim.studies.streit2002_runs import (
+    ADVANCED,
+    FCFS,
+    KEPT,
+    LJF,
+    SCHEDULERS,
+    SINGLES,
+    SJF,
+)
 from foretime_sim.studies.streit2002_sets import JOB_SETS, JobSet, JobSource, Kind, on_machine
 from foretime_sim.switched_run import SwitchedSchedule, simulate_switching
 from foretime_sim.workload import Workload
@@ -52,8 +60,11 @@ def _alone(by: OrderedBy) -> ForwardSwitching:
     return ForwardSwitching((only,), every_jobs=NEVER)
 
 
+RIVALS = (FCFS, SJF)
+"""What ours is judged by. LJF is run beside, and is never as good as the better of these."""
 BY_REQUEST, BY_MEAN = "width order, requested", "width order, expected"
 """Steps from the paper's dynP to ours: another order; going by what is expected."""
+STEPS = (KEPT, ADVANCED, BY_REQUEST, BY_MEAN)
 TUNED: Mapping[str, ForwardSwitching] = {
     BY_REQUEST: _alone(OrderedBy.REQUESTED),
     BY_MEAN: _alone(OrderedBy.EXPECTED),
@@ -179,8 +190,9 @@ class BeyondSettings:
     seeds
         Draws of each set at each factor that are judged.
     few_seeds
-        The first of these, on which what stands beside is run: the paper's dynP, steps from there
-        to ours, conservative backfilling that keeps its reservations; and parts of the logs.
+        The first of these, on which what stands beside is run: LJF, which is never the best; at
+        three factors the paper's dynP, steps from there to ours, and conservative backfilling that
+        keeps its reservations; and so many parts of each log.
     tuning_seeds
         Other draws, on which settings are chosen.
     jobs
@@ -188,8 +200,8 @@ class BeyondSettings:
     """
 
     seeds: int = 10
-    few_seeds: int = 3
-    tuning_seeds: int = 2
+    few_seeds: int = 2
+    tuning_seeds: int = 1
     jobs: int = 10_000
 
 
@@ -238,9 +250,9 @@ class Streit2002Beyond:
         return np.array([run.measures.artww_s for run in runs])
 
     def best_single(self, job_set: JobSet, factor: float, draws: int | None = None) -> str:
-        """Name the best single policy by mean ARTwW."""
+        """Name the better of FCFS and SJF by mean ARTwW."""
         return min(
-            SINGLES, key=lambda single: float(self.artww(job_set, factor, single, draws).mean())
+            RIVALS, key=lambda single: float(self.artww(job_set, factor, single, draws).mean())
         )
 
 
@@ -317,16 +329,24 @@ def _judged_cases(
     chosen: Mapping[str, str],
 ) -> list[BeyondCase]:
     """List what is judged; those of the first draws come first."""
-    found = []
+    found: list[BeyondCase] = []
     for number, job_set in itertools.product(range(settings.seeds), sets):
         ours = chosen[job_set.name]
-        few = (KEPT, ADVANCED, BY_REQUEST, BY_MEAN) if number < settings.few_seeds else ()
+        is_few = number < settings.few_seeds
         draw = FIRST_DRAW + number
-        for factor, scheduler in itertools.product(job_set.factors, (ours, *SINGLES, *few)):
-            found.append(BeyondCase(job_set.name, "independent", draw, factor, scheduler))
+        for factor in job_set.factors:
+            schedulers = [ours, *RIVALS, *([LJF] if is_few else [])]
+            if is_few and factor in tuning_factors(job_set):
+                schedulers += STEPS
+            found += [
+                BeyondCase(job_set.name, "independent", draw, factor, scheduler)
+                for scheduler in schedulers
+            ]
         of_log = log_factors(job_set) if number < log_parts[job_set.name] else ()
-        for factor, scheduler in itertools.product(of_log, (ours, *SINGLES)):
-            found.append(BeyondCase(job_set.name, "log", number + 1, factor, scheduler))
+        found += [
+            BeyondCase(job_set.name, "log", number + 1, factor, scheduler)
+            for factor, scheduler in itertools.product(of_log, (ours, *SINGLES))
+        ]
     return found
 
 
@@ -353,7 +373,7 @@ def _run(
         return BeyondResult.of(jobs(case), _scheduler(case.scheduler)).to_json()
 
     ids = {
-        case: known_by_jobs(jobs(case), case.scheduler.encode(), _behaviour(case.scheduler))
+        case: known_by_jobs(jobs(case), case.scheduler, _behaviour(case.scheduler))
         for case in listed
     }
     todo = {ids[case]: functools.partial(result, case) for case in listed}

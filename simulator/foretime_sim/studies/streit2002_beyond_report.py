@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 from foretime_sim.studies.streit2002_beyond import (
     FIRST_DRAW,
     FIRST_TUNING_DRAW,
+    RIVALS,
     Streit2002Beyond,
 )
 from foretime_sim.studies.streit2002_beyond_tables import tables
-from foretime_sim.studies.streit2002_runs import SINGLES
 from foretime_sim.studies.streit2002_sets import JOB_SETS
 from foretime_sim.studies.study_plots import curves, panels
 from foretime_sim.studies.study_report import StudyReport
@@ -43,14 +43,14 @@ def figures(found: Streit2002Beyond) -> dict[str, Figure]:
     """Draw ARTwW over shrinking factors, relative to the best single policy."""
     figure, drawn_on = panels(len(found.sets), width=3.6)
     for axes, job_set in zip(drawn_on, found.sets, strict=True):
-        named = {single: single for single in SINGLES} | {"self-tuned": found.chosen[job_set.name]}
+        named = {single: single for single in RIVALS} | {"self-tuned": found.chosen[job_set.name]}
         means = {
             name: np.array(
                 [float(found.artww(job_set, f, scheduler).mean()) for f in job_set.factors]
             )
             for name, scheduler in named.items()
         }
-        best = np.min([means[single] for single in SINGLES], axis=0)
+        best = np.min([means[single] for single in RIVALS], axis=0)
         relative = {name: values / best for name, values in means.items()}
         curves(axes, job_set.factors, relative, "shrinking factor", "ARTwW / best single's")
         axes.invert_xaxis()

@@ -283,7 +283,7 @@ def _result(workload: Callable[[Case], Workload], case: Case, policy: Policy) ->
 
 
 def _identity(workload: Workload, scheduler: str) -> str:
-    return known_by_jobs(workload, scheduler.encode(), _behaviour(scheduler))
+    return known_by_jobs(workload, scheduler, _behaviour(scheduler))
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from foretime_sim.slack import InsertionOrder
 from foretime_sim.studies import talby1999_cases as named
@@ -132,18 +133,19 @@ def _orders(runs: LogRuns) -> Figure:
             },
             "gain in mean wait on conservative",
         )
+        panel.yaxis.set_major_locator(MultipleLocator(0.05))
         panel.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
         panel.set_title(f"{name} priorities", fontsize=9)
     return figure
 
 
 def _gap(runs: LogRuns) -> Figure:
-    figure, axes = panels(2)
     listed = [named.with_gap(SLACK, gap) for gap in named.GAPS]
     shown = {"the log as it is": [[runs[case.name, 0]] for case in listed]}
     if runs.repeats(SLACK.name):
         shown["mean over copies"] = [runs.repeats(case.name) for case in listed]
-    for panel, (title, found) in zip(axes, shown.items(), strict=False):
+    figure, axes = panels(len(shown))
+    for panel, (title, found) in zip(axes, shown.items(), strict=True):
         curves(
             panel,
             named.GAPS,
