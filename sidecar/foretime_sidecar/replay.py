@@ -295,7 +295,7 @@ class Replay:
                 reservations=at_clock,
             )
         else:
-            by_factors = replace(self.policy, order=Order.PRIORITY)
+            by_factors = replace(self.policy, order=Order.PRIORITY, switching=None)
             scheduler = mocked_slurm(
                 workload,
                 self.policy if self.queue_order is None else by_factors,

@@ -132,8 +132,8 @@ class Patience:
         whole machine, as expected then.
     """
 
-    least_s: int = 14 * 86_400
-    backlogs: float = 8.0
+    least_s: int = 30 * 86_400
+    backlogs: float = 16.0
 
     def __post_init__(self) -> None:
         if self.least_s < 0:

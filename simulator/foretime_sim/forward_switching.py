@@ -25,17 +25,15 @@ from foretime_sim.workload import Int64Array
 def width_candidates() -> tuple[Candidate, ...]:
     """Give the candidates that are chosen between unless others are given; the first begins."""
 
-    def sjf(width_exponent: float, depth: int = 16, **options: OrderedBy) -> Candidate:
-        by = options.get("by", OrderedBy.EXPECTED)
-        return Candidate(Order.SJF, by, width_exponent, Backfill.EASY, depth)
+    def sjf(width_exponent: float, by: OrderedBy = OrderedBy.EXPECTED) -> Candidate:
+        return Candidate(Order.SJF, by, width_exponent, Backfill.EASY, depth=16)
 
     return (
         sjf(0.5),
-        sjf(0.0),
+        sjf(0.25),
         sjf(1.0),
-        sjf(0.5, by=OrderedBy.REQUESTED),
-        sjf(0.5, depth=4),
-        Candidate(Order.FCFS, backfill=Backfill.EASY, depth=16),
+        sjf(0.5, OrderedBy.REQUESTED),
+        sjf(0.0, OrderedBy.REQUESTED),
     )
 
 
@@ -67,11 +65,11 @@ class ForwardSwitching:
     """
 
     candidates: tuple[Candidate, ...] = width_candidates()
-    every_jobs: int = 250
+    every_jobs: int = 500
     samples: int = 1
-    ahead_jobs: int = 500
+    ahead_jobs: int = 2_500
     memory: float = 0.9
-    slackness: float = 0.01
+    slackness: float = 0.05
     patience: Patience = field(default_factory=Patience)
     half_life_jobs: float = 128.0
     seed: int = 0
