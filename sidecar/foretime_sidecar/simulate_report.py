@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.figures import counted, format_gain, format_value, gain_text
+from foretime_sidecar.promise_report import broken_promises, promises_table
 from foretime_sidecar.simulate_export import SimulateResult
 
 WIDTH = 132
@@ -52,6 +53,10 @@ def render(result: SimulateResult, *, width: int = WIDTH) -> RenderableType:
         parts.append(_left_out(key for key in COLUMNS if key not in shown))
     if len(comparison.cases) > 1:
         parts += [Text(), *_gains_that_fit(comparison, width)]
+    promises = [comparison.promises(place) for place in range(len(comparison.cases))]
+    if any(promises):
+        named = [(c.name, one) for c, one in zip(comparison.cases, promises, strict=True)]
+        parts += [Text(), promises_table(named, width=width), *broken_promises(named)]
     if switched := [place for place in range(len(comparison.cases)) if comparison.switching(place)]:
         parts += [Text(), _switched(comparison, switched)]
     if comparison.class_metric is not None:
@@ -81,11 +86,13 @@ def _heading(result: SimulateResult) -> RenderableType:
     policies = [case.policy for case in comparison.cases]
     easy = [policy for policy in policies if policy.backfill in EASY]
     conservative = [policy for policy in policies if policy.backfill is Backfill.CONSERVATIVE]
+    slack = [policy for policy in policies if policy.backfill is Backfill.SLACK]
     for option, values in (
         ("order", {policy.order_name for policy in policies}),
         ("backfill", {str(policy.backfill) for policy in policies}),
         ("depth", {str(policy.depth) for policy in easy}),
         ("compression", {str(policy.compression) for policy in conservative}),
+        ("slack", {policy.slack_settings.description for policy in slack}),
         ("estimator", {case.estimator for case in comparison.cases}),
     ):
         if len(values) == 1:

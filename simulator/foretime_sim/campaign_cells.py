@@ -152,6 +152,7 @@ class _NoEffect:
 
 
 _EASY = ("easy", "easy-sjbf", "easy-wspt")
+SLACK_AXES = ("slack_factor", "average_wait_s", "insertion_order")
 
 
 def _has_no_head(values: Mapping[str, Any]) -> bool:
@@ -178,6 +179,7 @@ _NO_EFFECT = (
         lambda v: v["backfill"] != "conservative",
         "backfilling is not conservative",
     ),
+    _NoEffect(SLACK_AXES, lambda v: v["backfill"] != "slack", "backfilling is not slack"),
     _NoEffect(
         ("guard_s",),
         _has_no_head,
@@ -351,6 +353,7 @@ _AS_BEFORE: Mapping[str, tuple[object, ...]] = {
     "guard_by": (None, str(GuardBy.REQUESTED_PLAN)),
     "guard_share": (None,),
     "ageing_s": (None, OFF),
+    **dict.fromkeys(SLACK_AXES, (None,)),
 }
 """Values with which cells are what they were before there was the axis: what is kept holds."""
 
@@ -405,9 +408,13 @@ class _Identity:
         """Give a log's content and how it is read, without where it lies and what it is called."""
         if name not in self._logs:
             source = self._campaign.logs[name]
-            facts = source.model_dump(mode="json", exclude={"name", "path"})
+            left_out = {"name", "path"}
             if source.path is not None:
-                facts = {k: v for k, v in facts.items() if k not in ("jobs", "load", "seed")}
+                left_out |= {"jobs", "load"} if source.estimates else {"jobs", "load", "seed"}
+            if source.estimates is None:
+                left_out |= {"estimates", "longest_estimate_s"}
+            facts = source.model_dump(mode="json", exclude=left_out)
+            if source.path is not None:
                 facts["sha256"] = _file_sha256(Path(source.path))
             self._logs[name] = facts
         return self._logs[name]

@@ -321,7 +321,7 @@ class Policy:
                 f"slack_jobs are given: only slack backfilling looks at them, not {self.backfill}:"
                 " leave them out"
             )
-        slack_jobs.check(workload)
+        slack_jobs.check(workload.name, workload.job_id)
 
     def check_overruns(self, *, limited: bool, reserved: bool) -> None:
         """Refuse to let jobs run beyond their requested times where something hangs on these.
@@ -341,6 +341,20 @@ class Policy:
         if self.overruns is not Overruns.KILL and (limited or reserved):
             where = "beside advance reservations" if reserved else "with time limits of their own"
             raise InputError(f"overruns is {self.overruns}: jobs can't overrun {where}; take kill")
+
+    def refuse_slack(self, where: str) -> None:
+        """Refuse slack-based backfilling where nobody knows what has been promised.
+
+        Raises
+        ------
+        InputError
+            If that is the backfilling; ``where`` says in words where that can't be.
+        """
+        if self.backfill is Backfill.SLACK:
+            raise InputError(
+                f"backfilling is slack: there is none {where}; take conservative, which promises"
+                " starts without slack"
+            )
 
     def refuse_ageing(self, where: str) -> None:
         """Refuse ageing candidates where there are none.
@@ -463,7 +477,7 @@ def parse_backfill(text: str) -> Backfill | PythonBackfill:
     """
     if ":" in text:
         return PythonBackfill.load(text)
-    return _built_in(Backfill, text, unlisted=(Backfill.SLACK,))
+    return _built_in(Backfill, text)
 
 
 _Choice = TypeVar("_Choice", bound=NamedChoice)

@@ -27,9 +27,11 @@ Slots
     order, each at the earliest place that is left, from now on.
 What conservative backfilling would do
     It is a candidate of its own. The paper remarks that there is always a schedule of finite price,
-    namely this one. That is so of all permutations, and of ascending scheduled time, but not of the
-    single permutation that the other four heuristics try: put back in another order somebody may
-    exceed his slack at every slot. So nobody being moved is always possible, at an end as well.
+    namely this one. That holds of all permutations, and of ascending scheduled time. Of the single
+    permutation that each of the other four heuristics tries it does not: put back in another order
+    somebody may exceed his slack, and the first slot that has a price may be one at which the new
+    job is later than it would have to be, in the end the last. So nobody being moved is always
+    possible, at an end as well.
 Ties
     Between schedules of one price: the fewest moved jobs, then the earliest slot. A job that comes
     back to where it was has not been moved. In an insertion order: who arrived first.

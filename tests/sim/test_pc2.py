@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_sim import pc2
+from foretime_sim.engine import simulate
+from foretime_sim.policy import Backfill, Order, Policy
 
 MANY = pc2.generate(1_000_000, seed=3)
 
@@ -54,6 +56,21 @@ def test_a_set_of_the_papers_size_is_like_its_set() -> None:
     assert all(len(s) == 10_000 for s in sets)
 
 
+def test_waits_are_near_the_published_ones() -> None:
+    """Table 4: 43,124 s where FCFS starts most jobs, 31,493 s where SJF does (medians of ten)."""
+    found = []
+    for order in (Order.FCFS, Order.SJF):
+        response = []
+        for seed in range(1, 11):
+            workload = pc2.generate(seed=seed)
+            schedule = simulate(workload, Policy(order=order, backfill=Backfill.PLANNING))
+            turnaround = schedule.start_time - workload.submit_time + workload.actual_runtime
+            response.append(np.average(turnaround, weights=workload.processors))
+        found.append(float(np.median(response)))
+    assert found[0] == pytest.approx(43_124, rel=0.15)
+    assert found[1] == pytest.approx(31_493, rel=0.15)
+
+
 def test_the_same_seed_gives_the_same_jobs_at_any_shrinking_factor() -> None:
     plain, again, shrunk = (pc2.generate(500, seed=2, shrink=x) for x in (1.0, 1.0, 0.4))
     assert np.array_equal(plain.submit_time, again.submit_time)
@@ -64,6 +81,8 @@ def test_the_same_seed_gives_the_same_jobs_at_any_shrinking_factor() -> None:
 
 
 def test_shares_have_the_mean_that_is_asked_for() -> None:
+    assert float(pc2.width_shares() @ pc2.WIDTHS) == pytest.approx(6.34)
+    assert pc2.width_shares().sum() == pytest.approx(1)
     shares = pc2.shares_of_mean(pc2.WIDTHS, 6.34)
     assert shares.sum() == pytest.approx(1)
     assert float(shares @ pc2.WIDTHS) == pytest.approx(6.34)

@@ -13,7 +13,7 @@ from foretime_sim.python_policy import PythonOrder
 
 ORDERS = tuple(order.value for order in Order if order is not Order.PRIORITY)
 """The queue orders for logs, which have no priorities."""
-BACKFILLS = tuple(backfill.value for backfill in Backfill if backfill is not Backfill.SLACK)
+BACKFILLS = tuple(backfill.value for backfill in Backfill)
 ORDERS_HELP = f"One of {', '.join(ORDERS)}, or your own in Python, module:attribute"
 SWITCHED_ORDERS_HELP = (
     f"One of {', '.join(ORDERS)}, {DYNP} for switching between orders under planning "

@@ -12,6 +12,7 @@ from foretime_sim.studies.streit2002_measures import RUNTIME_CLASSES
 from foretime_sim.studies.streit2002_runs import (
     ADVANCED,
     BASIC,
+    BESIDE,
     DECIDERS,
     FCFS,
     FIVE,
@@ -103,9 +104,10 @@ class Curves:
     def note(self, found: Streit2002) -> str:
         """Say of how many draws the points are."""
         most, least = found.settings.seeds, found.settings.further_seeds
-        beside = (
-            f"; of qualities ART and MS over {least}" if set(self.schedulers) - set(FIVE) else ""
-        )
+        if self.requests == "exact":
+            return f"Means over {least} draws."
+        others = set(self.schedulers) - {*FIVE, SIMPLE}
+        beside = f", of qualities ART and MS over {least}" if others else ""
         return f"Means over {most} draws{beside}."
 
 
@@ -172,8 +174,8 @@ CURVES = (
 
 
 def curve_tables(found: Streit2002) -> list[StudyTable]:
-    """Make the tables behind figures 1 to 8, and those that the paper has not."""
-    return [
+    """Make the tables behind figures 1 to 8, and those that the paper has not, if of any set."""
+    made = [
         _figure_1(found),
         *(curves.table(found) for curves in CURVES),
         _intervals(found),
@@ -183,6 +185,7 @@ def curve_tables(found: Streit2002) -> list[StudyTable]:
         _kinds(found),
         _plans(found),
     ]
+    return [table for table in made if table.rows]
 
 
 def shares_up_to(times: Int64Array, bounds_s: Sequence[int]) -> list[float]:
@@ -340,20 +343,20 @@ def _against_best(found: Streit2002) -> StudyTable:
     )
 
 
-def _five_rows(
+def _beside_rows(
     found: Streit2002, variants: Mapping[str, tuple[Kind, Width]], sets: Sequence[JobSet]
 ) -> list[tuple[Cell, ...]]:
-    """Give ARTwW and utilization of the five schedulers under each variant, where it was run."""
+    """Give ARTwW and utilization of each variant, where it was run."""
     rows: list[tuple[Cell, ...]] = []
     for job_set in sets:
-        for factor in dict.fromkeys((TABLE_FACTOR, *job_set.factors)):
+        for factor in job_set.some_factors:
             for title, (kind, width) in variants.items():
                 spreads = {
                     measure: [
                         found.spread(
                             measured(measure), job_set.name, name, factor, kind=kind, width=width
                         )
-                        for name in FIVE
+                        for name in BESIDE
                     ]
                     for measure in ("artww_s", "utilization")
                 }
@@ -368,13 +371,13 @@ def _five_rows(
     return rows
 
 
-def _five_columns(first: str) -> tuple[Column, ...]:
+def _beside_columns(first: str) -> tuple[Column, ...]:
     return (
         Column("set"),
         Column("factor", ".2f"),
         Column(first),
-        *(Column(f"{name} ARTwW", ",.0f") for name in FIVE),
-        *(Column(f"{name} UTIL", ".1%") for name in FIVE),
+        *(Column(f"{name} ARTwW", ",.0f") for name in BESIDE),
+        *(Column(f"{name} UTIL", ".1%") for name in BESIDE),
     )
 
 
@@ -390,8 +393,8 @@ def _machines(found: Streit2002) -> StudyTable:
     return StudyTable(
         "machines",
         "Machines as in the paper's tables (430, 352 processors) and as in the logs (338, 128)",
-        _five_columns("machine"),
-        tuple(_five_rows(found, variants, sets)),
+        _beside_columns("machine"),
+        tuple(_beside_rows(found, variants, sets)),
         "On the log's machine gaps are multiplied by more, so that the load is the same; the "
         "factor is that on the printed machine.",
     )
@@ -409,8 +412,8 @@ def _kinds(found: Streit2002) -> StudyTable:
     return StudyTable(
         "kinds",
         "Independent and modulated submissions, and the logs themselves",
-        _five_columns("jobs"),
-        tuple(_five_rows(found, variants, sets)),
+        _beside_columns("jobs"),
+        tuple(_beside_rows(found, variants, sets)),
         f"The first {found.settings.jobs:,} jobs of a log and the following ones are its draws; "
         "independent gaps are denser than the log's (table 2).",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +14,7 @@ from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_switching import Decider, PolicySwitching, Quality
 from foretime_sim.schedule import Schedule
 from foretime_sim.studies.kept_results import Result, kept_results
-from foretime_sim.studies.known_by_behaviour import probe
+from foretime_sim.studies.known_by_behaviour import known_by_jobs, probe
 from foretime_sim.studies.streit2002_measures import Measures
 from foretime_sim.studies.streit2002_sets import (
     JOB_SETS,
@@ -68,6 +67,8 @@ SCHEDULERS: Mapping[str, Policy] = {
 and only moved forward; the others plan all jobs anew in each step, as in the paper."""
 FIVE = (FCFS, SJF, LJF, BASIC, ADVANCED)
 """Those of figures 4, 5, 7 and 8."""
+BESIDE = (*SINGLES, ADVANCED)
+"""Those that are run on other machines, modulated submissions and logs."""
 Requests: TypeAlias = Literal["real", "exact"]
 
 
@@ -178,8 +179,8 @@ class StudySettings:
     seeds
         Of generated sets: 1, 2, ...; the first is the paper-like single draw.
     further_seeds
-        Of what is beside the paper's own figures: other qualities over shrinking factors, other
-        machines, modulated submissions.
+        Of what else runs over shrinking factors: exact requests (figure 6), the qualities ART and
+        MS (figures 2 and 3), other machines, modulated submissions, the logs themselves.
     jobs
         In each set.
     """
@@ -218,13 +219,15 @@ def _cases_of(job_set: JobSet, source: JobSource, settings: StudySettings) -> It
     few = settings.further_seeds
     yield from crossed(tuple(SCHEDULERS), (TABLE_FACTOR,), settings.seeds)
     yield from crossed((*FIVE, SIMPLE), factors, settings.seeds)
-    yield from crossed((*SINGLES, ADVANCED), factors, settings.seeds, requests="exact")
+    yield from crossed((*SINGLES, ADVANCED), factors, few, requests="exact")
     yield from crossed(tuple(SCHEDULERS), factors, few)
-    for kind in ("modulated", "log"):
-        yield from crossed((*FIVE, SIMPLE), factors, few, kind=kind)
+    some = job_set.some_factors
+    kinds: tuple[Kind, ...] = ("modulated", "log")
+    for kind in kinds:
+        yield from crossed(BESIDE, some, few, kind=kind)
     if job_set.log_processors != job_set.printed_processors:
-        yield from crossed((*FIVE, SIMPLE), factors, few, width="log")
-        yield from crossed((*FIVE, SIMPLE), factors, few, kind="log", width="log")
+        yield from crossed(BESIDE, some, few, width="log")
+        yield from crossed(BESIDE, some, few, kind="log", width="log")
 
 
 def run(
@@ -238,8 +241,8 @@ def run(
 ) -> dict[Case, CaseResult]:
     """Run what is not kept yet.
 
-    A result is known by its jobs, its scheduler, and what this Foretime's scheduler does to a small
-    workload: so one of older code is not taken for one of this.
+    A result is known by its jobs, the name of its scheduler, and what this Foretime's does under
+    that name to a small workload: so one of older code is not taken for one of this.
 
     Parameters
     ----------
@@ -266,7 +269,7 @@ def run(
         )
         return made if case.requests == "real" else with_exact_requests(made)
 
-    ids = {case: _identity(workload(case), SCHEDULERS[case.scheduler]) for case in listed}
+    ids = {case: _identity(workload(case), case.scheduler) for case in listed}
     todo = {
         ids[case]: functools.partial(_result, workload, case, SCHEDULERS[case.scheduler])
         for case in listed
@@ -279,17 +282,13 @@ def _result(workload: Callable[[Case], Workload], case: Case, policy: Policy) ->
     return CaseResult.of(workload(case), policy).to_json()
 
 
-def _identity(workload: Workload, policy: Policy) -> str:
-    hashed = hashlib.sha256(f"{workload.machine_processors} {policy!r}".encode())
-    for column in ("submit_time", "processors", "actual_runtime", "requested_time"):
-        hashed.update(getattr(workload, column).tobytes())
-    hashed.update(_behaviour(policy))
-    return hashed.hexdigest()[:16]
+def _identity(workload: Workload, scheduler: str) -> str:
+    return known_by_jobs(workload, scheduler, _behaviour(scheduler))
 
 
 @functools.cache
-def _behaviour(policy: Policy) -> bytes:
-    """Say what a policy does to a small workload."""
+def _behaviour(scheduler: str) -> bytes:
+    """Say what a scheduler does to a small workload."""
     small = probe()
-    schedule = simulate(small, policy)
+    schedule = simulate(small, SCHEDULERS[scheduler])
     return f"{Switched.of(schedule)}".encode() + schedule.start_time.tobytes()

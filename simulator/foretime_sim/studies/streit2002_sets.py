@@ -62,6 +62,13 @@ class JobSet:
     log_processors: int
     factors: tuple[float, ...]
 
+    @property
+    def some_factors(self) -> tuple[float, ...]:
+        """Give the table's, the first, the middle and the last one, each once."""
+        middle = self.factors[len(self.factors) // 2]
+        chosen = (TABLE_FACTOR, self.factors[0], middle, self.factors[-1])
+        return tuple(dict.fromkeys(chosen))
+
     def processors(self, width: Width) -> int:
         """Size of the machine."""
         return self.printed_processors if width == "printed" else self.log_processors

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from foretime_sim.description import describe
 from foretime_sim.policy import Order
-from foretime_sim.policy_switching import Quality
+from foretime_sim.policy_switching import Decider, Quality
 from foretime_sim.studies.streit2002 import Spread, Streit2002
 from foretime_sim.studies.streit2002_paper import (
     CURRENT,
@@ -27,6 +29,8 @@ from foretime_sim.studies.streit2002_runs import (
     ADVANCED,
     DECIDERS,
     QUALITIES,
+    SIMPLE,
+    SINGLES,
     CaseResult,
     Switched,
     self_tuning,
@@ -39,13 +43,14 @@ STARTED_ORDERS = (Order.SJF, Order.FCFS, Order.LJF)
 
 
 def tables(found: Streit2002) -> list[StudyTable]:
-    """Make tables 2 to 6."""
+    """Make tables 2 to 6, and what the draws of a set have in common with the paper's one."""
     return [
         _table_2(found),
         _table_3(found),
-        *(_table_4(found, name) for name in [job_set.name for job_set in found.sets]),
+        *_table_4(found),
         _table_5(found),
         _table_6(found),
+        _draws(found),
     ]
 
 
@@ -161,9 +166,7 @@ def _started(order: Order) -> Callable[[CaseResult], float]:
 ARTWW = _Row("ARTwW, s", lambda result: result.measures.artww_s)
 UTIL = _Row("UTIL", lambda result: result.measures.utilization, ".2%")
 LOC = _Row("LOC", lambda result: result.measures.loss_of_capacity, ".5f")
-_STARTED = tuple(
-    _Row(f"jobs started with {str(order).upper()}", _started(order)) for order in STARTED_ORDERS
-)
+_STARTED = tuple(_Row(str(order).upper(), _started(order)) for order in STARTED_ORDERS)
 
 
 def _told(row: _Row, spread: Spread | None) -> list[Cell]:
@@ -175,30 +178,46 @@ def _told(row: _Row, spread: Spread | None) -> list[Cell]:
     return [format(spread.first, row.form), format(spread.mean, row.form), interval]
 
 
-def _table_4(found: Streit2002, name: str) -> StudyTable:
-    rows = []
-    for quality in QUALITIES:
-        for decider in DECIDERS:
-            printed = TABLE_4[name][str(quality), str(decider)]
-            theirs = (
-                printed.artww_s,
-                printed.utilization,
-                printed.loss_of_capacity,
-                *(printed.started[order] for order in STARTED_ORDERS),
-            )
-            for row, value in zip((ARTWW, UTIL, LOC, *_STARTED), theirs, strict=True):
-                spread = found.spread(row.of, name, self_tuning(decider, quality))
-                cells = [format(value, row.form), *_told(row, spread)]
-                rows.append((_quality_title(quality), str(decider), row.title, *cells))
-    return StudyTable(
-        f"table4-{name}",
-        f"Table 4: deciders and qualities on {name}_syn, shrinking factor 1.00",
-        tuple(
-            Column(title)
-            for title in ("quality", "decider", "", "paper", "seed 1", "mean", "95% interval")
-        ),
-        tuple(rows),
-    )
+def _table_4(found: Streit2002) -> list[StudyTable]:
+    """Give table 4 as two: what schedules are like, and with which orders jobs start."""
+    title = "Table 4: deciders and qualities, shrinking factor 1.00"
+    first = _compared_runs(found, "table4", title, (ARTWW, UTIL, LOC), intervals=True)
+    started = f"{title}: jobs started with each order"
+    return [first, _compared_runs(found, "table4-started", started, _STARTED)]
+
+
+def _compared_runs(
+    found: Streit2002,
+    key: str,
+    title: str,
+    measures: Sequence[_Row],
+    *,
+    intervals: bool = False,
+) -> StudyTable:
+    """Put every run of table 4 into a row: printed, first draw, mean, and where that lies."""
+    columns = [Column("set"), Column("quality"), Column("decider")]
+    for row in measures:
+        columns += [Column(f"{row.title}, paper"), Column("seed 1"), Column("mean")]
+        columns += [Column("95% interval")] * intervals
+    rows: list[tuple[Cell, ...]] = []
+    for name, quality, decider in itertools.product(
+        [job_set.name for job_set in found.sets], QUALITIES, DECIDERS
+    ):
+        printed = _table_4_of(name, quality, decider)
+        cells: list[Cell] = []
+        for row in measures:
+            told = _told(row, found.spread(row.of, name, self_tuning(decider, quality)))
+            cells += [format(printed[row], row.form), *(told if intervals else told[:2])]
+        rows.append((name, _quality_title(quality), str(decider), *cells))
+    return StudyTable(key, title, tuple(columns), tuple(rows))
+
+
+def _table_4_of(name: str, quality: Quality, decider: Decider) -> dict[_Row, float]:
+    """Give a printed column of a block of table 4."""
+    printed = TABLE_4[name][str(quality), str(decider)]
+    started = (printed.started[order] for order in STARTED_ORDERS)
+    values = (printed.artww_s, printed.utilization, printed.loss_of_capacity, *started)
+    return dict(zip((ARTWW, UTIL, LOC, *_STARTED), values, strict=True))
 
 
 def _quality_title(quality: Quality) -> str:
@@ -260,7 +279,7 @@ def _table_5(found: Streit2002) -> StudyTable:
         ARTWW,
         UTIL,
         LOC,
-        *_STARTED,
+        *(replace(row, title=f"jobs started with {row.title}") for row in _STARTED),
         _Row("total tries of switches", lambda result: _switched(result).tries),
         *order_rows,
         _Row("same policy", _same, ".2%"),
@@ -279,15 +298,12 @@ def _table_5(found: Streit2002) -> StudyTable:
 
 def _table_5_of(name: str) -> Sequence[float]:
     """Give a printed column of table 5."""
-    printed, run = TABLE_5[name], TABLE_4[name]["artww", "advanced"]
+    printed = TABLE_5[name]
     return (
         printed.actual_runtime_s,
         printed.wait_s,
         printed.art_s,
-        run.artww_s,
-        run.utilization,
-        run.loss_of_capacity,
-        *(run.started[order] for order in STARTED_ORDERS),
+        *_table_4_of(name, Quality.ARTWW, Decider.ADVANCED).values(),
         printed.tries,
         *(printed.switches[order] for order in STARTED_ORDERS),
         printed.same,
@@ -345,4 +361,26 @@ def _table_6(found: Streit2002) -> StudyTable:
         ],
         "The paper's totals leave case 10b out; its last row counts case 5 (with 4b), in which LJF "
         "is taken whatever was current, and for KTH is 59 less than its own counts.",
+    )
+
+
+def _draws(found: Streit2002) -> StudyTable:
+    """Give each draw of each set with its load, which is what a single draw hangs on."""
+    shown = (*SINGLES, SIMPLE, ADVANCED)
+    rows: list[tuple[Cell, ...]] = []
+    for job_set in found.sets:
+        runs = [found.runs(job_set.name, scheduler) for scheduler in shown]
+        for draw, results in enumerate(zip(*runs, strict=True), start=1):
+            load = describe(found.jobs(job_set, draw)).offered_load
+            rows.append((job_set.name, draw, load, *(run.measures.artww_s for run in results)))
+        printed = [TABLE_4[job_set.name]["artww", str(decider)].artww_s for decider in DECIDERS]
+        load = TABLE_4[job_set.name]["artww", "simple"].utilization
+        rows.append((job_set.name, "paper", load, None, None, None, *printed))
+    columns = (Column("set"), Column("draw"), Column("offered load", ".1%"))
+    return StudyTable(
+        "draws",
+        "Each draw at a shrinking factor of 1.00: offered load, and ARTwW in seconds",
+        (*columns, *(Column(scheduler, ",.0f") for scheduler in shown)),
+        tuple(rows),
+        "Of the paper's set the utilization, which is a little below the load.",
     )

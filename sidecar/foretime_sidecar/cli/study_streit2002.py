@@ -1,0 +1,91 @@
+"""``foretime study streit2002``: self-tuning dynP on job sets like those of four centres."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from foretime_sim.filters import Filters, workload_of_log
+from foretime_sim.log_files import read_log
+from foretime_sim.studies.streit2002 import study
+from foretime_sim.studies.streit2002_runs import StudySettings
+from foretime_sim.studies.streit2002_sets import PC2, JobSource, LogSource, Pc2Source, sets_of_logs
+
+from foretime_sidecar.cli.kept_runs import resumable
+from foretime_sidecar.cli.output_files import JsonOption, check_folder
+from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.study_output import print_report
+
+SHOWN = ("table3", "table5", "table6", "figure4", "best", "claims")
+"""Tables that are printed; all are written."""
+_DEFAULT = StudySettings()
+
+
+def streit2002(
+    logs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[LOG...]",
+            help="The paper's logs: CTC-SP2-1996, KTH-SP2-1996, SDSC-SP2-1998; without any, the "
+            "PC2-like set alone.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Draws of each job set; the first is the paper-like one.")
+    ] = _DEFAULT.seeds,
+    further_seeds: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Draws for exact requests, for qualities ART and MS over shrinking factors, for "
+            "other machines, modulated submissions and the logs themselves.",
+        ),
+    ] = _DEFAULT.further_seeds,
+    jobs: Annotated[int, typer.Option(min=10, help="Jobs in each set.")] = _DEFAULT.jobs,
+    output_dir: Annotated[
+        Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
+    ] = Path("streit2002"),
+    workers: Annotated[int, typer.Option(min=1, help="Runs at once.")] = 2,
+    as_json: JsonOption = False,
+) -> None:
+    """Run all of Streit (JSSPP 2002), sections 4 and 5: tables, figures and what it says of them.
+
+    Runs are kept in the output folder: what was interrupted goes on where it was.
+
+    Example: [bold]foretime study streit2002 KTH-SP2-1996-2.1-cln.swf.gz -o streit2002[/bold]
+    """
+    began = time.perf_counter()
+    check_folder("--output-dir", output_dir)
+    of_logs = sets_of_logs([log.name for log in logs or ()])
+    sources: dict[str, JobSource] = {PC2.name: Pc2Source()}
+    notes: list[str] = []
+    for log in logs or ():
+        # Runtimes beyond the estimate are part of what is generated; jobs are killed all the same.
+        workload, filtered = workload_of_log(read_log(log), filters=Filters(overruns="keep"))
+        sources[of_logs[log.name].name] = LogSource.of(of_logs[log.name], workload)
+        notes.append(filtered.text)
+    settings = StudySettings(seeds, further_seeds, jobs)
+    with resumable(output_dir), ExitStack() as bar:
+
+        def begin(runs: int) -> Callable[[int], None]:
+            return bar.enter_context(progress_bar("simulating", runs, "runs"))
+
+        found = study(sources, output_dir, settings, workers=workers, notes=notes, begin=begin)
+    from foretime_sim.studies.streit2002_figures import figures  # matplotlib is slow to load
+    from foretime_sim.studies.streit2002_report import report
+
+    words = ["foretime", "study", "streit2002", *(log.name for log in logs or ())]
+    for option, value, default in (
+        ("--seeds", seeds, _DEFAULT.seeds),
+        ("--further-seeds", further_seeds, _DEFAULT.further_seeds),
+        ("--jobs", jobs, _DEFAULT.jobs),
+    ):
+        words += [] if value == default else [option, str(value)]
+    written = report(found, shlex.join(words))
+    written.write(output_dir, figures(found))
+    print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

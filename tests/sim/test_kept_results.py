@@ -1,0 +1,60 @@
+"""Results that are kept as they come, and not worked out again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from foretime_estimators.errors import InputError
+from foretime_sim.campaign_store import CampaignStore
+from foretime_sim.studies.kept_results import Result, kept_results
+
+
+def making(made: list[str], name: str) -> Callable[[], Result]:
+    def make() -> Result:
+        made.append(name)
+        return {"name": name}
+
+    return make
+
+
+def test_only_what_is_not_kept_is_made(tmp_path: Path) -> None:
+    made: list[str] = []
+    runs = {name: making(made, name) for name in "abc"}
+    first = {name: runs[name] for name in "ab"}
+    assert kept_results(first, tmp_path, workers=2) == {"a": {"name": "a"}, "b": {"name": "b"}}
+    told: list[int] = []
+    found = kept_results(runs, tmp_path, workers=1, progress=told.append)
+    assert found == {name: {"name": name} for name in "abc"}
+    assert sorted(made) == ["a", "b", "c"]
+    assert told == [2, 3]
+    assert set(kept_results({}, tmp_path, workers=1)) == set()
+
+
+def test_what_came_before_a_failure_is_kept(tmp_path: Path) -> None:
+    def fails() -> Result:
+        raise ArithmeticError("no")
+
+    made: list[str] = []
+    runs = {"a": making(made, "a"), "b": fails, "c": making(made, "c")}
+    with pytest.raises(ArithmeticError, match="no"):
+        kept_results(runs, tmp_path, workers=1)
+    runs["b"] = making(made, "b")
+    found = kept_results(runs, tmp_path, workers=1)
+    assert found["a"] == {"name": "a"}
+    assert made.count("a") == 1
+
+
+def test_a_line_cut_short_is_made_again(tmp_path: Path) -> None:
+    made: list[str] = []
+    kept_results({"a": making(made, "a")}, tmp_path, workers=1)
+    path = CampaignStore(tmp_path).path
+    path.write_text(path.read_text()[:-10])
+    assert kept_results({"a": making(made, "a")}, tmp_path, workers=1) == {"a": {"name": "a"}}
+    assert made == ["a", "a"]
+
+
+def test_one_study_a_folder(tmp_path: Path) -> None:
+    with CampaignStore(tmp_path).writing(), pytest.raises(InputError, match="running into"):
+        kept_results({}, tmp_path, workers=1)

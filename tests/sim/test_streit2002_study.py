@@ -1,0 +1,274 @@
+"""The study of Streit 2002 on small sets: what is run, kept, summed up and claimed."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from foretime_sim.engine import simulate
+from foretime_sim.lublin2003 import generate
+from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.policy_switching import Decider, Quality
+from foretime_sim.studies.streit2002 import Spread, Streit2002, study
+from foretime_sim.studies.streit2002_claims import CLAIMS, Claim, claims_table
+from foretime_sim.studies.streit2002_curves import best_single, curve_tables, shares_up_to
+from foretime_sim.studies.streit2002_figures import figures
+from foretime_sim.studies.streit2002_measures import Measures
+from foretime_sim.studies.streit2002_paper import TABLE_6_ROWS
+from foretime_sim.studies.streit2002_report import report
+from foretime_sim.studies.streit2002_runs import (
+    ADVANCED,
+    BASIC,
+    BESIDE,
+    FCFS,
+    FIVE,
+    KEPT,
+    LJF,
+    SCHEDULERS,
+    SIMPLE,
+    SINGLES,
+    SJF,
+    Case,
+    CaseResult,
+    StudySettings,
+    cases,
+    self_tuning,
+)
+from foretime_sim.studies.streit2002_sets import (
+    CTC,
+    KTH,
+    PC2,
+    JobSource,
+    LogSource,
+    Pc2Source,
+    with_exact_requests,
+)
+from foretime_sim.studies.streit2002_tables import cases_of, share_of_cases, tables
+from foretime_sim.studies.study_report import StudyReport
+
+JOBS = 120
+SETTINGS = StudySettings(seeds=3, further_seeds=1, jobs=JOBS)
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, JobSource]:
+    """A log of KTH's size, made; and PC2."""
+    log = generate(3 * JOBS, processors=100, load=0.9)
+    return {"KTH": LogSource.of(KTH, log), "PC2": Pc2Source()}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("streit2002")
+
+
+@pytest.fixture(scope="module")
+def found(sources: dict[str, JobSource], folder: Path) -> Streit2002:
+    return study(sources, folder, SETTINGS, notes=["made"])
+
+
+def test_what_is_run(found: Streit2002, sources: dict[str, JobSource]) -> None:
+    """PC2 has no log: 10 factors with table 4's, 6 schedulers on three draws; ..."""
+    of_pc2 = [case for case in found.results if case.job_set == "PC2"]
+    at_1, curves, exact, rest = 3 * len(SCHEDULERS), 9 * 3 * 6, 10 * 1 * 4, 9 * (11 - 6)
+    assert len(of_pc2) == at_1 + curves + exact + rest
+    of_kth = [case for case in found.results if case.job_set == "KTH"]
+    assert {case.kind for case in of_kth} == {"independent", "modulated", "log"}
+    assert {case.width for case in of_kth} == {"printed"}, "KTH's log has the printed machine"
+    # Three factors (the table's is the first), four schedulers, once each.
+    assert sum(case.kind == "log" for case in of_kth) == 3 * len(BESIDE)
+    assert cases(sources, SETTINGS) == sorted(found.results, key=lambda case: case.draw)
+
+
+def test_runs_are_what_the_engine_does(found: Streit2002, sources: dict[str, JobSource]) -> None:
+    """One run of each kind, made again without the study."""
+    jobs = sources["KTH"].jobs("independent", 2, JOBS, 0.7)
+    assert jobs.machine_processors == 100
+    planned = Policy(order=Order.SJF, backfill=Backfill.PLANNING)
+    expected = Measures.of(jobs, simulate(jobs, planned))
+    case = Case("KTH", "independent", 2, "printed", 0.7, "real", SJF)
+    assert found.results[case].measures == expected
+    exact = with_exact_requests(sources["KTH"].jobs("independent", 1, JOBS, 0.7))
+    expected = Measures.of(exact, simulate(exact, planned))
+    assert found.results[replace(case, draw=1, requests="exact")].measures == expected
+    modulated = sources["KTH"].jobs("modulated", 1, JOBS, 0.6)
+    schedule = simulate(modulated, SCHEDULERS[ADVANCED])
+    result = found.results[Case("KTH", "modulated", 1, "printed", 0.6, "real", ADVANCED)]
+    assert result == CaseResult.of(modulated, SCHEDULERS[ADVANCED])
+    assert schedule.switching is not None
+    assert result.switched is not None
+    assert list(result.switched.started.values()) == schedule.switching.jobs_started.tolist()
+
+
+def test_the_schedulers_are_the_papers() -> None:
+    assert set(SINGLES) | {BASIC, SIMPLE, ADVANCED, KEPT} < set(SCHEDULERS)
+    assert len(SCHEDULERS) == 3 + 1 + 6 + 1
+    basic = SCHEDULERS[BASIC].switching
+    assert basic is not None
+    assert (basic.decider, basic.lower_bound_s, basic.upper_bound_s) == (
+        Decider.BASIC,
+        7_200,
+        9_000,
+    )
+    art = SCHEDULERS[self_tuning(Decider.SIMPLE, Quality.ART)].switching
+    assert art is not None
+    assert (art.decider, art.quality) == (Decider.SIMPLE, Quality.ART)
+    planned = [policy for name, policy in SCHEDULERS.items() if name != KEPT]
+    assert {policy.backfill for policy in planned} == {Backfill.PLANNING}
+
+
+def test_a_log_has_parts_and_pc2_has_no_week(sources: dict[str, JobSource]) -> None:
+    kth, pc2 = sources["KTH"], sources["PC2"]
+    assert (kth.draws("log", JOBS), pc2.draws("log", JOBS), pc2.draws("modulated", JOBS)) == (
+        3,
+        0,
+        0,
+    )
+    assert isinstance(kth, LogSource)
+    second = kth.jobs("log", 2, JOBS, 1.0)
+    assert second.job_id.tolist() == kth.log.job_id[JOBS : 2 * JOBS].tolist()
+    assert kth.draws("log", 10 * JOBS) == 1
+    assert len(kth.jobs("log", 1, 10 * JOBS, 1.0)) == 3 * JOBS
+
+
+def test_what_is_kept_is_not_run_again(
+    sources: dict[str, JobSource], folder: Path, found: Streit2002
+) -> None:
+    kept = (folder / "cells.jsonl").read_text()
+    told: list[int] = []
+
+    def begin(runs: int) -> object:
+        told.append(runs)
+        return told.append
+
+    again = study(sources, folder, SETTINGS, notes=["made"], begin=begin)  # type: ignore[arg-type]
+    assert (folder / "cells.jsonl").read_text() == kept
+    assert again.results == found.results
+    assert told == [len(found.results), len({*kept.splitlines()})]
+
+
+def test_the_report_is_whole_and_json(found: Streit2002) -> None:
+    written = report(found, "foretime study streit2002")
+    document = json.loads(json.dumps(written.to_json(), allow_nan=False))
+    assert StudyReport.from_json(document) == written
+    keys = [table.key for table in written.tables]
+    first = ["table2", "table3", "table4", "table4-started", "table5", "table6", "draws"]
+    assert keys[:7] == first
+    assert set(figures(found)) == {f"figure{number}" for number in range(1, 9)} <= set(keys)
+    assert any("for want of their logs: CTC, SDSC" in note for note in written.notes)
+    for table in written.tables:
+        assert table.rows, table.key
+
+
+def test_tables_have_the_runs_numbers(found: Streit2002) -> None:
+    by_key = {table.key: table for table in (*tables(found), *curve_tables(found))}
+    artww = [result.measures.artww_s for result in found.runs("KTH", ADVANCED)]
+    row = by_key["table4"].rows[1]
+    assert row[:4] == ("KTH", "ARTwW", "advanced", "33,299")
+    assert row[4:6] == (f"{artww[0]:,.0f}", f"{np.mean(artww):,.0f}")
+    assert row[6] is not None
+    assert by_key["table4-started"].rows[1][:4] == ("KTH", "ARTwW", "advanced", "7,885")
+    curve = {row[:2]: row[2:] for row in by_key["figure4"].rows}
+    fcfs = [result.measures.artww_s for result in found.runs("PC2", FCFS, 0.4)]
+    assert curve["PC2", 0.4][FIVE.index(FCFS)] == pytest.approx(np.mean(fcfs))
+    best = {row[:2]: row[2:] for row in by_key["best"].rows}
+    name = best_single(found, "KTH", 0.6, "artww_s")
+    assert best["KTH", 0.6][0] == name
+    assert best["KTH", 0.6][1 + SINGLES.index(name)] == 1
+    drawn = {row[:2]: row[2:] for row in by_key["draws"].rows}
+    jobs = found.jobs(KTH, 2)
+    work = int(jobs.processors @ jobs.actual_runtime)
+    span = int(jobs.submit_time[-1] - jobs.submit_time[0])
+    assert drawn["KTH", 2][0] == pytest.approx(work / (100 * span))
+    assert drawn["KTH", 2][-1] == artww[1]
+    assert drawn["KTH", "paper"][-2:] == (48_077, 33_299)
+    table6 = {row[0]: row for row in by_key["table6"].rows}
+    assert table6["total as printed"][1:4] == ("18,840", None, None)
+    assert table6["total added up"][1] == "18,866"
+    counted = [sum(cases_of(result).values()) for result in found.runs("KTH", ADVANCED)]
+    assert table6["total added up"][2] == f"{counted[0]:,}"
+
+
+def test_cases_are_counted_as_table_6_counts_them(found: Streit2002) -> None:
+    result = found.runs("KTH", ADVANCED)[0]
+    assert result.switched is not None
+    assert result.switched.cases is not None
+    assert tuple(cases_of(result)) == TABLE_6_ROWS
+    assert sum(cases_of(result).values()) == sum(result.switched.cases.values())
+    assert sum(cases_of(result).values()) == result.switched.tries
+    counted = dict.fromkeys(result.switched.cases, 0) | {"2": 1, "7": 2, "4b": 4, "6b": 13}
+    told = replace(result, switched=replace(result.switched, cases=counted))
+    assert cases_of(told)["2 & 7"] == 3
+    assert cases_of(told)["4b & 5"] == 4
+    assert share_of_cases(told, ["6b"]) == 13 / 20
+    with pytest.raises(ValueError, match="tunes itself"):
+        cases_of(found.runs("KTH", BASIC)[0])
+
+
+def test_spreads() -> None:
+    several = Spread.of([3.0, 1.0, 2.0])
+    assert (several.first, several.mean) == (3, 2)
+    assert several.interval is not None
+    # 2 -+ t(0.975, 2) / sqrt(3), the deviation being 1.
+    assert several.interval.high == pytest.approx(2 + 4.30265 / math.sqrt(3), rel=1e-4)
+    assert Spread.of([3.0, 1.0]).interval is None
+
+
+def test_figure_1_counts_up_to_a_bound() -> None:
+    assert shares_up_to(np.array([60, 60, 61, 600]), [59, 60, 600]) == [0, 0.5, 1]
+
+
+def test_claims_are_of_the_sets_that_there_are(found: Streit2002) -> None:
+    table = claims_table(found)
+    expected = [claim for claim in CLAIMS if set(claim.sets) <= {KTH, PC2}]
+    assert 10 < len(expected) < len(CLAIMS)
+    assert [row[1] for row in table.rows] == [claim.says for claim in expected]
+    gains = []
+    for number in range(3):
+        simple, advanced = (
+            found.runs("KTH", name)[number].measures.artww_s for name in (SIMPLE, ADVANCED)
+        )
+        gains.append(1 - advanced / simple)
+    row = next(row for row in table.rows if str(row[1]).startswith("KTH: ARTwW of the advanced"))
+    assert row[2:6] == ("30.7%", "≥ 0.0%", f"{gains[0]:.1%}", f"{np.mean(gains):.1%}")
+    assert row[7] == f"{sum(gain >= 0 for gain in gains)} of 3"
+    assert row[8] == ("yes" if np.mean(gains) >= 0 else "no")
+
+
+def test_every_claim_can_be_worked_out_and_can_fail(
+    sources: dict[str, JobSource], tmp_path: Path
+) -> None:
+    """On all four sets, CTC and SDSC made like the others."""
+    wide = generate(JOBS, processors=128, load=0.9)
+    whole = sources | {name: LogSource.of(KTH, wide) for name in ("CTC", "SDSC")}
+    settings = StudySettings(seeds=1, further_seeds=1, jobs=60)
+    found = study(whole, tmp_path, settings)
+    rows = claims_table(found).rows
+    assert len(rows) == len(CLAIMS)
+    assert {row[8] for row in rows} == {"yes", "no"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bound", "held"),
+    [
+        (1.0, math.inf, "≥ 1.0", [False, True, True]),
+        (-math.inf, 1.0, "≤ 1.0", [True, True, False]),
+        (1.0, 2.0, "1.0 to 2.0", [False, True, True]),
+    ],
+)
+def test_bounds_of_claims(low: float, high: float, bound: str, held: list[bool]) -> None:
+    claim = Claim("here", "so", None, ".1f", lambda draw: 0.0, low, high, (CTC, PC2))
+    assert claim.bound == bound
+    assert [claim.holds(value) for value in (0.5, 1.0, 2.0)] == held
+
+
+def test_ljf_is_not_sjf(found: Streit2002) -> None:
+    """Orders are told apart by what they do to a busy set."""
+    figures_of = {
+        name: found.runs("KTH", name, 0.6)[0].measures.artww_s for name in (FCFS, SJF, LJF)
+    }
+    assert len(set(figures_of.values())) == 3
