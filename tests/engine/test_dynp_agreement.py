@@ -197,3 +197,54 @@ def test_hundreds_waiting(orders: tuple[Order, ...]) -> None:
     assert_same(found, expected)
     assert_counted_alike(found.switching, expected.switching)
     assert found.counters.deepest_queue > 200
+
+
+@pytest.mark.parametrize(
+    ("machine", "rows", "switching", "switches", "cases"),
+    [
+        # The mean request is the very bound: first come first.
+        (
+            1,
+            [(0, 1, 50), *[(1, 1, 9000)] * 5],
+            PolicySwitching(Decider.BASIC),
+            (1, 0, 0),
+            None,
+        ),
+        # As short-first the waiting jobs would end later than otherwise, but not last.
+        (
+            3,
+            [(0, 1, 1000), (0, 2, 10), (1, 1, 100), (1, 1, 40), (1, 1, 30)],
+            PolicySwitching(quality=Quality.MAKESPAN),
+            (0, 0, 0),
+            {"1"},
+        ),
+        # All start together; the first two in each order count.
+        (
+            3,
+            [(0, 3, 10), (1, 1, 100), (1, 1, 10), (1, 1, 50)],
+            PolicySwitching(quality=Quality.ART, first_starts=2),
+            (0, 1, 0),
+            {"2"},
+        ),
+    ],
+)
+def test_edges(
+    machine: int,
+    rows: list[tuple[int, int, int]],
+    switching: PolicySwitching,
+    switches: tuple[int, int, int],
+    cases: set[str] | None,
+) -> None:
+    submit, processors, runtime = np.array(rows, dtype=np.int64).T
+    names = np.arange(len(rows))
+    jobs = Workload("edge", machine, None, names, submit, processors, runtime, runtime)
+    order = Order.LJF if switching.decider is Decider.BASIC else Order.FCFS
+    policy = Policy(order, Backfill.PLANNING, switching=switching)
+    found = simulate(jobs, policy, check=True)
+    expected = reference.simulate(jobs, policy)
+    assert_same(found, expected)
+    assert_counted_alike(found.switching, expected.switching)
+    counted = found.switching
+    assert counted is not None
+    assert counted.switches == switches
+    assert cases == (counted.cases and {case for case, times in counted.cases.items() if times})
