@@ -19,6 +19,7 @@ from foretime_sidecar.api_callers import ApiError, Caller, Callers, caller_of
 from foretime_sidecar.api_estimators import add_estimators
 from foretime_sidecar.api_forecasts import ForecastDesk, add_forecasts
 from foretime_sidecar.api_personal import add_personal
+from foretime_sidecar.api_queue_order import add_queue_order
 from foretime_sidecar.page import add_page
 from foretime_sidecar.private_answers import HIDE_ACCOUNTS
 from foretime_sidecar.rate_limits import RateLimits
@@ -62,6 +63,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
     desk = ForecastDesk(sidecar, health, clock)
     add_forecasts(app, desk)
     add_administration(app, sidecar, clock)
+    add_queue_order(app, desk)
     add_estimators(app, sidecar)
     add_personal(app, sidecar, clock)
     add_page(app, desk, health, limits, clock)

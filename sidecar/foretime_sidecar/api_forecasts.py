@@ -14,7 +14,8 @@ from foretime_estimators.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar import forecast_answers
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
-from foretime_sidecar.forecast_board import Board, NewJobForecast
+from foretime_sidecar.bound_answers import bound_answer
+from foretime_sidecar.forecast_board import Board, JobForecast, NewJobForecast
 from foretime_sidecar.job_advice import like_jobs, shapes
 from foretime_sidecar.job_question import JobParameters, JobQuestion, question_of
 from foretime_sidecar.private_answers import (
@@ -106,6 +107,16 @@ def _elsewhere(own: Sequence[FinishedJob], request: JobRequest, board: Board) ->
     ][:_MOST_ELSEWHERE]
 
 
+def _bound(
+    forecasting: WaitForecasting, forecast: JobForecast, board: Board
+) -> dict[str, Any] | None:
+    if forecasting.bounds is None:
+        return None
+    request = forecast.request
+    bound = forecasting.bounds.bound_of(request.job_id, request.submit_time)
+    return bound_answer(bound, forecasting.kept_bounds, board.made_at)
+
+
 class ForecastDesk:
     """Answers questions about waits, from the latest board.
 
@@ -127,6 +138,11 @@ class ForecastDesk:
     def now(self) -> int:
         """Epoch seconds."""
         return math.floor(self._clock())
+
+    @property
+    def sidecar(self) -> Sidecar:
+        """Whose knowledge it is."""
+        return self._sidecar
 
     def board(self) -> tuple[WaitForecasting, Board]:
         """Give what keeps the forecasts, and the latest."""
@@ -187,7 +203,12 @@ class ForecastDesk:
             if pending.kept_back is None:
                 forecasting.asked("asked", board.made_at, pending.request, pending.waits)
             answer = forecast_answers.of_pending(
-                board, pending, scheduled, self.now(), forecasting.reliability
+                board,
+                pending,
+                scheduled,
+                self.now(),
+                forecasting.reliability,
+                bound=_bound(forecasting, pending, board),
             )
             return self._coarse(answer, caller)
         if running is not None and caller.sees_job(running.request.user):
@@ -226,6 +247,7 @@ class ForecastDesk:
                         self._scheduled_time(row.request),
                         now,
                         forecasting.reliability,
+                        bound=_bound(forecasting, row, board),
                         brief=brief,
                     ),
                     caller,
@@ -331,8 +353,12 @@ class ForecastDesk:
         done = forecasting.reliability_of(self.now(), days)
         if done is None:
             raise StateError("forecasts are not kept here; look at the daemon's log")
+        kept = None
+        if forecasting.bounds is not None:
+            kept = dataclasses.asdict(forecasting.bounds.kept(self.now(), days))
         return {
             **dataclasses.asdict(done),
+            "start_no_later_than": kept,
             "smallest_group": self._sidecar.settings.api.smallest_group,
         }
 

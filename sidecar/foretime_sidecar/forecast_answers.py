@@ -22,6 +22,7 @@ def of_pending(
     now: int,
     done: Reliability | None,
     *,
+    bound: dict[str, Any] | None = None,
     brief: bool = False,
 ) -> dict[str, Any]:
     """Answer for a pending job.
@@ -36,6 +37,8 @@ def of_pending(
         Epoch seconds.
     done
         How forecasts have done.
+    bound
+        When it would start no later than, as `foretime_sidecar.bound_answers` gives it.
     brief
         Whether to leave out the whole grid of quantiles and what all jobs have in common.
     """
@@ -43,6 +46,7 @@ def of_pending(
         **_job(forecast.request.job_id, "pending", forecast.request, scheduled_time_s),
         "tasks": forecast.job.tasks,
         **_times(board.made_at, now - board.made_at, forecast.waits),
+        "start_no_later_than": bound,
         "started_at": None,
         "reason": wait_reason(forecast),
         "calibration": _calibration(done),
@@ -62,6 +66,7 @@ def of_running(board: Board, job: QueuedJob, scheduled_time_s: int, now: int) ->
         **_job(job.request.job_id, "running", as_submitted(job), scheduled_time_s),
         "tasks": job.tasks,
         **_times(board.made_at, now - board.made_at, None),
+        "start_no_later_than": None,
         "started_at": job.start_time,
         "reason": {"code": "None", "text": "it has started"},
         "calibration": None,
@@ -89,6 +94,7 @@ def of_new(
         **_job(None, "not-submitted", question.request, scheduled_time_s, question.nodes),
         "tasks": 1,
         **_times(now, age_s, None if waits is None else waits.later(age_s)),
+        "start_no_later_than": None,
         "started_at": None,
         "reason": reason,
         "calibration": _calibration(done),

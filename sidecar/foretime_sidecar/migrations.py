@@ -271,3 +271,25 @@ def order_switches(database: Database) -> None:
         """
     )
     database.execute("CREATE INDEX order_switches_by_time ON order_switches (happened_at)")
+
+
+@migrations(name="0015-start-bounds")
+def start_bounds(database: Database) -> None:
+    """Keep when each job would start no later than, and what came of it."""
+    database.execute(
+        """
+        CREATE TABLE start_bounds (
+            job_id TEXT NOT NULL,
+            submit_time INTEGER NOT NULL,
+            user TEXT,
+            noted_at INTEGER NOT NULL,
+            planned_start INTEGER NOT NULL,
+            latest_start INTEGER NOT NULL,
+            outcome TEXT,
+            happened_at INTEGER,
+            PRIMARY KEY (job_id, submit_time)
+        ) WITHOUT ROWID
+        """
+    )
+    database.execute("CREATE INDEX start_bounds_by_time ON start_bounds (noted_at)")
+    database.execute("CREATE INDEX start_bounds_by_user ON start_bounds (user)")

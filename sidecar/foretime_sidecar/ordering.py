@@ -20,6 +20,7 @@ from foretime_sidecar.clients.client import (
     SchedulerClient,
     SchedulerConfiguration,
 )
+from foretime_sidecar.noted_bounds import NotedBounds
 from foretime_sidecar.queue_moment import Look
 from foretime_sidecar.queue_order import contenders, name_of, qos_tier, site_factors
 from foretime_sidecar.queue_order_settings import QueueOrderSettings
@@ -49,6 +50,8 @@ class QueueOrdering:
         Held while the store is used.
     switched
         What chooses the order, where the settings name none.
+    promises
+        When jobs start no later than, if jobs that near it go first.
 
     Attributes
     ----------
@@ -65,7 +68,9 @@ class QueueOrdering:
         store: Store,
         lock: threading.RLock,
         switched: SwitchedOrder | None = None,
+        promises: NotedBounds | None = None,
     ) -> None:
+        self._promises = promises
         self._switched = switched
         self._settings = settings
         self._client = client
@@ -172,10 +177,18 @@ class QueueOrdering:
 
     def _goes_first(self, now: int) -> Callable[[QueuedJob], bool]:
         """Say who goes before the others, so that no order starves anybody."""
-        bound_s = self._settings.longest_wait_s
+        bound_s, lead_s = self._settings.longest_wait_s, self._settings.promise_lead_s
 
         def goes_first(job: QueuedJob) -> bool:
-            return bound_s > 0 and now - (job.eligible_time or now) >= bound_s
+            if bound_s > 0 and now - (job.eligible_time or now) >= bound_s:
+                return True
+            if self._promises is None:
+                return False
+            return any(
+                now >= bound.latest_start - lead_s
+                for task in job.task_ids
+                if (bound := self._promises.bound_of(task, job.request.submit_time)) is not None
+            )
 
         return goes_first
 

@@ -21,7 +21,9 @@ from starlette.types import Scope
 
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
 from foretime_sidecar.api_forecasts import ForecastDesk
+from foretime_sidecar.api_queue_order import queue_order_answer
 from foretime_sidecar.job_question import JobParameters
+from foretime_sidecar.order_words import ORDERS
 from foretime_sidecar.page_record import record_days, record_numbers, reliability
 from foretime_sidecar.page_views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
 from foretime_sidecar.private_answers import coarse_count
@@ -156,6 +158,7 @@ class _Page:
             "processors": f"{board.moment.taken.snapshot.machine_processors:,}",
             "clock": spoken_clock(board.made_at, now),
             "iso": datetime.fromtimestamp(board.made_at, UTC).isoformat(),
+            "order": self._order(caller, now),
         }
         shown |= _jobs(
             pending["jobs"], pending["others"]["pending"], parameters.get("page", "1"), now
@@ -186,6 +189,18 @@ class _Page:
             f"The queue was last read {spoken_wait(age_s)} ago: what follows is of then",
             self._health.last_error or "the daemon is at work on a new look",
         )
+
+    def _order(self, caller: Caller, now: int) -> dict[str, str] | None:
+        """Say which order the queue is kept in, since when and why; ``None``: Slurm's own."""
+        answer = queue_order_answer(self._desk, caller)
+        if answer["order"] is None or answer["refused"] is not None:
+            return None
+        since = answer["since"]
+        return {
+            "name": ORDERS[answer["order"]],
+            "since": "" if since is None else spoken_clock(since, now),
+            "why": _sentence(answer["why"] or ""),
+        }
 
     def _maps(self, caller: Caller) -> list[WaitMap]:
         try:

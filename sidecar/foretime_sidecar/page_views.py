@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from foretime_sidecar.bound_answers import bound_text
 from foretime_sidecar.durations import format_duration
 from foretime_sidecar.wait_words import bounds, compact_wait, percent
 
@@ -183,6 +184,8 @@ class JobRow:
         ``None`` without a forecast.
     why
         Why it waits.
+    latest
+        When it should start no later than, in words; "" if nothing was noted.
     bar
         The forecast, drawn.
     """
@@ -197,6 +200,7 @@ class JobRow:
     by: str | None
     now: str | None
     why: str
+    latest: str
     bar: Bar | None
 
 
@@ -225,5 +229,13 @@ def _job_row(job: Mapping[str, Any], scale: WaitScale, now: int) -> JobRow:
         job["partition"] or "–",
         *said,
         job["reason"]["text"],
+        _latest(job["start_no_later_than"], now),
         bar(job, scale),
     )
+
+
+def _latest(bound: Mapping[str, Any] | None, now: int) -> str:
+    if bound is None:
+        return ""
+    text = bound_text(bound, now)
+    return f"{text[:1].upper()}{text[1:]}."

@@ -21,6 +21,10 @@ COLUMNS = {
         *("kind", "made_at", "counts_from", "job_id", "submit_time", *_JOB, "starts_now"),
         *("likely_wait_s", "wait_s", "outcome", "waited_s", "held_from", "pinball_s"),
     ),
+    "start_bounds": (
+        *("job_id", "submit_time", "user", "noted_at", "planned_start", "latest_start"),
+        *("outcome", "happened_at"),
+    ),
     "told_users": ("user", "told_at"),
 }
 """Columns of the tables that name users."""

@@ -34,6 +34,14 @@ def coarse_count(count: int) -> int:
     return -(-count // step) * step
 
 
+def coarse_bound(bound: Mapping[str, Any], made_at: int) -> dict[str, Any]:
+    """Coarsen ``start_no_later_than``: its time moves on to a mark, and no plan is told."""
+    # From the moment on that it was noted, so that it stays the same however often it is told.
+    noted_at: int = bound["noted_at"]
+    time = noted_at + coarse_wait(bound["time"] - noted_at, noted_at)
+    return {**bound, "time": time, "wait_s": max(time - made_at, 0), "planned_start": None}
+
+
 def coarse_forecast(answer: Mapping[str, Any], why: str) -> dict[str, Any]:
     """Coarsen an answer of `foretime_sidecar.forecast_answers`; ``why`` is told with it."""
     coarse, made_at = dict(answer), answer["made_at"]
@@ -46,6 +54,8 @@ def coarse_forecast(answer: Mapping[str, Any], why: str) -> dict[str, Any]:
         if "quantiles" in answer:
             # The whole grid would tell the probability of a start now to a hundredth.
             coarse["quantiles"] = [[float(level), wait] for level, wait in waits.items()]
+    if (bound := answer["start_no_later_than"]) is not None:
+        coarse["start_no_later_than"] = coarse_bound(bound, made_at)
     for name in _COUNTS:
         if name in answer:
             coarse[name] = coarse_count(answer[name])

@@ -115,6 +115,14 @@ class QueueMoment:
         """Column of the first pending job."""
         return len(self.taken.snapshot.running)
 
+    @property
+    def queue_order(self) -> Order:
+        """The queue's order, which the settings name."""
+        order = self.policy.order
+        if not isinstance(order, Order):
+            raise TypeError(f"the queue's order is {order!r}, not one of the settings'")
+        return order
+
     def everybody(self) -> Moment:
         """Give the moment at which all pending jobs that take part are asked about."""
         asked = np.arange(self.first_pending, len(self.requests), dtype=np.int64)

@@ -44,6 +44,18 @@ class QueueOrderSettings(Section):
             "never."
         ),
     )
+    keep_promises: bool = Field(
+        default=False,
+        description=(
+            "Whatever the order, jobs that near the bound that they start no later than go before "
+            "the others (docs/api.md, start_no_later_than)."
+        ),
+    )
+    promise_lead_s: int = Field(
+        default=6 * 3600,
+        ge=0,
+        description="How long before that bound a job goes before the others.",
+    )
     orders: Names = Field(
         default=["fcfs", "sjf", "ljf"],
         description="dynp: orders that it switches between; the first is where it begins.",
@@ -59,7 +71,7 @@ class QueueOrderSettings(Section):
         default="artww",
         description=(
             "dynp: what is least in the best order: artww (response time weighted by width), art, "
-            "wait, waitww, slowdown, sldww, makespan; or several: artww=2,makespan=1."
+            "wait, waitww, slowdown, sldww, makespan; or several: 2*artww+makespan."
         ),
     )
     decide_on: Literal["planned", "learned"] = Field(

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.job_events import learn_history
 from foretime_estimators.registry import parse_estimator
@@ -29,14 +28,17 @@ from foretime_sim.finished_history import finished_before
 from foretime_sim.mechanism import Mechanism
 from foretime_sim.mock_slurm import SlurmSetup
 from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.replay_result import HookStatistics
-from foretime_sim.schedule import Schedule
+from foretime_sim.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.schedule import check as check_schedule
-from foretime_sim.workload import Int64Array, Workload
+from foretime_sim.start_promises import StartPromises, promised_starts
+from foretime_sim.workload import Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.forecast_reliability import Reliability, reliability
 from foretime_sidecar.learned_settings import LearnedSettings
+from foretime_sidecar.queue_order_settings import QueueOrderSettings
+from foretime_sidecar.replay_looks import OrderingLooks
+from foretime_sidecar.replay_outcome import AdjustedStatistics, ReplaySchedule, ordering_of
 from foretime_sidecar.replay_schedulers import (
     MockedScheduler,
     mocked_pbs,
@@ -59,79 +61,8 @@ from foretime_sidecar.store import Store
 TABLE_SCHEMES = ("user", "project", "combined", "learned")
 SCHEMES = ("requested", *TABLE_SCHEMES, "actual", "blend:a")
 
+_MORE_JOBS_THAN_ANY = 10**9
 _OUTLASTS_ANY_LOG_S = 100 * 365 * 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class ReplaySchedule:
-    """A schedule as it is scored: the engine's, and which jobs outlived the t_sched they had.
-
-    Attributes
-    ----------
-    start_time, end_time
-        Shape (jobs,), seconds of the log's clock.
-    started_by
-        Shape (jobs,), codes of `StartedBy`.
-    outlived
-        Shape (jobs,): ran longer than the t_sched that they ran with.
-    killed
-        Shape (jobs,): ended before the actual runtime *and* before t_req, which nobody may be.
-    scheduled_time
-        Shape (jobs,), seconds: the t_sched that they were submitted with.
-    """
-
-    start_time: Int64Array
-    end_time: Int64Array
-    started_by: np.ndarray[tuple[int], np.dtype[np.int8]]
-    outlived: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    killed: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    scheduled_time: Int64Array
-
-    @classmethod
-    def of(
-        cls,
-        workload: Workload,
-        schedule: Schedule,
-        scheduled_time: Int64Array,
-        running_time: Int64Array | None = None,
-    ) -> ReplaySchedule:
-        """Judge a schedule of a workload by what its users asked for.
-
-        ``running_time`` is the t_sched that running jobs had, if it is not the one that they were
-        submitted with; seconds.
-        """
-        ran = schedule.end_time - schedule.start_time
-        promised = np.minimum(workload.actual_runtime, workload.requested_time)
-        return cls(
-            start_time=schedule.start_time,
-            end_time=schedule.end_time,
-            started_by=schedule.started_by,
-            outlived=ran > (scheduled_time if running_time is None else running_time),
-            killed=ran < promised,
-            scheduled_time=scheduled_time,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class AdjustedStatistics:
-    """What went on in one adjusted run besides its scores.
-
-    Attributes
-    ----------
-    hook
-        What the hook did; ``None`` where it was not in the loop.
-    wait
-        Shape (jobs,), seconds, in the order of the repeat's workload.
-    guard_activations
-        Jobs for which the starvation guard became active.
-    forecasts
-        How the forecasts of waits have done that were served; ``None`` if none were.
-    """
-
-    hook: HookStatistics | None
-    wait: Int64Array
-    guard_activations: int
-    forecasts: Reliability | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +103,11 @@ class Replay:
         Faults to inject: the mock Slurm's slurm.conf; processors are the workload's.
     reservations
         Advance reservations of both runs, on the workload's clock.
+    queue_order
+        How the sidecar puts the queue in order through site factors, in place of the policy's own
+        order; ``None``: it does not. Slurm only.
+    look_interval_s
+        How often it looks at the queue for that, seconds; 0: at every event.
     forecast_interval_s
         How often the queue is looked at and the waits of all pending jobs are forecast, seconds of
         the virtual clock; ``None``: never. They are kept, scored and learned from as the daemon's.
@@ -195,6 +131,8 @@ class Replay:
     state_dir: Path | None = None
     setup: SlurmSetup | None = None
     reservations: tuple[AdvanceReservation, ...] = ()
+    queue_order: QueueOrderSettings | None = None
+    look_interval_s: int = 60
     forecast_interval_s: int | None = None
     check: bool = False
     progress: Callable[[int], None] | None = None
@@ -205,11 +143,12 @@ class Replay:
         baseline = ReplaySchedule.of(workload, plain, workload.requested_time)
         if self.estimator is not None:
             adjusted, statistics = self._by_estimator(workload, self.estimator)
-        elif self.scheme in TABLE_SCHEMES:
+        elif self.scheme in TABLE_SCHEMES or self.queue_order is not None:
             adjusted, statistics = self._through_the_hook(workload, repeat)
         else:
             adjusted, statistics = self._by_oracle(workload)
-        return PairedRun(baseline, adjusted, statistics)
+        promised = StartPromises.of(workload, baseline, promised_starts(self.policy, plain))
+        return PairedRun(baseline, adjusted, replace(statistics, baseline_promises=promised))
 
     def _by_oracle(self, workload: Workload) -> tuple[ReplaySchedule, AdjustedStatistics]:
         estimated = simulate_with_estimator(
@@ -221,7 +160,13 @@ class Replay:
         )
         judged = ReplaySchedule.of(workload, estimated.schedule, estimated.scheduled_time)
         wait = estimated.start_time - workload.submit_time
-        return judged, AdjustedStatistics(None, wait, estimated.guard_activations)
+        promised = promised_starts(self.policy, estimated.schedule)
+        return judged, AdjustedStatistics(
+            None,
+            wait,
+            estimated.guard_activations,
+            promises=StartPromises.of(workload, judged, promised),
+        )
 
     def _by_estimator(
         self, workload: Workload, estimator: str
@@ -269,7 +214,21 @@ class Replay:
         with tempfile.TemporaryDirectory(prefix="foretime-replay-", dir=_memory()) as folder_name:
             return self._run(workload, Path(folder_name))
 
+    def _check_queue_order(self) -> None:
+        if self.queue_order is None:
+            return
+        if self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
+            raise InputError("queue_order: PBS has no site factors: replay it on Slurm")
+        if self.scheme not in (*TABLE_SCHEMES, "requested"):
+            raise InputError(
+                f"queue_order: scheme {self.scheme} knows the true runtimes, and has no sidecar; "
+                f"take one of {', '.join(TABLE_SCHEMES)}, or requested"
+            )
+        if self.queue_order.order == "none":
+            raise InputError('queue_order: order is "none", which leaves the queue as it is')
+
     def _settings(self, folder: Path) -> Settings:
+        adjusts = self.scheme in TABLE_SCHEMES
         kind: Literal["slurm", "pbs"] = "slurm"
         if self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
             kind = "pbs"
@@ -277,7 +236,9 @@ class Replay:
             # The mock's accounting knows of an end at once, so nothing need be read twice.
             scheduler=SchedulerSettings(kind=kind, overlap_s=0),
             store=StoreSettings(path=str(folder / "foretime.sqlite"), durability="normal"),
-            accuracy=self.accuracy.model_copy(update={"scheme": self.scheme}),
+            accuracy=self.accuracy.model_copy(update={"scheme": self.scheme})
+            if adjusts
+            else self.accuracy.model_copy(update={"threshold": _MORE_JOBS_THAN_ANY}),
             learned=self.learned,
             # What would take enforce from the hook is for administrators to look into.
             breaker=BreakerSettings(
@@ -291,8 +252,9 @@ class Replay:
                 valid_for_s=30 * 86_400 if self.learn else _OUTLASTS_ANY_LOG_S,
             ),
             forecast=self._forecast_settings(),
+            queue_order=self.queue_order or QueueOrderSettings(),
             hook=HookSettings(
-                mode="enforce",
+                mode="enforce" if adjusts else "observe",
                 mechanism=self.mechanism.value,
                 # The mock has no deadlines, and its guard is the engine's own.
                 planned_at="submission",
@@ -303,8 +265,11 @@ class Replay:
     def _forecast_settings(self) -> ForecastSettings:
         """Give what forecasts are to run the queue forward with: what the scheduler does."""
         order, backfill = self.policy.order, self.policy.backfill
-        if self.forecast_interval_s is None:
+        if self.queue_order is not None:
+            order = Order.PRIORITY
+        if self.forecast_interval_s is None and self.queue_order is None:
             return ForecastSettings()
+        self.policy.refuse_switching("in the queues that forecasts run forward")
         if not isinstance(order, Order) or not isinstance(backfill, Backfill):
             raise InputError(
                 "forecasts run the queue forward, which no policy in Python can be asked in; take "
@@ -313,6 +278,7 @@ class Replay:
         return ForecastSettings.model_validate({"order": order.value, "backfill": backfill.value})
 
     def _run(self, workload: Workload, folder: Path) -> tuple[ReplaySchedule, AdjustedStatistics]:
+        self._check_queue_order()
         clock, begin = _clock_and_begin(workload)
         settings = self._settings(folder)
         table = Path(settings.table.path)
@@ -329,9 +295,10 @@ class Replay:
                 reservations=at_clock,
             )
         else:
+            by_factors = replace(self.policy, order=Order.PRIORITY, switching=None)
             scheduler = mocked_slurm(
                 workload,
-                self.policy,
+                self.policy if self.queue_order is None else by_factors,
                 self.mechanism,
                 begin,
                 table,
@@ -343,14 +310,23 @@ class Replay:
         try:
             forecasts = self.forecast_interval_s is not None
             sidecar = Sidecar(
-                settings, scheduler.client, store, forecasts=forecasts, estimating_s=math.inf
+                settings,
+                scheduler.client,
+                store,
+                forecasts=forecasts,
+                estimating_s=math.inf,
+                bounds=self.queue_order is not None,
             )
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)
                 store.add_finished(records, Cursor(begin - 1), settings.scheduler.kind)
             sidecar.start(begin)
             sidecar.poll(begin)
-            self._drive(workload, clock, scheduler, sidecar)
+            looks = None
+            if self.queue_order is not None:
+                looks = OrderingLooks(scheduler, sidecar, self.look_interval_s)
+            self._drive(workload, clock, scheduler, sidecar, looks)
+            ordering = None if looks is None else ordering_of(looks.looks, sidecar)
             latest = store.latest_generation()
             done = None
             if forecasts:
@@ -364,7 +340,7 @@ class Replay:
             errors=scheduler.mock.hook_errors,
             table_generations=0 if latest is None else latest.generation,
         )
-        return self._judged(workload, clock, scheduler, hook, done)
+        return self._judged(workload, clock, scheduler, hook, done, ordering)
 
     def _reservations_at(self, clock: int) -> tuple[AdvanceReservation, ...]:
         """Give the advance reservations in epoch seconds."""
@@ -377,10 +353,14 @@ class Replay:
         scheduler: MockedScheduler,
         hook: HookStatistics | None,
         forecasts: Reliability | None = None,
+        ordering: OrderingStatistics | None = None,
     ) -> tuple[ReplaySchedule, AdjustedStatistics]:
         """Judge what was scheduled, on the log's clock."""
         mock = scheduler.mock
         schedule = mock.schedule()
+        promised = promised_starts(self.policy, schedule)
+        if promised is not None:
+            promised = promised - clock
         schedule = replace(
             schedule, start_time=schedule.start_time - clock, end_time=schedule.end_time - clock
         )
@@ -388,13 +368,26 @@ class Replay:
             check_schedule(workload, schedule, workload.requested_time, self.reservations)
         judged = ReplaySchedule.of(workload, schedule, mock.scheduled_times(), mock.running_times())
         wait = schedule.start_time - workload.submit_time
-        return judged, AdjustedStatistics(hook, wait, schedule.guard_activations, forecasts)
+        return judged, AdjustedStatistics(
+            hook,
+            wait,
+            schedule.guard_activations,
+            forecasts,
+            ordering,
+            StartPromises.of(workload, judged, promised),
+        )
 
     def _drive(
-        self, workload: Workload, clock: int, scheduler: MockedScheduler, sidecar: Sidecar
+        self,
+        workload: Workload,
+        clock: int,
+        scheduler: MockedScheduler,
+        sidecar: Sidecar,
+        looks: OrderingLooks | None,
     ) -> None:
         """Submit every job at its time; poll whenever a table is due and something has finished."""
         mock = scheduler.mock
+        advance = mock.advance if looks is None else looks.advance
         times = (workload.submit_time + clock).tolist()
         next_poll = mock.now + self.publish_interval_s
         next_look = mock.now
@@ -403,22 +396,33 @@ class Replay:
                 # The last poll before this submission; those before it would have told the hook
                 # nothing that this one does not.
                 at = now - (now - next_poll) % self.publish_interval_s
-                next_look = self._forecast(scheduler, sidecar, next_look, at)
-                mock.advance(at)
+                next_look = self._forecast(advance, scheduler, sidecar, next_look, at)
+                advance(at)
                 if sidecar.estimating is not None:
                     sidecar.look(at)  # who has started, and what pending jobs are refined to
                 sidecar.poll(at)
                 next_poll = at + self.publish_interval_s
-            next_look = self._forecast(scheduler, sidecar, next_look, now)
+            next_look = self._forecast(advance, scheduler, sidecar, next_look, now)
+            if now > mock.now:
+                advance(now)
             self._submit(scheduler, index, now)
+            if looks is not None:
+                looks.happened()
         while sidecar.forecasting is not None and sidecar.waits_for_starts():
-            next_look = self._forecast(scheduler, sidecar, next_look, next_look + 1)
+            next_look = self._forecast(advance, scheduler, sidecar, next_look, next_look + 1)
+        if looks is not None:
+            looks.finish()
         mock.finish()
         if self.learn:
             sidecar.poll(max(mock.now, next_poll))
 
     def _forecast(
-        self, scheduler: MockedScheduler, sidecar: Sidecar, first: int, until: int
+        self,
+        advance: Callable[[int], None],
+        scheduler: MockedScheduler,
+        sidecar: Sidecar,
+        first: int,
+        until: int,
     ) -> int:
         """Look at the queue and forecast at each time that is due before ``until``; give the next.
 
@@ -430,7 +434,7 @@ class Replay:
             return until
         while at < until:
             if at > scheduler.mock.now:
-                scheduler.mock.advance(at)
+                advance(at)
             sidecar.see(at)
             if self.learn:
                 sidecar.poll(at)

@@ -5,6 +5,7 @@ Pure functions of a `ReplayResult`; docs/outputs.md says what every key and colu
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import asdict
 from typing import TypeAlias
@@ -15,6 +16,7 @@ from foretime_sim.gains import MetricComparison
 from foretime_sim.job_classes import ALL, CLASS_METRICS, LENGTHS, SIZES
 from foretime_sim.metrics import METRICS
 from foretime_sim.replay_result import ReplayResult
+from foretime_sim.start_promises import PROMISE_METRICS
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -79,6 +81,7 @@ def to_json(result: ReplayResult) -> dict[str, JsonValue]:
             {column: _plain(value) for column, value in row.items()} for row in class_rows(result)
         ],
         "shortening": dict(asdict(result.shortening)),
+        "ordering": None if result.ordering is None else dataclasses.asdict(result.ordering),
         "hook": None
         if result.hook is None
         else {
@@ -86,6 +89,10 @@ def to_json(result: ReplayResult) -> dict[str, JsonValue]:
             "adjusted": result.hook.adjusted,
             "errors": result.hook.errors,
             "table_generations": result.hook.table_generations,
+        },
+        "promises": {
+            name: None if promised is None else dict(promised.to_dict())
+            for name, promised in zip(("baseline", "adjusted"), result.promises, strict=True)
         },
         "guard_activations": result.guard_activations,
         "wall_clock_s": result.wall_clock_s,
@@ -112,7 +119,26 @@ def _plain(value: float | str | None) -> float | str | None:
 
 def metric_rows(result: ReplayResult) -> list[dict[str, float | str | None]]:
     """One CSV row a metric, with `CSV_COLUMNS`; what is not defined is ``None``."""
-    return [_row(compared) for compared in result.comparison.metrics.values()]
+    rows = [_row(compared) for compared in result.comparison.metrics.values()]
+    return rows + _promise_rows(result)
+
+
+def _promise_rows(result: ReplayResult) -> list[dict[str, float | str | None]]:
+    """Give rows of `PROMISE_METRICS`, if anything was promised."""
+    without, adjusted = result.promises
+    if without is None or adjusted is None:
+        return []
+    before, after = without.to_dict(), adjusted.to_dict()
+    return [
+        {
+            "metric": key,
+            "unit": metric.unit,
+            "better": metric.better.value,
+            "baseline": before[key],
+            "adjusted": after[key],
+        }
+        for key, metric in PROMISE_METRICS.items()
+    ]
 
 
 def _row(compared: MetricComparison) -> dict[str, float | str | None]:

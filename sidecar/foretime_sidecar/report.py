@@ -24,6 +24,7 @@ from foretime_sidecar.figures import (
     format_value,
     gain_text,
 )
+from foretime_sidecar.promise_report import broken_promises, promises_table
 
 WIDTH = 100
 """Columns that a report takes at most."""
@@ -90,6 +91,9 @@ def render(
     if narrow:
         parts.append(Text(f"Ratios and intervals need {WIDTH} columns, or --json.", "dim"))
     parts += [beside_table(result, name) for name in result.beside]
+    if any(result.promises):
+        named = list(zip(("without", "with Foretime"), result.promises, strict=True))
+        parts += [Text(), promises_table(named, width=width), *broken_promises(named)]
     if classes_of is not None:
         parts.append(class_table(result.comparison, classes_of))
     return Group(*parts, Padding(findings(result), (1, 0, 0, 0)))
@@ -322,6 +326,23 @@ def _hook_lines(result: ReplayResult) -> list[Text]:
             "dim",
         )
     ]
+    if (ordering := result.ordering) is not None:
+        text = f"The sidecar looked at the queue {ordering.looks:,} times to put it in order"
+        if ordering.tries:
+            to = ", ".join(f"{n:,} to {order}" for order, n in sorted(ordering.switches.items()))
+            text += f", and chose an order {ordering.tries:,} times; switches: {to or 'none'}"
+        lines.append(Text(f"{text}.", "dim"))
+        if ordering.bounds:
+            share = 100 * ordering.bounds_kept / ordering.bounds
+            lines.append(
+                Text(
+                    f"Of {ordering.bounds:,} jobs that waited, {share:.2f}% started no later than "
+                    "the bound that they were told at first.",
+                    "dim",
+                )
+            )
+        if ordering.failures:
+            lines.append(Text(f"NOT CHOSEN: {ordering.failures:,} times it failed.", "bold red"))
     hook = result.hook
     if hook is None:
         return lines

@@ -112,6 +112,7 @@ class SelfMetrics(Collector):
         yield errors
         yield from self._of_forecasts(now)
         yield from self._of_estimators(now)
+        yield from self._of_the_order()
         yield from self._of_the_process()
 
     def _of_forecasts(self, now: float) -> Iterator[Metric]:
@@ -133,6 +134,18 @@ class SelfMetrics(Collector):
             "Times that forecasts could not be refreshed.",
             value=forecasting.failures,
         )
+        kept = forecasting.kept_bounds
+        if kept is not None and kept.kept_share is not None:
+            yield GaugeMetricFamily(
+                "foretime_start_bounds_judged",
+                f"Bounds of the last {kept.days} days that jobs started within or waited past.",
+                value=kept.judged,
+            )
+            yield GaugeMetricFamily(
+                "foretime_start_bounds_kept_share",
+                "Share of them that were kept.",
+                value=kept.kept_share,
+            )
         done = forecasting.reliability
         if done is None or not done.scored:
             return
@@ -209,6 +222,45 @@ class SelfMetrics(Collector):
                 accuracy.add_metric([row.name], row.accuracy)
                 under.add_metric([row.name], row.under_predicted)
         yield from (in_use, accuracy, under)
+
+    def _of_the_order(self) -> Iterator[Metric]:
+        if self._sidecar.settings.queue_order.order == "none":
+            return
+        yield GaugeMetricFamily(
+            "foretime_queue_order_going_first",
+            "Jobs that go before the others, as they have waited for too long.",
+            value=self._sidecar.going_first,
+        )
+        switched = self._sidecar.switched_order
+        if switched is None:
+            return
+        yield CounterMetricFamily(
+            "foretime_queue_order_tries",
+            "Times that the best order of the queue was found.",
+            value=switched.tries,
+        )
+        yield CounterMetricFamily(
+            "foretime_queue_order_failures",
+            "Times that it could not be, and the order stayed.",
+            value=switched.failures,
+        )
+        if switched.last is not None:
+            yield GaugeMetricFamily(
+                "foretime_queue_order_seconds",
+                "How long it took to find at the last look.",
+                value=switched.last.took_s,
+            )
+        in_use = GaugeMetricFamily(
+            "foretime_queue_order_in_use", "1 for the order that the queue is in.", labels=["order"]
+        )
+        switches = CounterMetricFamily(
+            "foretime_queue_order_switches", "Switches to an order.", labels=["order"]
+        )
+        present, counts = switched.now_in, switched.log.counts()
+        for order in self._sidecar.settings.queue_order.orders:
+            in_use.add_metric([order], float(present is not None and present.order == order))
+            switches.add_metric([order], counts.get(order, 0))
+        yield from (in_use, switches)
 
     def _of_the_process(self) -> Iterator[Metric]:
         with self._process.oneshot():

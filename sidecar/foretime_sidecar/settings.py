@@ -460,6 +460,15 @@ class ForecastSettings(Section):
         ge=1,
         description="Served forecasts, and what came of them, are deleted after so many days.",
     )
+    slack_factor: float = Field(
+        default=3,
+        ge=0,
+        le=1000,
+        description=(
+            "How much later than planned on requests the bound lies that a job starts no later "
+            "than, in average waits of the last 30 days (docs/api.md)."
+        ),
+    )
 
 
 class Settings(Section):

@@ -34,12 +34,13 @@ from foretime_sidecar.exclusions import Exclusions, exclusions_of
 from foretime_sidecar.learned_scheme import LearnedScheme
 from foretime_sidecar.learner import Learner, effective_mode
 from foretime_sidecar.model_states import ModelStates
+from foretime_sidecar.noted_bounds import NotedBounds
 from foretime_sidecar.order_switches import OrderSwitches
 from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
 from foretime_sidecar.personal_data import erase
 from foretime_sidecar.queue_events import PastEvents
-from foretime_sidecar.queue_moment import Look
+from foretime_sidecar.queue_moment import Look, QueueMoment
 from foretime_sidecar.queue_snapshot import as_submitted
 from foretime_sidecar.refinements import NOTHING_REFINED, Refined, Refinements
 from foretime_sidecar.served_forecaster import CalibratedBest
@@ -126,6 +127,9 @@ class Sidecar:
         Whether all estimators run in the shadow; whoever drives it then calls
         ``scoreboard.refresh``, too.
 
+    bounds
+        Whether it is noted when jobs start no later than, even if no waits are forecast.
+
     Attributes
     ----------
     learner
@@ -150,6 +154,8 @@ class Sidecar:
         How long it took at the last poll, seconds: no work of the scheduler's.
     scoreboard
         What compares estimators; ``None`` if nobody wants it.
+    noted_bounds
+        When jobs start no later than; ``None`` if nobody wants to know.
     switched_order
         What chooses the queue's order (dynP); ``None`` if that is set, or not kept at all.
     """
@@ -163,6 +169,7 @@ class Sidecar:
         forecasts: bool = False,
         estimating_s: float = _ESTIMATING_S,
         shadow: bool = False,
+        bounds: bool = False,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -175,6 +182,15 @@ class Sidecar:
         self.pause_s = settings.scheduler.poll_interval_s
         self.oversight = Oversight(settings, store, self.lock)
         self.forecasting: WaitForecasting | None = None
+        self.noted_bounds: NotedBounds | None = None
+        if forecasts or bounds or settings.queue_order.keep_promises:
+            self.noted_bounds = NotedBounds(
+                store,
+                self.lock,
+                settings.forecast.slack_factor,
+                settings.api.smallest_group,
+                settings.forecast.most_jobs,
+            )
         if forecasts:
             self.forecasting = WaitForecasting(
                 settings.forecast,
@@ -182,6 +198,7 @@ class Sidecar:
                 PastEvents(store, self.lock),
                 ServedForecasts(store, self.lock, settings.api.smallest_group),
                 ModelStates(store, self.lock),
+                self.noted_bounds,
             )
         self.estimating: LearnedScheme | None = None
         self._estimating_s = estimating_s
@@ -220,7 +237,12 @@ class Sidecar:
                     else settings.queue_order.planning_limit_s,
                 )
             self._ordering = QueueOrdering(
-                settings.queue_order, client, store, self.lock, self.switched_order
+                settings.queue_order,
+                client,
+                store,
+                self.lock,
+                self.switched_order,
+                self.noted_bounds if settings.queue_order.keep_promises else None,
             )
         self._cursor: Cursor | None = None
         self._table_generation = 0  # of the file found at the start
@@ -382,6 +404,8 @@ class Sidecar:
         assert exclusions is not None  # noqa: S101 - else there was a failure
         if self.oversight.note(seen, self.learner, exclusions, now, refined):
             self._next_publication = now
+        if self.noted_bounds is not None and self.forecasting is None:
+            self.noted_bounds.note(QueueMoment.of(seen, self.settings.forecast))
         if self._ordering is not None:
             self._ordering.arrange(seen, configuration, self._scheduled_time_of)
         return seen
@@ -395,6 +419,16 @@ class Sidecar:
             with self.lock:
                 estimated = self.estimating.estimates(self.learner, now)
         return self._refinements.now(jobs, estimated, now)
+
+    @property
+    def order_refused(self) -> str:
+        """Why the queue is not put in order though the settings say so; "" if it is."""
+        return "" if self._ordering is None else self._ordering.refused
+
+    @property
+    def going_first(self) -> int:
+        """Jobs that went before the others at the last look, as they have waited for too long."""
+        return 0 if self._ordering is None else self._ordering.going_first
 
     def see(self, now: int) -> Look:
         """Look at the queue for forecasts alone; raises `SchedulerError` as `look`."""

@@ -5,13 +5,16 @@ docs/outputs.md says what every key and column means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.metrics import METRICS
+from foretime_sim.policy import Backfill
 from foretime_sim.policy_comparison import PolicyCase, PolicyComparison
+from foretime_sim.policy_switching import TABLE_1_CASES, SwitchingCounters
+from foretime_sim.start_promises import PROMISE_METRICS
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -24,6 +27,7 @@ CSV_COLUMNS = (
     "backfill",
     "depth",
     "compression",
+    "slack",
     "estimator",
     "metric",
     "unit",
@@ -105,11 +109,44 @@ def _policy(result: SimulateResult, case: int) -> dict[str, JsonValue]:
         "name": described.name,
         **_described(described),
         "metrics": {key: _metric(comparison, case, key) for key in METRICS},
+        "promises": _promises(comparison, case),
         "classes": [dict(value._asdict()) for value in comparison.by_class(case)],
         "bgp_partitions": _bgp_partitions(result, case),
         "guard_activations": sum(run[case].guard_activations for run in comparison.runs)
         / len(comparison.runs),
+        "switching": _switching(comparison.switching(case)),
         "jobs_per_s": comparison.jobs_per_s(case),
+    }
+
+
+def _promises(comparison: PolicyComparison, case: int) -> dict[str, JsonValue] | None:
+    promises = comparison.promises(case)
+    return None if promises is None else dict(promises.to_dict())
+
+
+def _switching(counted: Sequence[SwitchingCounters]) -> dict[str, JsonValue] | None:
+    """Give means over the repeats."""
+    if not counted:
+        return None
+    runs = len(counted)
+    tries = sum(one.tries for one in counted)
+    waiting = sum(one.waiting_at_tries for one in counted)
+    cases = [one.cases for one in counted if one.cases is not None]
+    return {
+        "tries": tries / runs,
+        "mean_backlog": waiting / tries if tries else None,
+        "same_policy": sum(one.same_policy for one in counted) / runs,
+        "orders": [
+            {
+                "order": str(order),
+                "jobs_started": sum(int(one.jobs_started[place]) for one in counted) / runs,
+                "switches": sum(one.switches[place] for one in counted) / runs,
+            }
+            for place, order in enumerate(counted[0].orders)
+        ],
+        "cases": {case: sum(one[case] for one in cases) / runs for case in TABLE_1_CASES}
+        if cases
+        else None,
     }
 
 
@@ -125,12 +162,14 @@ def _bgp_partitions(result: SimulateResult, case: int) -> list[JsonValue]:
     ]
 
 
-def _described(case: PolicyCase) -> dict[str, str | int]:
+def _described(case: PolicyCase) -> dict[str, str | int | None]:
+    slackens = case.policy.backfill is Backfill.SLACK
     return {
-        "order": str(case.policy.order),
+        "order": case.policy.order_name,
         "backfill": str(case.policy.backfill),
         "depth": case.policy.depth,
         "compression": str(case.policy.compression),
+        "slack": case.policy.slack_settings.description if slackens else None,
         "estimator": case.estimator,
     }
 
@@ -161,8 +200,12 @@ def _figures(comparison: PolicyComparison, case: int, key: str) -> dict[str, flo
 
 
 def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
-    """One CSV row a policy and metric, with `CSV_COLUMNS`; what is not defined is ``None``."""
+    """One CSV row a policy and metric, with `CSV_COLUMNS`; what is not defined is ``None``.
+
+    Policies that promise starts have rows of `PROMISE_METRICS` after the others'.
+    """
     comparison = result.comparison
+    promises = [comparison.promises(place) for place in range(len(comparison.cases))]
     return [
         {
             "policy": case.name,
@@ -174,4 +217,16 @@ def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
         }
         for place, case in enumerate(comparison.cases)
         for key, metric in METRICS.items()
+    ] + [
+        {
+            "policy": case.name,
+            **_described(case),
+            "metric": key,
+            "unit": metric.unit,
+            "better": metric.better.value,
+            "value": promised.to_dict()[key],
+        }
+        for case, promised in zip(comparison.cases, promises, strict=True)
+        if promised is not None
+        for key, metric in PROMISE_METRICS.items()
     ]

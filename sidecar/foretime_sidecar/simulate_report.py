@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from foretime_sim.metrics import METRICS
-from foretime_sim.policy import EASY, Backfill
+from foretime_sim.policy import EASY, Backfill, Order
 from foretime_sim.policy_comparison import PolicyComparison
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.figures import counted, format_gain, format_value, gain_text
+from foretime_sidecar.promise_report import broken_promises, promises_table
 from foretime_sidecar.simulate_export import SimulateResult
 
 WIDTH = 132
@@ -52,6 +53,12 @@ def render(result: SimulateResult, *, width: int = WIDTH) -> RenderableType:
         parts.append(_left_out(key for key in COLUMNS if key not in shown))
     if len(comparison.cases) > 1:
         parts += [Text(), *_gains_that_fit(comparison, width)]
+    promises = [comparison.promises(place) for place in range(len(comparison.cases))]
+    if any(promises):
+        named = [(c.name, one) for c, one in zip(comparison.cases, promises, strict=True)]
+        parts += [Text(), promises_table(named, width=width), *broken_promises(named)]
+    if switched := [place for place in range(len(comparison.cases)) if comparison.switching(place)]:
+        parts += [Text(), _switched(comparison, switched)]
     if comparison.class_metric is not None:
         tables = _classes_that_fit(comparison, comparison.class_metric, width)
         parts += [part for table in tables for part in (Text(), table)]
@@ -79,11 +86,13 @@ def _heading(result: SimulateResult) -> RenderableType:
     policies = [case.policy for case in comparison.cases]
     easy = [policy for policy in policies if policy.backfill in EASY]
     conservative = [policy for policy in policies if policy.backfill is Backfill.CONSERVATIVE]
+    slack = [policy for policy in policies if policy.backfill is Backfill.SLACK]
     for option, values in (
-        ("order", {str(policy.order) for policy in policies}),
+        ("order", {policy.order_name for policy in policies}),
         ("backfill", {str(policy.backfill) for policy in policies}),
         ("depth", {str(policy.depth) for policy in easy}),
         ("compression", {str(policy.compression) for policy in conservative}),
+        ("slack", {policy.slack_settings.description for policy in slack}),
         ("estimator", {case.estimator for case in comparison.cases}),
     ):
         if len(values) == 1:
@@ -178,6 +187,36 @@ def _gains(comparison: PolicyComparison, keys: Sequence[str], *, below: bool) ->
         if below and any(spreads):
             table.add_row("", *spreads)
     return table
+
+
+def _switched(comparison: PolicyComparison, places: Sequence[int]) -> Table:
+    """Tabulate how often orders were switched, and which jobs started in; means over repeats."""
+    table = _table(
+        "\npolicy", "\ntries", "waiting\nat a try", "same\norder", "switches to", "jobs started in"
+    )
+    table.title = "Switching between queue orders"
+    table.title_justify, table.title_style = "left", "bold"
+    for place in places:
+        counted = comparison.switching(place)
+        tries = sum(one.tries for one in counted)
+        waiting = sum(one.waiting_at_tries for one in counted)
+        same = sum(one.same_policy for one in counted)
+        orders = counted[0].orders
+        switches = [sum(one.switches[at] for one in counted) for at in range(len(orders))]
+        started = [sum(int(one.jobs_started[at]) for one in counted) for at in range(len(orders))]
+        table.add_row(
+            comparison.cases[place].name,
+            f"{tries / len(counted):,.0f}",
+            f"{waiting / tries:.1f}" if tries else "-",
+            f"{same / tries:.1%}" if tries else "-",
+            _by_order(orders, [each / tries if tries else 0.0 for each in switches]),
+            _by_order(orders, [each / sum(started) for each in started]),
+        )
+    return table
+
+
+def _by_order(orders: Sequence[Order], shares: Sequence[float]) -> str:
+    return ", ".join(f"{order} {share:.1%}" for order, share in zip(orders, shares, strict=True))
 
 
 def _classes_that_fit(comparison: PolicyComparison, metric: str, width: int) -> list[Table]:

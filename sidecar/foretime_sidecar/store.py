@@ -256,9 +256,18 @@ class Store:
             return int(execute("DELETE FROM jobs WHERE end_time < ?", (end_time,)).rowcount)
 
     def forget_forecasts_before(self, made_at: int) -> None:
-        """Delete the forecasts that were served before a time."""
+        """Delete the forecasts that were served before a time, and bounds of starts.
+
+        Bounds of jobs that still wait stay, unless even they lie before that time: they must not be
+        made anew, and later.
+        """
         statement = "DELETE FROM served_forecasts WHERE made_at < ?"
         self.write("delete old forecasts", statement, [(made_at,)])
+        statement = (
+            "DELETE FROM start_bounds "
+            "WHERE noted_at < ? AND (outcome IS NOT NULL OR latest_start < ?)"
+        )
+        self.write("delete old bounds", statement, [(made_at, made_at)])
 
     # -- tables published ------------------------------------------------------------------------
 

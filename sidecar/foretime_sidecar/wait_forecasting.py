@@ -26,6 +26,7 @@ from foretime_sidecar.clients.client import QueueState
 from foretime_sidecar.forecast_board import Board, JobForecast, NewJobForecast, Waits
 from foretime_sidecar.forecast_reliability import Reliability
 from foretime_sidecar.model_states import ModelStates
+from foretime_sidecar.noted_bounds import KeptBounds, NotedBounds
 from foretime_sidecar.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue_snapshot import LeftOut, as_submitted
@@ -120,13 +121,16 @@ class WaitForecasting:
         Where forecasts are kept and scored; ``None``: nowhere.
     states
         Where is saved what the forecaster has learned; ``None``: nowhere.
+    bounds
+        Notes when jobs start no later than; ``None``: nobody does.
 
     Attributes
     ----------
     board
         What is forecast of the last look that was worked on; ``None`` before the first.
-    reliability
-        How forecasts have done in the last 30 days, as of a few minutes ago; ``None`` before.
+    reliability, kept_bounds
+        How forecasts have done in the last 30 days, and how many bounds have been kept, as of a few
+        minutes ago; ``None`` before.
     failures, last_failure
         How often a refresh has failed, and why the last did; "" if it went through.
     """
@@ -138,7 +142,9 @@ class WaitForecasting:
         past: PastEvents | None = None,
         served: ServedForecasts | None = None,
         states: ModelStates | None = None,
+        bounds: NotedBounds | None = None,
     ) -> None:
+        self.bounds = bounds
         self.failures = 0
         self.last_failure = ""
         self.board: Board | None = None
@@ -146,6 +152,7 @@ class WaitForecasting:
         self._drawing: MapDrawing | None = None
         self._scored_at: int | None = None
         self.reliability: Reliability | None = None
+        self.kept_bounds: KeptBounds | None = None
         self._reliabilities: dict[int, tuple[int, Reliability]] = {}
         self._settings = settings
         self._forecaster = forecaster
@@ -192,6 +199,9 @@ class WaitForecasting:
         if self._served is not None:
             with _all_the_same():
                 self._served.reread()
+        if self.bounds is not None:
+            with _all_the_same():
+                self.bounds.reread()
 
     def refresh(self, *, hurried: bool = False, maps: bool = True) -> bool:
         """Forecast all pending jobs of the latest look; say whether there was a new one.
@@ -208,6 +218,7 @@ class WaitForecasting:
         self._forecaster.hurried = hurried
         self._learn(look)
         self.board = self._forecast(look)
+        self._note_bounds(self.board.moment)
         self._has_board.set()
         self._keep(self.board)
         if maps:
@@ -216,6 +227,8 @@ class WaitForecasting:
             self._scored_at = look.taken_at
             with _all_the_same():
                 self.reliability = self.reliability_of(look.taken_at, RELIABILITY_DAYS)
+                if self.bounds is not None:
+                    self.kept_bounds = self.bounds.kept(look.taken_at, RELIABILITY_DAYS)
         if look.taken_at - self._saved_at >= _SAVED_EVERY_S:
             self.save()
         return True
@@ -270,10 +283,18 @@ class WaitForecasting:
             with _all_the_same():
                 self._served.keep(board.made_at, pending)
 
+    def _note_bounds(self, moment: QueueMoment) -> None:
+        if self.bounds is not None:
+            with _all_the_same():
+                self.bounds.note(moment)
+
     def _score(self, events: Sequence[Event]) -> None:
         if self._served is not None:
             with _all_the_same():
                 self._served.learn(events)
+        if self.bounds is not None:
+            with _all_the_same():
+                self.bounds.learn(events)
 
     def _learn(self, look: Look) -> None:
         """Learn what happened since the last look; at first all that is stored."""
@@ -295,9 +316,15 @@ class WaitForecasting:
         waited_for = []
         for event in past.all(now - _REMEMBERED_S):
             event.tell(self._forecaster)
-            if self._served is not None and self._served.waits_for(event):
+            if self._waits_for(event):
                 waited_for.append(event)
         self._score(waited_for)
+
+    def _waits_for(self, event: Event) -> bool:
+        """Say whether an event of before the start is what came of something that was told."""
+        if self._served is not None and self._served.waits_for(event):
+            return True
+        return self.bounds is not None and self.bounds.bound_of(*event.key) is not None
 
     def _restore(self) -> None:
         if self._states is None:

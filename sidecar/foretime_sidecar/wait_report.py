@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from foretime_sidecar.bound_answers import bound_text
 from foretime_sidecar.durations import format_duration
 from foretime_sidecar.wait_words import bounds, headline, spoken_wait
 
@@ -43,6 +44,8 @@ def wait_report(
     said = [("Job", _job(forecast))]
     if forecast["state"] != "running" and forecast["likely_wait_s"] is not None:
         said.append(("Why", f"{forecast['reason']['text']}."))
+    if (bound := forecast.get("start_no_later_than")) is not None:
+        said.append(("Latest", f"It {bound_text(bound, now)}."))
     if sooner is not None:
         said.append(("Sooner", _sooner(sooner)))
     said.append(("Queue", _queue(forecast)))

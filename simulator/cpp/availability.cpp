@@ -50,6 +50,15 @@ void Availability::resume(JobIndex index, Seconds now) {
   if (keeps_hard_ends_) hard_ends_.insert(hard_release(index));
 }
 
+void Availability::extend(JobIndex index, Seconds more) {
+  forget(index);
+  Job& extended = job(index);
+  extended.extended += more;
+  extended.expected_end = extended.hard_end();
+  extended.belief = Belief::kEstimate;
+  expected_.insert(expected_release(index));
+}
+
 // Files a running job by its expected end, as the correction left it.
 void Availability::believe(JobIndex index, Seconds now) {
   Job& running = job(index);

@@ -25,6 +25,10 @@ class Availability {
   void finish(JobIndex index);
   // A job that started earlier, or whose times have changed: it may have outlived its estimate.
   void resume(JobIndex index, Seconds now);
+  // Gives an overdue job so much more time.
+  void extend(JobIndex index, Seconds more);
+  // Past their requested times, in no particular order.
+  const std::vector<JobIndex>& overdue() const { return overdue_; }
 
   // Earliest moment at which an estimate expires; kNever if none does.
   Seconds next_expiry() const;

@@ -55,7 +55,7 @@ Seconds Conservative::next_planned_start() const {
 
 void Conservative::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
   // Who could not start when planned is planned anew, and so are all.
-  const bool stuck = !promises_.empty() && promises_.front().start < now;
+  const bool stuck = is_stuck(now);
   if (broken_ || stuck) {
     renew(now, stuck);
   } else if (changed_) {
@@ -210,6 +210,7 @@ void Conservative::start_due(Seconds now, Starts& starts) {
     if (block.begin()->start > now) break;
     for (const Promise& promise : block) {
       if (promise.start > now) break;
+      free = make_room(promise.processors, free);
       if (promise.processors > free) continue;
       free -= promise.processors;
       while (job(*longest_waiting).state != State::kPending) ++longest_waiting;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "slack.hpp"
+
 namespace foretime {
 
 Engine::Engine(Processors machine, const Policy& policy, Seconds now,
@@ -344,6 +346,14 @@ Seconds Engine::planned_start(JobIndex index) const {
   return plan.shadow_time;
 }
 
+void Engine::describe_for_slack(std::vector<SlackJob> jobs) {
+  dynamic_cast<Slack&>(*planner_).describe(std::move(jobs));
+}
+
+Seconds Engine::latest_start(JobIndex index) const {
+  return dynamic_cast<const Slack&>(*planner_).latest_start(index);
+}
+
 Seconds Engine::next_change() {
   while (next_submission_ < submissions_.size() &&
          job(submissions_[next_submission_]).state == State::kCancelled) {
@@ -380,6 +390,15 @@ bool Engine::arrives(Seconds now) const {
 void Engine::complete_one() {
   const JobIndex index = completions_.top().job;
   completions_.pop();
+  complete(index);
+}
+
+void Engine::kill(JobIndex index) {
+  job(index).end = now_;
+  complete(index);
+}
+
+void Engine::complete(JobIndex index) {
   job(index).state = State::kFinished;
   if (beside_) ended_beside(index);
   availability_.finish(index);
@@ -455,7 +474,9 @@ void Engine::start(JobIndex index, StartedBy how) {
 // the order of the log, or under kPerEvent in that in which they started.
 void Engine::set_end(JobIndex index) {
   Job& running = job(index);
-  running.end = std::max(now_, running.start + std::min(running.actual_runtime, running.time_limit));
+  const Seconds runs = lets_overrun() ? running.actual_runtime
+                                      : std::min(running.actual_runtime, running.time_limit);
+  running.end = std::max(now_, running.start + runs);
   const bool per_event = policy_.event_order == EventOrder::kPerEvent;
   running.tie = per_event ? starts_++ : index;
   completions_.push({running.end, running.tie, index});

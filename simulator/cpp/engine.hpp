@@ -124,6 +124,9 @@ class Engine {
     if (nodes_) return nodes_->first_planned_start(index);
     return planner_ ? planner_->first_planned_start(index) : kNever;
   }
+  // Under slack-based backfilling; before any job is submitted.
+  void describe_for_slack(std::vector<SlackJob> jobs);
+  Seconds latest_start(JobIndex index) const;
   std::vector<JobIndex> queue() const;
   std::vector<JobIndex> running() const;
   // Whose submission is still to come.
@@ -165,6 +168,8 @@ class Engine {
   bool completes(Seconds now);
   bool arrives(Seconds now) const;
   void complete_one();
+  void complete(JobIndex index);
+  void kill(JobIndex index);
   bool complete_expected();
   void correct_expired();
   void arrive_one();
@@ -175,6 +180,8 @@ class Engine {
   void start(JobIndex index, StartedBy how);
   void set_end(JobIndex index);
   void changed();
+  // Whether jobs may run beyond their time limits.
+  bool lets_overrun() const { return policy_.slack && policy_.slack->overruns != Overruns::kKill; }
   bool awaited_have_started() const { return until_awaited_ && awaited_ == 0; }
 
   // pass.cpp: starting jobs in queue order until one does not fit

@@ -42,6 +42,8 @@ void use_bgp(Engine& engine, In nodes, Rows conflicts) {
   engine.use_bgp(std::move(machine));
 }
 
+using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 using Moves = std::pair<Out<JobIndex>, Out<JobIndex>>;
 
 Moves take_moves(Engine& engine) {
@@ -91,6 +93,17 @@ void submit_all(Engine& engine, In submit, In processors, In actual_runtime, In 
   }
 }
 
+void describe_for_slack(Engine& engine, Doubles user_priority, Doubles political_priority,
+                        std::optional<Doubles> average_wait_s) {
+  std::vector<SlackJob> jobs(user_priority.shape(0));
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].user_priority = user_priority(i);
+    jobs[i].political_priority = political_priority(i);
+    if (average_wait_s) jobs[i].average_wait = (*average_wait_s)(i);
+  }
+  engine.describe_for_slack(std::move(jobs));
+}
+
 const Job& at(const Engine& engine, JobIndex index) {
   return engine.jobs().at(static_cast<std::size_t>(index));
 }
@@ -114,7 +127,18 @@ void register_engine(nb::module_& m) {
       .value("CONSERVATIVE", Backfill::kConservative)
       .value("PLANNING", Backfill::kPlanning)
       .value("FIRST_FIT", Backfill::kFirstFit)
-      .value("OUTSIDE", Backfill::kOutside);
+      .value("OUTSIDE", Backfill::kOutside)
+      .value("SLACK", Backfill::kSlack);
+  nb::enum_<InsertionOrder>(m, "InsertionOrder")
+      .value("AST", InsertionOrder::kAst)
+      .value("AAT", InsertionOrder::kAat)
+      .value("DU", InsertionOrder::kDu)
+      .value("DC", InsertionOrder::kDc)
+      .value("DP", InsertionOrder::kDp);
+  nb::enum_<Overruns>(m, "Overruns")
+      .value("KILL", Overruns::kKill)
+      .value("KILL_BLOCKING", Overruns::kKillBlocking)
+      .value("EXTEND", Overruns::kExtend);
   nb::enum_<Compression>(m, "Compression")
       .value("RESERVATION_ORDER", Compression::kReservationOrder)
       .value("SUBMISSION_ORDER", Compression::kSubmissionOrder)
@@ -180,6 +204,20 @@ void register_engine(nb::module_& m) {
   m.def("chosen_order", &chosen_order, nb::arg("decider"), nb::arg("ranks"), nb::arg("current"));
   m.def("case_of_table_1", &case_of_table_1, nb::arg("ranks"), nb::arg("current"));
 
+  nb::class_<SlackSettings>(m, "SlackSettings")
+      .def(
+          "__init__",
+          [](SlackSettings* self, double slack_factor, std::optional<double> average_wait_s,
+             double utilization_weight, double time_weight, double priority_weight,
+             double fairness_weight, InsertionOrder insertion_order, Overruns overruns) {
+            new (self) SlackSettings{slack_factor,    average_wait_s,  utilization_weight,
+                                     time_weight,     priority_weight, fairness_weight,
+                                     insertion_order, overruns};
+          },
+          nb::arg("slack_factor"), nb::arg("average_wait_s").none(),
+          nb::arg("utilization_weight"), nb::arg("time_weight"), nb::arg("priority_weight"),
+          nb::arg("fairness_weight"), nb::arg("insertion_order"), nb::arg("overruns"));
+
   nb::class_<Policy>(m, "Policy")
       .def(
           "__init__",
@@ -197,7 +235,8 @@ void register_engine(nb::module_& m) {
           nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
           nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"),
           nb::arg("guard_by"), nb::arg("guard_share"), nb::arg("ageing_s").none(),
-          nb::arg("scheduling_interval_s").none(), nb::arg("switching") = nb::none());
+          nb::arg("scheduling_interval_s").none(), nb::arg("switching") = nb::none())
+      .def_rw("slack", &Policy::slack, nb::arg().none());
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)
@@ -374,6 +413,16 @@ void register_engine(nb::module_& m) {
                    static_cast<std::int8_t>(engine.started_under(static_cast<JobIndex>(i))));
              }
              return to_numpy(std::move(orders));
+           })
+      .def("describe_for_slack", &describe_for_slack, nb::arg("user_priority"),
+           nb::arg("political_priority"), nb::arg("average_wait_s").none())
+      .def("latest_starts",
+           [](const Engine& engine) {
+             std::vector<Seconds> values;
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               values.push_back(engine.latest_start(static_cast<JobIndex>(i)));
+             }
+             return to_numpy(std::move(values));
            })
       .def("queue", [](const Engine& engine) { return to_numpy(engine.queue()); })
       .def("running", [](const Engine& engine) { return to_numpy(engine.running()); })

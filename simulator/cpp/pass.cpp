@@ -16,7 +16,7 @@ void Engine::pass() {
   } else if (bgp_) {
     if (!queue_.empty()) pass_on_bgp();
   } else if (planner_) {
-    if (!queue_.empty()) pass_by_plan();
+    if (!queue_.empty() || lets_overrun()) pass_by_plan();
   } else if (!queue_.empty()) {
     const bool full = full_pass_ || is_time_dependent(policy_.order) || availability_.drifts() ||
                       active_guards_ > 0 || policy_.backfill == Backfill::kOutside;
@@ -90,9 +90,20 @@ void Engine::pass_in_order(bool full) {
 void Engine::pass_by_plan() {
   const bool by_score = is_time_dependent(policy_.order) && planner_->needs_order();
   const std::vector<Pending> sorted = by_score ? sort_queue_for_plan() : std::vector<Pending>{};
-  starts_planned_.clear();
-  planner_->pass(now_, QueueInOrder{queue_, by_score ? &sorted : nullptr}, starts_planned_);
-  for (const auto& [index, how] : starts_planned_) start(index, how);
+  planner_->begin_pass(now_);
+  while (const auto verdict = planner_->judge_overrun(now_)) {
+    if (verdict->more > 0) {
+      availability_.extend(verdict->job, verdict->more);
+    } else {
+      kill(verdict->job);
+    }
+  }
+  do {
+    starts_planned_.clear();
+    planner_->pass(now_, QueueInOrder{queue_, by_score ? &sorted : nullptr}, starts_planned_);
+    for (const JobIndex index : planner_->take_kills()) kill(index);
+    for (const auto& [index, how] : starts_planned_) start(index, how);
+  } while (planner_->goes_on());
 }
 
 // Whether candidates for backfilling have an order of their own. Who is guarded by a plain EASY gets

@@ -1,7 +1,7 @@
 // What plans are made in: which claims the machine can take, and when.
 //
 // The families (conservative.cpp, planning.cpp, depth_limited.cpp, first_fit.cpp) know no more of a
-// machine than this.
+// machine than this; slack.cpp tries plans out on a copy of the pool's.
 #pragma once
 
 #include <algorithm>
@@ -84,6 +84,8 @@ class PoolProfile final : public PlanProfile {
     copy.clear();
     profile_.for_each_step([&](Seconds time, Processors free) { copy.add_step(time, free); });
   }
+
+  const AvailabilityProfile& steps() const { return profile_; }
 
  private:
   Processors processors(JobIndex job) const {

@@ -5,6 +5,7 @@
 #include "conservative.hpp"
 #include "depth_limited.hpp"
 #include "planning.hpp"
+#include "slack.hpp"
 #include "switching.hpp"
 
 namespace foretime {
@@ -100,6 +101,7 @@ void Planner::arrived(JobIndex index) {
 void Planner::cancelled(JobIndex index) {
   std::erase(arrivals_, index);
   if (is_planned(index)) {
+    surprised_ = true;
     if (claims_plans()) gain(planned_start(index), claim_end(index));
     break_promise(index);
   }
@@ -108,7 +110,7 @@ void Planner::cancelled(JobIndex index) {
 
 // It keeps its place among the promises, which are all made anew.
 void Planner::changed_waiting(JobIndex index) {
-  changed_ = true;
+  changed_ = surprised_ = true;
   broken_ = true;
   waiting_changed(index);
   if (!is_planned(index) || !claims_plans()) return;
@@ -144,7 +146,8 @@ void Planner::started(JobIndex index, Seconds now) {
   if (!claims_plans()) claim_end_[static_cast<std::size_t>(index)] = now;
   const Seconds planned_end = claim_end(index);
   set_claim_end(index, now, believed_end(index, now));
-  if (claim_end(index) != planned_end) changed_ = true;
+  if (claim_end(index) != planned_end) changed_ = surprised_ = true;
+  has_started(index, now);
 }
 
 void Planner::changed_running(JobIndex index, Seconds now) {
@@ -152,6 +155,7 @@ void Planner::changed_running(JobIndex index, Seconds now) {
   Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
   if (claimed == kNever) claimed = now;
   changed_ = true;
+  if (job(index).belief != Belief::kOverdue) surprised_ = true;  // what it had claimed is over
   set_claim_end(index, now, believed_end(index, now));
 }
 
@@ -159,6 +163,7 @@ void Planner::finished(JobIndex index, Seconds now) {
   changed_ = true;
   Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
   if (claimed > now) {
+    surprised_ = true;
     profile_->release(index, now, claimed);
     gain(now, claimed);
   }
@@ -186,6 +191,14 @@ Processors Planner::really_free(Seconds now) const {
   return free;
 }
 
+void Planner::add_fixed_times(std::vector<Seconds>& times) const {
+  for (const JobIndex index : availability_.running()) times.push_back(claim_end(index));
+  for (const AdvanceReservation& claim : reservations_) {
+    times.push_back(claim.start);
+    times.push_back(claim.end());
+  }
+}
+
 std::vector<JobIndex> Planner::arrivals_in_order(const QueueInOrder& queue) const {
   if (arrivals_.size() < 2) return arrivals_;
   std::vector<Pending> entries;
@@ -202,9 +215,17 @@ std::vector<JobIndex> Planner::arrivals_in_order(const QueueInOrder& queue) cons
   return ordered;
 }
 
-void Planner::pass(Seconds now, const QueueInOrder& queue, Starts& starts) {
+void Planner::claim_again(JobIndex index, Seconds now, Seconds more) {
+  profile_->claim(index, now, now + more);
+  claim_end_[static_cast<std::size_t>(index)] = now + more;
+}
+
+void Planner::begin_pass(Seconds now) {
   profile_->advance(now);
   availability_.for_each_overstaying([&](JobIndex index) { changed_running(index, now); });
+}
+
+void Planner::pass(Seconds now, const QueueInOrder& queue, Starts& starts) {
   plan(now, queue, starts);
   arrivals_.clear();
   changed_ = false;
@@ -215,7 +236,7 @@ void Planner::pass(Seconds now, const QueueInOrder& queue, Starts& starts) {
 
 bool needs_planner(const Policy& policy, bool any_reservations) {
   return any_reservations || policy.depth > 1 || policy.backfill == Backfill::kConservative ||
-         policy.backfill == Backfill::kPlanning;
+         policy.backfill == Backfill::kPlanning || policy.backfill == Backfill::kSlack;
 }
 
 std::unique_ptr<Planner> make_planner(std::unique_ptr<PlanProfile> profile, const Policy& policy,
@@ -235,6 +256,8 @@ std::unique_ptr<Planner> make_planner(std::unique_ptr<PlanProfile> profile, cons
       return make.template operator()<Conservative>();
     case Backfill::kPlanning:
       return make.template operator()<Planning>();
+    case Backfill::kSlack:
+      return make.template operator()<Slack>();
     default:
       return make.template operator()<DepthLimited>();
   }

@@ -44,6 +44,12 @@ struct QueueInOrder {
 
 using Starts = std::vector<std::pair<JobIndex, StartedBy>>;
 
+// On a job whose requested time is up: so much more time, or it is killed.
+struct OverrunVerdict {
+  JobIndex job = 0;
+  Seconds more = 0;  // 0: killed
+};
+
 // What a planner remembers from its last plan, and of what has happened since.
 struct PlanNotes {
   std::vector<Seconds> planned_start;  // by job index; kNever: none
@@ -75,6 +81,10 @@ class Planner {
 
   // Whether the next pass must know the queue in order.
   virtual bool needs_order() const = 0;
+  // Before anything else in a pass.
+  void begin_pass(Seconds now);
+  // On the next job that a pass must decide about before it goes on.
+  virtual std::optional<OverrunVerdict> judge_overrun(Seconds /*now*/) { return std::nullopt; }
   // Who starts now, in this order.
   void pass(Seconds now, const QueueInOrder& queue, Starts& starts);
 
@@ -88,6 +98,10 @@ class Planner {
   virtual const SwitchingCounters* switching_counters() const { return nullptr; }
   // Under which of its orders a job was started; -1: under none.
   virtual int started_under(JobIndex) const { return -1; }
+  // Whether another pass must follow once those that it gave have started.
+  virtual bool goes_on() const { return false; }
+  // Who must be killed first for those that start.
+  virtual std::vector<JobIndex> take_kills() { return {}; }
 
   // kNever if it has none.
   Seconds planned_start(JobIndex index) const { return at(planned_, index); }
@@ -102,6 +116,7 @@ class Planner {
   virtual bool claims_plans() const { return true; }
   // Its times or its priority.
   virtual void waiting_changed(JobIndex) {}
+  virtual void has_started(JobIndex, Seconds /*now*/) {}
   // It holds the plan of a pass before this one began, from a snapshot.
   virtual void resumed(JobIndex) {}
   virtual Seconds next_planned_start() const = 0;  // after reached()
@@ -134,6 +149,15 @@ class Planner {
   // Processors that are really free, and not claimed from outside.
   Processors really_free(Seconds now) const;
   void gain(Seconds start, Seconds end);
+  // Its first planned start is what it is now.
+  void note_first_plan(JobIndex index) {
+    first_planned_[static_cast<std::size_t>(index)] = planned_start(index);
+  }
+  // When claims of running jobs and from outside begin or end; those in the past, too.
+  void add_fixed_times(std::vector<Seconds>& times) const;
+  const std::vector<JobIndex>& overdue() const { return availability_.overdue(); }
+  // An overdue job claims its processors again; the plan has been made to fit.
+  void claim_again(JobIndex index, Seconds now, Seconds more);
 
   PlanProfile& profile() { return *profile_; }
   const PlanProfile& profile() const { return *profile_; }
@@ -141,11 +165,14 @@ class Planner {
   std::vector<JobIndex> arrivals_in_order(const QueueInOrder& queue) const;
   const Policy& policy() const { return policy_; }
 
-  BarredStarts<64> barred_;
+  BarredStarts barred_;
 
   // Since the last plan():
   bool changed_ = false;  // a claim of a running job
   bool broken_ = false;   // a claim has grown: promises may overlap it
+  // A claim of a running job has changed since whoever goes by this took it back, but not by ending
+  // when it was planned to.
+  bool surprised_ = false;
   Seconds gained_from_ = kNever;  // within these processors were given back
   Seconds gained_until_ = kLongAgo;
 

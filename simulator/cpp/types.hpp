@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "slack_settings.hpp"
+
 namespace foretime {
 
 using Seconds = std::int64_t;
@@ -25,7 +27,8 @@ enum class Backfill : std::uint8_t {
   kConservative,
   kPlanning,
   kFirstFit,
-  kOutside
+  kOutside,
+  kSlack
 };
 enum class Compression : std::uint8_t { kReservationOrder, kSubmissionOrder, kOneByOne };
 enum class Correction : std::uint8_t { kRequested, kIncremental, kDoubling, kSlurm, kPbs };
@@ -72,6 +75,7 @@ struct Policy {
   std::optional<Seconds> ageing;    // of candidates that are sorted; none: their times alone count
   std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
   std::optional<PolicySwitching> switching;  // none: the order is the same for good
+  std::optional<SlackSettings> slack;  // under kSlack
 };
 
 // Processors claimed from outside.
@@ -120,7 +124,9 @@ struct Job {
   bool awaited = false;       // finish_awaited() runs until it has started
   std::int64_t tie = 0;       // once running: its place among jobs that end together
 
-  Seconds hard_end() const { return start + requested; }
+  Seconds extended = 0;       // added to its requested time while it ran
+
+  Seconds hard_end() const { return start + requested + extended; }
 };
 
 }  // namespace foretime

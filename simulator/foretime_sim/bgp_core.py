@@ -23,8 +23,8 @@ def use_bgp_machine(
         If there are advance reservations or a policy in Python, which are for a flat pool, or a
         backfilling policy that there is not on a Blue Gene.
     """
-    refuse_of_flat_pool(policy, reserved=reserved)
     check_bgp_policy(machine, policy)
+    refuse_of_flat_pool(policy, reserved=reserved)
     order = by_size_and_name(machine)
     nodes = np.array([machine.bgp_partitions[index].nodes for index in order], dtype=np.int64)
     core.use_bgp(nodes, np.ascontiguousarray(machine.conflicts[np.ix_(order, order)]))

@@ -33,8 +33,10 @@ from foretime_sim.policy import (
     parse_backfill,
     parse_order,
 )
+from foretime_sim.policy_switching import PolicySwitching, is_switched
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.workload_models import WorkloadModel
+from foretime_sim.slack import InsertionOrder, SlackSettings
+from foretime_sim.workload_models import EstimateModel, WorkloadModel
 
 _T = TypeVar("_T")
 
@@ -44,12 +46,22 @@ NONE = "none"
 """What the axis ``reservations`` calls no reservations."""
 OFF = "off"
 """What the axis ``guard_s`` calls no guard."""
+LEARNED = "learned"
+"""What the axis ``average_wait_s`` calls the mean of the waits so far."""
+_SLACK = SlackSettings()
 
 
-def order_named(text: str, folder: Path) -> Order | PythonOrder:
-    """Read a queue order; the user's own, ``module:attribute``, from the campaign's folder."""
-    order = PythonOrder.load(text, folder) if ":" in text else parse_order(text)
-    if order is Order.PRIORITY:
+def order_named(text: str, folder: Path) -> Order | PythonOrder | PolicySwitching:
+    """Read a queue order, or what switches between several (``dynp``).
+
+    The user's own, ``module:attribute``, is from the campaign's folder.
+    """
+    order: Order | PythonOrder | PolicySwitching
+    if is_switched(text):
+        order = PolicySwitching.parse(text)
+    else:
+        order = PythonOrder.load(text, folder) if ":" in text else parse_order(text)
+    if Order.PRIORITY in (order.orders if isinstance(order, PolicySwitching) else (order,)):
         raise InputError("a log has no priorities; take another order, or one of your own")
     return order
 
@@ -131,16 +143,15 @@ def _missing_request(value: object) -> object:
     return value
 
 
-def _guard(value: object) -> object:
-    if isinstance(value, bool) or not (value == OFF or (isinstance(value, int) and value >= 0)):
-        raise ValueError('give whole seconds of 0 or more, or "off"')
-    return value
+def _seconds(word: str, least: int = 0) -> BeforeValidator:
+    """Take whole seconds of so many or more, or the word."""
 
+    def check(value: object) -> object:
+        if value == word or (type(value) is int and value >= least):
+            return value
+        raise ValueError(f'give whole seconds of {least} or more, or "{word}"')
 
-def _ageing(value: object) -> object:
-    if isinstance(value, bool) or not (value == OFF or (isinstance(value, int) and value >= 1)):
-        raise ValueError('give whole seconds of 1 or more, or "off"')
-    return value
+    return BeforeValidator(check)
 
 
 Axis: TypeAlias = Annotated[tuple[_T, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
@@ -185,6 +196,15 @@ class LogSource(_Table):
     seed: Annotated[int, Field(ge=0)] = Field(
         default=1, description="Seed of what is generated (`grid.seeds` vary it as they vary logs)."
     )
+    estimates: EstimateModel | None = Field(
+        default=None,
+        description="Model of user estimates to draw all requested times by, of logs, too.",
+    )
+    longest_estimate_s: Annotated[int, Field(ge=3_600)] | None = Field(
+        default=None,
+        description="With `estimates`: the longest one; the shortest usual limit that will do if "
+        "not given.",
+    )
     format: LogFormat | None = Field(
         default=None, description="Kind of log; told by its content if not given."
     )
@@ -221,13 +241,12 @@ class Grid(_Table):
     order: Axis[Annotated[str, AfterValidator(_order)]] = Field(
         default=("fcfs",),
         description=f"Queue order: {', '.join(o.value for o in Order if o is not Order.PRIORITY)}, "
+        "dynp for switching between orders under planning (`dynp-DECIDER-QUALITY/setting=value`), "
         "or `module:attribute` of your own, from the campaign file's folder.",
     )
     backfill: Axis[Annotated[str, AfterValidator(_backfill)]] = Field(
         default=("easy",),
-        description="Backfilling: "
-        f"{', '.join(b.value for b in Backfill if b is not Backfill.SLACK)}, or"
-        " `module:attribute`.",
+        description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
     )
     depth: Axis[Annotated[int, Field(ge=1)]] = Field(
         default=(1,), description="Reservations held at once by the kinds of easy."
@@ -236,6 +255,23 @@ class Grid(_Table):
         default=(str(Compression.RESERVATION_ORDER),),
         description="How conservative backfilling moves reservations forward: "
         f"{', '.join(c.value for c in Compression)}.",
+    )
+    slack_factor: Axis[Annotated[Number, Field(ge=0)]] = Field(
+        default=(_SLACK.slack_factor,),
+        description="Of backfilling slack: how many average waits a job of priority 0 may be "
+        "delayed for others.",
+    )
+    average_wait_s: Axis[Annotated[int | str, _seconds(LEARNED)]] = Field(
+        default=(LEARNED,),
+        description='Of slack: the average wait, seconds; "learned" is the mean of the jobs that '
+        "have started so far.",
+    )
+    insertion_order: Axis[Annotated[str, AfterValidator(lambda v: _choice(InsertionOrder, v))]] = (
+        Field(
+            default=(str(_SLACK.insertion_order),),
+            description="Of slack: in which order jobs that made room are planned again: "
+            f"{', '.join(o.value for o in InsertionOrder)}.",
+        )
     )
     reservations: Axis[Name] = Field(
         default=(NONE,),
@@ -262,7 +298,7 @@ class Grid(_Table):
     roles: Axis[Annotated[str, AfterValidator(lambda v: _choice(Roles, v))]] = Field(
         default=("111",), description="Where t_sched is used: queue, backfill, drain."
     )
-    guard_s: Axis[Annotated[int | str, BeforeValidator(_guard)]] = Field(
+    guard_s: Axis[Annotated[int | str, _seconds(OFF)]] = Field(
         default=(OFF,),
         description="Starvation guard of the kinds of easy with a depth of 1, and of your own "
         'backfilling, seconds; "off" for none.',
@@ -277,7 +313,7 @@ class Grid(_Table):
         description="With guard_by plain-easy: share of a job's wait there that is taken off "
         "guard_s.",
     )
-    ageing_s: Axis[Annotated[int | str, BeforeValidator(_ageing)]] = Field(
+    ageing_s: Axis[Annotated[int | str, _seconds(OFF, least=1)]] = Field(
         default=(OFF,),
         description="How fast candidates of easy-sjbf and easy-wspt with a depth of 1 age: their "
         'times count as time / (1 + wait / ageing_s); "off" for not at all.',
@@ -302,7 +338,9 @@ class Grid(_Table):
     )
 
 
-def _choice(kind: type[Compression | Correction | GuardBy | Roles | EventOrder], value: str) -> str:
+def _choice(
+    kind: type[Compression | Correction | GuardBy | InsertionOrder | Roles | EventOrder], value: str
+) -> str:
     return str(_asked(lambda: kind.parse(value)))
 
 

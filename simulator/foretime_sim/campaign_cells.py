@@ -28,7 +28,8 @@ from foretime_estimators.registry import parse_estimator
 
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.campaign import CONDITION_AXES, OFF, Campaign, LogSource, Rule, Scoring
-from foretime_sim.policy import GuardBy
+from foretime_sim.policy import Backfill, GuardBy
+from foretime_sim.policy_switching import is_switched
 
 FORMAT = 1
 """Version of a cell's identity and record; grows when either changes its meaning."""
@@ -151,6 +152,7 @@ class _NoEffect:
 
 
 _EASY = ("easy", "easy-sjbf", "easy-wspt")
+SLACK_AXES = ("slack_factor", "average_wait_s", "insertion_order")
 
 
 def _has_no_head(values: Mapping[str, Any]) -> bool:
@@ -177,6 +179,7 @@ _NO_EFFECT = (
         lambda v: v["backfill"] != "conservative",
         "backfilling is not conservative",
     ),
+    _NoEffect(SLACK_AXES, lambda v: v["backfill"] != "slack", "backfilling is not slack"),
     _NoEffect(
         ("guard_s",),
         _has_no_head,
@@ -244,6 +247,18 @@ def plan(campaign: Campaign) -> Plan:
         combinations = kept
     for rule in campaign.include:
         combinations.extend(_crossed({**campaign.axes, **rule.values}))
+    kept = [values for values in combinations if not _switches_unplanned(values)]
+    if without := {values["order"] for values in combinations} - {v["order"] for v in kept}:
+        raise InputError(
+            f"{campaign.path}: order {', '.join(sorted(without))}: only switched under the "
+            'backfilling planning: add backfill = "planning"'
+        )
+    if len(kept) < len(combinations):
+        notes.append(
+            f"{_count(len(combinations) - len(kept))} left out: orders are only switched under "
+            "planning"
+        )
+    combinations = kept
     declared = dict(campaign.axes)
     for rule in campaign.include:
         for axis, some in rule.values.items():
@@ -269,6 +284,11 @@ def plan(campaign: Campaign) -> Plan:
             "with baseline = {...} in [report]"
         )
     return planned
+
+
+def _switches_unplanned(values: Mapping[str, Any]) -> bool:
+    planned = values["backfill"] == str(Backfill.PLANNING)
+    return is_switched(values["order"]) and not planned
 
 
 def _crossed(axes: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
@@ -333,6 +353,7 @@ _AS_BEFORE: Mapping[str, tuple[object, ...]] = {
     "guard_by": (None, str(GuardBy.REQUESTED_PLAN)),
     "guard_share": (None,),
     "ageing_s": (None, OFF),
+    **dict.fromkeys(SLACK_AXES, (None,)),
 }
 """Values with which cells are what they were before there was the axis: what is kept holds."""
 
@@ -387,9 +408,13 @@ class _Identity:
         """Give a log's content and how it is read, without where it lies and what it is called."""
         if name not in self._logs:
             source = self._campaign.logs[name]
-            facts = source.model_dump(mode="json", exclude={"name", "path"})
+            left_out = {"name", "path"}
             if source.path is not None:
-                facts = {k: v for k, v in facts.items() if k not in ("jobs", "load", "seed")}
+                left_out |= {"jobs", "load"} if source.estimates else {"jobs", "load", "seed"}
+            if source.estimates is None:
+                left_out |= {"estimates", "longest_estimate_s"}
+            facts = source.model_dump(mode="json", exclude=left_out)
+            if source.path is not None:
                 facts["sha256"] = _file_sha256(Path(source.path))
             self._logs[name] = facts
         return self._logs[name]

@@ -152,9 +152,11 @@ class _Reader:
                 raise self._refuse(where, "give path, or generate, and not both")
             wrong = _GENERATED_ONLY if source.generate is None else _LOGS_ONLY
             for key in wrong:
-                if key in source.model_fields_set:
+                if key in source.model_fields_set and not (key == "seed" and source.estimates):
                     kind = "generated workloads" if source.generate is None else "logs"
                     raise self._refuse((*where, key), f"this is for {kind}; leave it out")
+            if source.longest_estimate_s is not None and source.estimates is None:
+                raise self._refuse((*where, "longest_estimate_s"), "this is for estimates: give it")
             if source.path is not None:
                 path = folder / self._expanded(source.path, (*where, "path"))
                 if path.is_dir():

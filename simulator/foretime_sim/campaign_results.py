@@ -15,7 +15,7 @@ import pandas as pd
 from foretime_estimators.errors import InputError
 from pandas.api.extensions import ExtensionArray
 
-from foretime_sim.campaign import CONDITION_AXES, NONE, OFF
+from foretime_sim.campaign import CONDITION_AXES, LEARNED, NONE, OFF
 from foretime_sim.campaign_cells import Plan
 from foretime_sim.campaign_runs import Record
 from foretime_sim.gains import relative_gain
@@ -39,6 +39,7 @@ _DTYPES: dict[str, _Dtype] = {
     "learn": "boolean",
     "depth": "Int64",
     "guard_share": "Float64",
+    "slack_factor": "Float64",
     "seed": "Int64",
     "interarrival_factor": "Float64",
     "simulated_jobs": "Int64",
@@ -104,8 +105,8 @@ def _column(name: str, values: list[Any]) -> ExtensionArray:
     if name in METRICS:
         whole = METRICS[name].unit == "jobs" or name == "makespan_s"
         return pd.array(values, dtype="Int64" if whole else "Float64")
-    if name in ("guard_s", "ageing_s"):
-        return pd.array([None if v == OFF else v for v in values], dtype="Int64")
+    if name in ("guard_s", "ageing_s", "average_wait_s"):
+        return pd.array([None if v in (OFF, LEARNED) else v for v in values], dtype="Int64")
     return pd.array(values, dtype=_DTYPES.get(name, "string"))
 
 
@@ -193,6 +194,10 @@ def policy_label(plan: Plan, policy: Mapping[str, Any]) -> str:
                 told.append(f"by {value}")
             case "guard_share":
                 told.append(f"less {value:g} of the wait")
+            case "slack_factor":
+                told.append(f"SF {value:g}")
+            case "average_wait_s":
+                told.append("wait learned" if value == LEARNED else f"wait {value} s")
             case "depth":
                 told.append(f"depth {value}")
             case "reservations":

@@ -14,7 +14,14 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from foretime_estimators.errors import ForetimeError, StateError
 
-from foretime_sim.campaign import OFF, LogSource, Scoring, backfill_named, order_named
+from foretime_sim.campaign import (
+    LEARNED,
+    OFF,
+    LogSource,
+    Scoring,
+    backfill_named,
+    order_named,
+)
 from foretime_sim.campaign_cells import FORMAT, Cell, foretime_version
 from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.filters import Filters, MissingRequest, workload_of_log
@@ -22,8 +29,9 @@ from foretime_sim.log_files import read_log
 from foretime_sim.metrics import ScoredSpan, score, scored_span
 from foretime_sim.policy import Compression, Correction, EventOrder, GuardBy, Policy, Roles
 from foretime_sim.repeats import Repeats
+from foretime_sim.slack import InsertionOrder, SlackSettings
 from foretime_sim.workload import Workload
-from foretime_sim.workload_models import generate
+from foretime_sim.workload_models import generate, with_estimates
 
 Record = dict[str, Any]
 """What is kept of a cell; JSON can hold it.
@@ -57,6 +65,8 @@ def _read(source: LogSource, scoring: Scoring) -> _Read:
             processors=source.processors,
             seed=source.seed,
             load=source.load,
+            estimates=source.estimates,
+            longest_estimate_s=source.longest_estimate_s,
         )
     else:
         log = read_log(
@@ -71,7 +81,13 @@ def _read(source: LogSource, scoring: Scoring) -> _Read:
             missing_request=cast(MissingRequest, source.missing_request),
             occupied=source.occupied,
         )
+        if source.estimates is not None:
+            filters = filters.without_requests()
         workload, _ = workload_of_log(log, processors=source.processors, filters=filters)
+        if source.estimates is not None:
+            workload = with_estimates(
+                workload, source.estimates, longest_s=source.longest_estimate_s, seed=source.seed
+            )
     history = None
     if source.split is not None:
         history, workload = workload.split(_split_time(source, workload))
@@ -157,7 +173,6 @@ def policy_of(cell: Cell) -> Policy:
     """Give a cell's policy; what has no effect is at its default."""
     axes, folder = cell.axes, Path(cell.folder)
     given: dict[str, Any] = {
-        "order": order_named(axes["order"], folder),
         "backfill": backfill_named(axes["backfill"], folder),
         "event_order": EventOrder.parse(axes["event_order"]),
     }
@@ -169,13 +184,20 @@ def policy_of(cell: Cell) -> Policy:
         given["depth"] = axes["depth"]
     if axes["compression"] is not None:
         given["compression"] = Compression.parse(axes["compression"])
+    if axes["slack_factor"] is not None:
+        wait_s = axes["average_wait_s"]
+        given["slack"] = SlackSettings(
+            axes["slack_factor"],
+            None if wait_s == LEARNED else wait_s,
+            insertion_order=InsertionOrder.parse(axes["insertion_order"]),
+        )
     if axes["guard_s"] not in (None, OFF):
         given["guard_s"] = axes["guard_s"]
         given["guard_by"] = GuardBy.parse(axes["guard_by"])
         given["guard_share"] = axes["guard_share"] or 0.0
     if axes["ageing_s"] not in (None, OFF):
         given["ageing_s"] = axes["ageing_s"]
-    return Policy(**given)
+    return Policy(**given).in_order(order_named(axes["order"], folder))
 
 
 def run_cell(cell: Cell) -> Record:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretime_sim.week_profile import WeekProfile
-from foretime_sim.weibull import Weibull, fit_likelihood, fit_moments, search_moments
+from foretime_sim.weibull import Weibull, fit_likelihood, fit_moments, fit_shape, search_moments
 from foretime_sim.workload import Int64Array, Labels, Workload
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
@@ -58,7 +58,7 @@ class Submissions:
     same_second
         Share of jobs submitted in the same second as the one before: what table 2 of Streit 2002
         calls likelihood of interarrival time.
-    moments, search, likelihood
+    moments, search, shape, likelihood
         Weibull distributions, by each way to fit one (`foretime_sim.weibull`).
     busiest_hour, quietest_hour
         Rates of the busiest and the quietest hour of the day over the mean rate.
@@ -70,6 +70,7 @@ class Submissions:
     same_second: float
     moments: GapFit
     search: GapFit
+    shape: GapFit
     likelihood: GapFit
     busiest_hour: float
     quietest_hour: float
@@ -162,6 +163,7 @@ def _submissions(workload: Workload) -> Submissions:
         same_second=float(np.mean(gaps == 0)),
         moments=_gap_fit(fit_moments(gaps), gaps),
         search=_gap_fit(search_moments(gaps), gaps),
+        shape=_gap_fit(fit_shape(gaps), gaps),
         likelihood=_gap_fit(fit_likelihood(gaps), gaps),
         busiest_hour=float(by_hour.max()),
         quietest_hour=float(by_hour.min()),
@@ -170,13 +172,7 @@ def _submissions(workload: Workload) -> Submissions:
 
 
 def _gap_fit(weibull: Weibull, gaps: Int64Array) -> GapFit:
-    """Compare cdfs where a second ends: a gap of g s is known to be at most g + 1."""
-    values, counts = np.unique(gaps, return_counts=True)
-    reached = np.cumsum(counts) / len(gaps)
-    at_end = weibull.cdf(values + 1)
-    before = np.abs(weibull.cdf(values) - np.concatenate(([0.0], reached[:-1])))
-    distance = max(float(np.abs(at_end - reached).max()), float(before.max()))
-    return GapFit(weibull.alpha, weibull.beta_s, weibull.mean_s, distance)
+    return GapFit(weibull.alpha, weibull.beta_s, weibull.mean_s, weibull.distance(gaps))
 
 
 def _distinct(labels: Labels | None) -> int | None:

@@ -19,7 +19,7 @@ from foretime_estimators.uniform_log import fit_uniform_log
 
 from foretime_sim.generation import MONDAY, check_jobs, check_machine, random_streams
 from foretime_sim.metrics import Float64Array
-from foretime_sim.request_model import RequestModel, add_requests
+from foretime_sim.request_model import RequestModel, requested_workload
 from foretime_sim.speedup import speedups
 from foretime_sim.week_profile import WeekProfile
 from foretime_sim.workload import Int64Array, Workload
@@ -147,16 +147,15 @@ def generate(
     check_jobs(jobs)
     check_machine(processors, load)
     model = Downey1997() if model is None else model
-    request_model = RequestModel() if request_model is None else request_model
     job_rng, arrival_rng, request_rng = random_streams(seed, 3)
-    sizes, runtimes = model.jobs(jobs, processors, job_rng)
-    requested = add_requests(sizes, runtimes, request_model, request_rng)
-    area = float(requested.processors @ requested.actual_runtime)
-    span_s = None if load is None else max(area / (processors * load), 1.0)
-    workload = requested.workload(
+    workload = requested_workload(
         f"generated-downey1997-{jobs}-jobs-seed-{seed}",
-        processors,
-        model.arrivals(jobs, arrival_rng, span_s=span_s),
+        *model.jobs(jobs, processors, job_rng),
+        lambda span_s: model.arrivals(jobs, arrival_rng, span_s=span_s),
+        processors=processors,
+        load=load,
+        model=request_model,
+        rng=request_rng,
     )
     arrivals = "a submission in 600 s" if load is None else f"offered load {load:g}"
     note = (

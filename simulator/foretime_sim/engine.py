@@ -15,13 +15,14 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.bgp_core import use_bgp_machine
 from foretime_sim.bgp_jobs import too_large
 from foretime_sim.bgp_machine import BgpMachine
-from foretime_sim.engine_core import core_engine, core_schedule
+from foretime_sim.engine_core import core_engine, core_schedule, describe_for_slack
 from foretime_sim.node_core import add_requests, use_machine
 from foretime_sim.policy import Policy
 from foretime_sim.policy_calls import PolicyCalls, has_python
 from foretime_sim.role_times import ScheduledTimes, job_times
 from foretime_sim.schedule import Schedule
 from foretime_sim.schedule import check as check_schedule
+from foretime_sim.slack import Overruns, SlackJobs
 from foretime_sim.workload import Int64Array, Workload
 
 
@@ -33,6 +34,7 @@ def simulate(
     priority: Int64Array | None = None,
     *,
     reservations: Sequence[AdvanceReservation] = (),
+    slack_jobs: SlackJobs | None = None,
     check: bool = False,
     allocation: bool = False,
 ) -> Schedule:
@@ -59,6 +61,9 @@ def simulate(
     reservations
         Processors claimed from outside. Where there are any, jobs are planned around them on their
         time limits, whatever their scheduled times are.
+    slack_jobs
+        Under slack-based backfilling: the priorities of each job, and its average wait if it has
+        one of its own; ``None`` for a priority of 0 each.
     check
         Check the conservation laws on the result (`foretime_sim.schedule.check`).
     allocation
@@ -73,6 +78,8 @@ def simulate(
         If a checked schedule breaks a law.
     """
     policy = policy or Policy()
+    policy.check_slack_jobs(slack_jobs, workload)
+    policy.check_overruns(limited=time_limit is not None, reserved=bool(reservations))
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
     calls = PolicyCalls.of_workload(policy, workload, reservations) if has_python(policy) else None
@@ -90,6 +97,8 @@ def simulate(
             record=allocation or check,
         )
         add_requests(core, workload)
+    if slack_jobs is not None:
+        describe_for_slack(core, slack_jobs)
     core.submit_all(
         np.ascontiguousarray(workload.submit_time, dtype=np.int64),
         np.ascontiguousarray(workload.processors, dtype=np.int64),
@@ -104,5 +113,6 @@ def simulate(
     core.finish()
     schedule = core_schedule(core, policy, workload.machine)
     if check:
-        check_schedule(workload, schedule, times.time_limit, reservations)
+        overruns = policy.overruns is not Overruns.KILL
+        check_schedule(workload, schedule, times.time_limit, reservations, may_overrun=overruns)
     return schedule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foretime_estimators.errors import InputError
+import numpy as np
 
 from foretime_sim import _core
 from foretime_sim.advance_reservations import (
@@ -20,6 +20,7 @@ from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.policy_switching import TABLE_1_CASES, PolicySwitching, SwitchingCounters
 from foretime_sim.schedule import Counters, Schedule
+from foretime_sim.slack import SlackJobs, SlackSettings
 
 
 def core_engine(
@@ -50,9 +51,7 @@ def core_engine(
 
 def core_policy(policy: Policy) -> _core.Policy:
     """Give the policy as the native core takes it."""
-    if policy.backfill is Backfill.SLACK:
-        raise InputError("backfill is slack: it runs in foretime_sim.reference, not natively")
-    return _core.Policy(
+    core = _core.Policy(
         _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
         _core.Backfill[policy.backfill.name]
         if isinstance(policy.backfill, Backfill)
@@ -68,6 +67,9 @@ def core_policy(policy: Policy) -> _core.Policy:
         policy.scheduling_interval_s,
         None if policy.switching is None else _core_switching(policy.switching),
     )
+    if policy.backfill is Backfill.SLACK:
+        core.slack = _core_slack(policy.slack_settings)
+    return core
 
 
 def _core_switching(switching: PolicySwitching) -> _core.PolicySwitching:
@@ -105,6 +107,29 @@ def core_switching_counters(
     )
 
 
+def _core_slack(slack: SlackSettings) -> _core.SlackSettings:
+    return _core.SlackSettings(
+        slack.slack_factor,
+        slack.average_wait_s,
+        slack.utilization_weight,
+        slack.time_weight,
+        slack.priority_weight,
+        slack.fairness_weight,
+        _core.InsertionOrder[slack.insertion_order.name],
+        _core.Overruns[slack.overruns.name],
+    )
+
+
+def describe_for_slack(core: _core.Engine, jobs: SlackJobs) -> None:
+    """Tell a core what slack-based backfilling goes by, before any job is submitted."""
+    wait = jobs.average_wait_s
+    core.describe_for_slack(
+        np.ascontiguousarray(jobs.user_priority, dtype=np.float64),
+        np.ascontiguousarray(jobs.political_priority, dtype=np.float64),
+        None if wait is None else np.ascontiguousarray(wait, dtype=np.float64),
+    )
+
+
 def core_counters(core: _core.Engine) -> Counters:
     """Give what a core has done so far."""
     counted = core.counters
@@ -136,4 +161,5 @@ def core_schedule(
         allocation=recorded_allocation(core) if of_nodes else None,
         first_planned_start=core.first_planned_starts() if policy.plans_every_job else None,
         switching=core_switching_counters(core, policy.switching),
+        latest_start=core.latest_starts() if policy.backfill is Backfill.SLACK else None,
     )

@@ -63,6 +63,15 @@ class Filters:
                 f"missing request: {missing!r} is unknown; use 'drop', 'runtime' or seconds"
             )
 
+    def without_requests(self) -> Filters:
+        """Give the filters for jobs whose requested times will all be drawn anew.
+
+        No request cuts a runtime, and jobs without one are kept.
+        """
+        drop = self.missing_request == "drop"
+        missing: MissingRequest = "runtime" if drop else self.missing_request
+        return replace(self, overruns="keep", missing_request=missing)
+
 
 @dataclass(frozen=True, slots=True)
 class FilterReport:

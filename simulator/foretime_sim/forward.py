@@ -247,6 +247,7 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
     claims = () if snapshot.machine is not None else of_processors(snapshot.reservations)
     check_interval(policy, claims)
     policy.refuse_plain_easy("in forward runs, which know of no past")
+    policy.refuse_slack("in forward runs, which know of no promises")
     if snapshot.machine is not None:
         policy.refuse_switching("on a machine of nodes")
     if policy.switching is not None and snapshot.current_order is not None:

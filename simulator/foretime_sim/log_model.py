@@ -17,12 +17,12 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.generation import check_jobs, random_streams
 from foretime_sim.week_profile import WeekProfile
-from foretime_sim.weibull import Weibull, fit_likelihood, fit_moments, search_moments
+from foretime_sim.weibull import Weibull, fit_likelihood, fit_moments, fit_shape, search_moments
 from foretime_sim.workload import Int64Array, Workload
 
 Float64Array = npt.NDArray[np.float64]
 Arrivals: TypeAlias = Literal["independent", "modulated"]
-GapFit: TypeAlias = Literal["moments", "search", "likelihood"]
+GapFit: TypeAlias = Literal["moments", "search", "shape", "likelihood"]
 Runtimes: TypeAlias = Literal["exact", "in-bins"]
 
 LEAST_JOBS = 10
@@ -119,7 +119,9 @@ class LogModel:
             What the filters leave of a log.
         fit
             How the Weibull distributions are found: ``"moments"`` keeps mean and deviation of the
-            gaps, and so the load; ``"search"`` is that on the paper's grid; or ``"likelihood"``.
+            gaps, and so the load and most of how uneven submissions are; ``"search"`` is that on
+            the paper's grid; ``"shape"`` takes alpha by likelihood and keeps the mean, nearer to
+            common gaps, but too even; or ``"likelihood"``.
         interarrival
             The time between independent submissions, in place of a fit: table 2's, say.
 
@@ -267,9 +269,15 @@ def split_wide(workload: Workload, widest: int) -> Workload:
 
 
 def _fit(gaps: npt.ArrayLike, resolution_s: npt.ArrayLike, fit: GapFit) -> Weibull:
-    if fit == "likelihood":
-        return fit_likelihood(gaps, resolution_s)
-    return search_moments(gaps) if fit == "search" else fit_moments(gaps)
+    match fit:
+        case "moments":
+            return fit_moments(gaps)
+        case "search":
+            return search_moments(gaps)
+        case "shape":
+            return fit_shape(gaps, resolution_s)
+        case "likelihood":
+            return fit_likelihood(gaps, resolution_s)
 
 
 def _seconds(times: Float64Array) -> Int64Array:

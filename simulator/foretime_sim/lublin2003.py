@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretime_sim.generation import check_jobs, check_machine, random_streams
-from foretime_sim.request_model import RequestModel, add_requests
+from foretime_sim.request_model import RequestModel, requested_workload
 from foretime_sim.workload import Int64Array, Workload
 
 Float64Array = npt.NDArray[np.float64]
@@ -178,19 +178,17 @@ def generate(
     check_jobs(jobs)
     check_machine(processors, load)
     model = Lublin2003() if model is None else model
-    request_model = RequestModel() if request_model is None else request_model
     size_rng, runtime_rng, arrival_rng, request_rng = random_streams(seed, 4)
     sizes = model.sizes(jobs, processors, size_rng)
-    runtimes = model.runtimes(sizes, runtime_rng)
-    requested = add_requests(sizes, runtimes, request_model, request_rng)
-    span_s = None
-    if load is not None:
-        area = float(requested.processors @ requested.actual_runtime)
-        span_s = max(area / (processors * load), 1.0)
-    workload = requested.workload(
+    workload = requested_workload(
         f"generated-lublin2003-{jobs}-jobs-seed-{seed}",
-        processors,
-        model.arrivals(jobs, arrival_rng, span_s=span_s),
+        sizes,
+        model.runtimes(sizes, runtime_rng),
+        lambda span_s: model.arrivals(jobs, arrival_rng, span_s=span_s),
+        processors=processors,
+        load=load,
+        model=request_model,
+        rng=request_rng,
     )
     return replace(
         workload,

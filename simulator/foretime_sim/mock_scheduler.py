@@ -109,6 +109,15 @@ class MockScheduler(Generic[JobT]):
         self._take(self._engine.advance(until))
         self.now = until
 
+    def settle(self) -> None:
+        """Let the scheduler look at its queue now, at the time that the clock has reached."""
+        self._take(self._engine.settle())
+
+    @property
+    def next_event_time(self) -> int | None:
+        """When something happens next, epoch seconds; ``None`` if nothing ever does."""
+        return self._engine.next_event_time
+
     def finish(self) -> None:
         """Run until the queue is empty and the last job has ended."""
         self._take(self._engine.finish())

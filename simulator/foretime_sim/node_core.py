@@ -56,6 +56,7 @@ def refuse_of_flat_pool(policy: Policy, *, reserved: bool) -> None:
     policy.refuse_plain_easy("on a machine of nodes or bgp_partitions")
     policy.refuse_ageing("on a machine of nodes or bgp_partitions")
     policy.refuse_switching("on a machine of nodes or bgp_partitions")
+    policy.refuse_slack("on a machine of nodes or bgp_partitions")
 
 
 def core_request(request: Request) -> _core.ResourceRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from foretime_estimators.errors import InputError
@@ -321,7 +321,7 @@ class Policy:
                 f"slack_jobs are given: only slack backfilling looks at them, not {self.backfill}:"
                 " leave them out"
             )
-        slack_jobs.check(workload)
+        slack_jobs.check(workload.name, workload.job_id)
 
     def check_overruns(self, *, limited: bool, reserved: bool) -> None:
         """Refuse to let jobs run beyond their requested times where something hangs on these.
@@ -341,6 +341,20 @@ class Policy:
         if self.overruns is not Overruns.KILL and (limited or reserved):
             where = "beside advance reservations" if reserved else "with time limits of their own"
             raise InputError(f"overruns is {self.overruns}: jobs can't overrun {where}; take kill")
+
+    def refuse_slack(self, where: str) -> None:
+        """Refuse slack-based backfilling where nobody knows what has been promised.
+
+        Raises
+        ------
+        InputError
+            If that is the backfilling; ``where`` says in words where that can't be.
+        """
+        if self.backfill is Backfill.SLACK:
+            raise InputError(
+                f"backfilling is slack: there is none {where}; take conservative, which promises"
+                " starts without slack"
+            )
 
     def refuse_ageing(self, where: str) -> None:
         """Refuse ageing candidates where there are none.
@@ -364,6 +378,17 @@ class Policy:
         if self.runs_beside:
             raise InputError(f"guard_by is plain-easy: there is none {where}; take requested-plan")
 
+    @property
+    def order_name(self) -> str:
+        """What the queue order is called: that of the switching where there is one."""
+        return str(self.order if self.switching is None else self.switching)
+
+    def in_order(self, order: Order | PythonOrder | PolicySwitching) -> Self:
+        """Give the same policy in another queue order, or switching between several."""
+        if isinstance(order, Order | PythonOrder):
+            return replace(self, order=order, switching=None)
+        return replace(self, order=order.first_order, switching=order)
+
     def refuse_switching(self, where: str) -> None:
         """Refuse to switch between queue orders where that can't be.
 
@@ -373,12 +398,12 @@ class Policy:
             If they are to be switched; ``where`` says in words where that can't be.
         """
         if self.switching is not None:
-            raise InputError(f"switching between queue orders: not {where}; leave it out")
+            raise InputError(f"{self.switching}: no switching between orders {where}")
 
     def _check_switching(self, switching: PolicySwitching) -> None:
         if self.backfill is not Backfill.PLANNING:
             raise InputError(
-                f"switching between queue orders: only under planning, not {self.backfill}"
+                f"{switching}: only under the backfilling planning, not {self.backfill}"
             )
         if self.order not in switching.orders:
             names = ", ".join(str(order) for order in switching.orders)
@@ -452,7 +477,7 @@ def parse_backfill(text: str) -> Backfill | PythonBackfill:
     """
     if ":" in text:
         return PythonBackfill.load(text)
-    return _built_in(Backfill, text, unlisted=(Backfill.SLACK,))
+    return _built_in(Backfill, text)
 
 
 _Choice = TypeVar("_Choice", bound=NamedChoice)

@@ -27,7 +27,9 @@ from foretime_sim.metrics import (
     score,
 )
 from foretime_sim.policy import Policy
+from foretime_sim.policy_switching import SwitchingCounters
 from foretime_sim.repeats import Repeats
+from foretime_sim.start_promises import StartPromises, mean_promises, promised_starts
 from foretime_sim.wait_curve import wait_curve
 from foretime_sim.workload import Int32Array, Int64Array, Workload
 
@@ -85,6 +87,10 @@ class CaseScores:
         On which bgp_partition of a Blue Gene each job ran, shape (jobs,), in the same order.
     bgp_use
         How much each of them was used.
+    promises
+        How promised starts of the scored jobs fared; ``None``: the policy promises nothing.
+    switching
+        What a decider that switches between queue orders did; ``None`` without one.
     """
 
     scores: Scores
@@ -96,6 +102,8 @@ class CaseScores:
     wait: Int64Array
     bgp_partition: Int32Array | None
     bgp_use: BgpUse | None
+    promises: StartPromises | None = None
+    switching: SwitchingCounters | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +184,15 @@ class PolicyComparison:
             np.mean([use.jobs for use in known], axis=0),
             np.mean([use.busy_s for use in known], axis=0),
         )
+
+    def promises(self, case: int) -> StartPromises | None:
+        """Give how the promised starts of one case fared, means over the repeats."""
+        return mean_promises([run[case].promises for run in self.runs])
+
+    def switching(self, case: int) -> tuple[SwitchingCounters, ...]:
+        """Give what the decider of one case did, of each repeat; empty without one."""
+        counted = (run[case].switching for run in self.runs)
+        return tuple(switching for switching in counted if switching is not None)
 
     def jobs_per_s(self, case: int) -> float:
         """Jobs simulated per second of wall clock, estimators included, over all repeats."""
@@ -320,6 +337,13 @@ class _Task:
                     wait=wait,
                     bgp_partition=schedule.bgp_partition,
                     bgp_use=_bgp_use(workload, schedule),
+                    promises=StartPromises.of(
+                        workload,
+                        schedule,
+                        promised_starts(case.policy, schedule.schedule),
+                        scored,
+                    ),
+                    switching=schedule.schedule.switching,
                 )
             )
         return tuple(found)

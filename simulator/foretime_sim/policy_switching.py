@@ -62,7 +62,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,8 @@ from foretime_sim.policy import Order
 if TYPE_CHECKING:
     from foretime_sim.workload import Int64Array
 
+DYNP = "dynp"
+"""What names of settings begin with, where a queue order is named."""
 ORDERS_OF_DYNP = (Order.FCFS, Order.SJF, Order.LJF)
 
 TABLE_1_CASES = (
@@ -124,30 +126,44 @@ class Quality(NamedChoice):
 
     @classmethod
     def parse_weighted(cls, text: str) -> Quality | tuple[tuple[Quality, float], ...]:
-        """Read ``artww``, or several with weights: ``artww=2,makespan=1``.
+        """Read ``artww``, or several with weights: ``2*artww+makespan``.
 
         Raises
         ------
         InputError
             If there is no such quality or a weight is no number.
         """
-        parts = [part.strip() for part in text.split(",")]
-        if len(parts) == 1 and "=" not in text:
-            return cls.parse(text)
         weighted = []
-        for part in parts:
-            name, _, weight = part.partition("=")
+        for part in text.split("+"):
+            weight, times, name = part.rpartition("*")
             try:
-                weighted.append((cls.parse(name), float(weight) if weight else 1.0))
+                weighted.append((cls.parse(name), float(weight) if times else 1.0))
             except ValueError:
                 raise InputError(
                     f"quality {text!r}: the weight {weight!r} of {name} is no number; write"
-                    " artww=2,makespan=1"
+                    " 2*artww+makespan"
                 ) from None
-        return tuple(weighted)
+        return weighted[0][0] if len(weighted) == 1 else tuple(weighted)
+
+
+def is_switched(text: str) -> bool:
+    """Say whether the name of a queue order is one for `PolicySwitching.parse`."""
+    name = text.strip().lower()
+    return name.startswith(DYNP) and ":" not in name
 
 
 SELF_TUNING = (Decider.SIMPLE, Decider.ADVANCED)
+_NUMBERS: dict[str, type[int] | type[float]] = {
+    "lower_bound_s": int,
+    "upper_bound_s": int,
+    "least_waiting": int,
+    "slackness": float,
+    "first_starts": int,
+    "horizon_s": int,
+    "slowdown_bound_s": int,
+    "interactive_s": int,
+    "saturation": float,
+}
 _LEAST_WAITING = {Decider.BASIC: 5, Decider.VOTING: 1, Decider.SIMPLE: 2, Decider.ADVANCED: 2}
 
 
@@ -193,6 +209,63 @@ class PolicySwitching:
     slowdown_bound_s: int = 60
     interactive_s: int = 3600
     saturation: float = 1.0
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a name, as `str` gives it: ``dynp-DECIDER-QUALITY/setting=value/...``.
+
+        All but ``dynp`` may be left out; ``basic`` and ``voting`` have no quality. Several
+        qualities are ``2*artww+makespan``, several orders ``orders=fcfs+sjf+xf``; the other
+        settings have the names of the attributes, with ``-``: ``dynp-simple/slackness=0.05``.
+
+        Raises
+        ------
+        InputError
+            If a part is unknown or impossible.
+        """
+        name, *given = text.strip().lower().split("/")
+        beginning, *parts = name.split("-", 2)
+        if beginning != DYNP:
+            raise InputError(f"{text!r} is no {DYNP}: write {DYNP}-DECIDER-QUALITY")
+        settings: dict[str, Any] = {}
+        if parts:
+            settings["decider"] = Decider.parse(parts[0])
+        if len(parts) == 2:
+            if settings["decider"] not in SELF_TUNING:
+                raise InputError(f"{text!r}: the decider {parts[0]} looks at no quality")
+            settings["quality"] = Quality.parse_weighted(parts[1])
+        for setting in given:
+            key, _, value = setting.partition("=")
+            field = key.strip().replace("-", "_")
+            if field == "orders":
+                settings[field] = tuple(Order.parse(order) for order in value.split("+"))
+            elif field in _NUMBERS:
+                settings[field] = _number(text, key, value, _NUMBERS[field])
+            else:
+                names = ", ".join(name.replace("_", "-") for name in ("orders", *_NUMBERS))
+                raise InputError(f"{text!r}: unknown setting {key!r}; there are {names}")
+        return cls(**settings)
+
+    def __str__(self) -> str:
+        name = f"{DYNP}-{self.decider}"
+        if self.tunes_itself:
+            weighted = (
+                f"{weight:g}*{quality}" if weight != 1 else str(quality)
+                for quality, weight in self.weighted_qualities
+            )
+            name += f"-{'+'.join(weighted)}"
+        defaults = PolicySwitching()
+        if self.orders != defaults.orders:
+            name += f"/orders={'+'.join(str(order) for order in self.orders)}"
+        for field in _NUMBERS:
+            if (value := getattr(self, field)) != getattr(defaults, field):
+                name += f"/{field.replace('_', '-')}={value:g}"
+        return name
+
+    @property
+    def first_order(self) -> Order:
+        """The order to begin with, where nobody says: FCFS, or the first where that is not one."""
+        return Order.FCFS if Order.FCFS in self.orders else self.orders[0]
 
     @property
     def tunes_itself(self) -> bool:
@@ -259,6 +332,14 @@ class PolicySwitching:
             raise InputError(f"first_starts is {self.first_starts}: give 1 job or more")
         if self.horizon_s is not None and self.horizon_s < 0:
             raise InputError(f"horizon_s is {self.horizon_s}: give 0 s or more")
+
+
+def _number(text: str, key: str, value: str, kind: type[int] | type[float]) -> float:
+    try:
+        return kind(value)
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise InputError(f"{text!r}: {key}={value}: give {what}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from foretime_sim.comparison import Comparison
 from foretime_sim.shortening import Shortening
+from foretime_sim.start_promises import StartPromises
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,30 @@ class HookStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderingStatistics:
+    """What putting the queue in order through site factors came to in one adjusted run.
+
+    Attributes
+    ----------
+    looks
+        At the queue.
+    tries, failures
+        How often dynP was asked for the best order, and could not answer; 0 under other orders.
+    switches
+        To each order, by name.
+    bounds, bounds_kept
+        Jobs that had a bound which they were to start no later than, and how many did.
+    """
+
+    looks: int
+    tries: int
+    failures: int
+    switches: Mapping[str, int]
+    bounds: int = 0
+    bounds_kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayResult:
     """All that the report, JSON and CSV tell of a replay.
 
@@ -51,12 +76,17 @@ class ReplayResult:
         Of the first repeat; ``None`` where no hook was in the loop.
     guard_activations
         Jobs of the adjusted run, first repeat, for which the starvation guard became active.
+    promises
+        How promised starts fared in the first repeat, without and with Foretime; ``None`` each if
+        the policy promises nothing.
     wall_clock_s
         Seconds that the replay took, reading included.
     peak_memory_bytes
         Largest resident size, ``None`` where not measured.
     beside
         By name, the comparison of an estimator in the hook's place with the same runs without it.
+    ordering
+        Of the first repeat; ``None`` where the sidecar did not put the queue in order.
     """
 
     workload_name: str
@@ -69,7 +99,9 @@ class ReplayResult:
     guard_activations: int
     wall_clock_s: float
     peak_memory_bytes: int | None = None
+    promises: tuple[StartPromises | None, StartPromises | None] = (None, None)
     beside: Mapping[str, Comparison] = field(default_factory=dict)
+    ordering: OrderingStatistics | None = None
 
     @property
     def jobs_per_s(self) -> float:

@@ -8,6 +8,7 @@ the workload is good for demonstrations and tests, not for statements about real
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,24 +109,6 @@ class RequestedJobs:
     projects: Labels
     executables: Labels
 
-    def workload(self, name: str, machine_processors: int, submit_time: Int64Array) -> Workload:
-        """Give them as a workload that begins at `MONDAY`, numbered from 1."""
-        return Workload(
-            name=name,
-            machine_processors=machine_processors,
-            unix_start_time=MONDAY,
-            job_id=np.arange(1, len(submit_time) + 1, dtype=np.int64),
-            submit_time=submit_time,
-            processors=self.processors,
-            actual_runtime=self.actual_runtime,
-            requested_time=self.requested_time,
-            status=self.status,
-            endings=self.endings,
-            users=self.users,
-            projects=self.projects,
-            executables=self.executables,
-        )
-
 
 def add_requests(
     sizes: Int64Array, runtimes: Int64Array, model: RequestModel, rng: np.random.Generator
@@ -180,6 +163,56 @@ def add_requests(
         users=labels_from_zero(user_of[session_of], "user"),
         projects=labels_from_zero(project_of[session_of], "group"),
         executables=labels_from_zero(_executables(user_of, rng)[session_of], "executable"),
+    )
+
+
+def requested_workload(
+    name: str,
+    sizes: Int64Array,
+    runtimes: Int64Array,
+    arrivals: Callable[[float | None], Int64Array],
+    *,
+    processors: int,
+    load: float | None,
+    model: RequestModel | None,
+    rng: np.random.Generator,
+) -> Workload:
+    """Make a workload of drawn jobs: add requests and users, then submissions for a load.
+
+    Parameters
+    ----------
+    name
+        Of the workload.
+    sizes, runtimes
+        Shape (jobs,): processors, and seconds.
+    arrivals
+        Gives submissions since `MONDAY`, shape (jobs,), so that a number of seconds passes to the
+        last; with ``None`` as they are.
+    processors, load
+        Size of the machine, and the offered load: processor-seconds of all jobs / (processors x
+        time of the last submission); ``None`` leaves submissions as they are.
+    model
+        Of requests; its defaults if not given.
+    rng
+        Random numbers for the requests.
+    """
+    jobs = add_requests(sizes, runtimes, RequestModel() if model is None else model, rng)
+    area = float(jobs.processors @ jobs.actual_runtime)
+    submit_time = arrivals(None if load is None else max(area / (processors * load), 1.0))
+    return Workload(
+        name=name,
+        machine_processors=processors,
+        unix_start_time=MONDAY,
+        job_id=np.arange(1, len(sizes) + 1, dtype=np.int64),
+        submit_time=submit_time,
+        processors=jobs.processors,
+        actual_runtime=jobs.actual_runtime,
+        requested_time=jobs.requested_time,
+        status=jobs.status,
+        endings=jobs.endings,
+        users=jobs.users,
+        projects=jobs.projects,
+        executables=jobs.executables,
     )
 
 

@@ -208,10 +208,11 @@ def check(
 
 
 def check_promises(workload: Workload, schedule: Schedule) -> None:
-    """Check that no job started later than it was first planned.
+    """Check that no job started later than it was promised.
 
-    That is a law of conservative backfilling in reservation order (and one by one), as long as no
-    running job outlives its estimate and nobody's times are changed.
+    That is its latest start under slack-based backfilling, else its first planned start: a law of
+    conservative backfilling in reservation order (and one by one). Of both as long as no running
+    job outlives its estimate and nobody's times are changed.
 
     Raises
     ------
@@ -220,10 +221,13 @@ def check_promises(workload: Workload, schedule: Schedule) -> None:
     """
     if schedule.first_planned_start is None:
         raise ScheduleError(f"{workload.name}: not every job was planned, nothing was promised")
-    late = schedule.start_time > schedule.first_planned_start
+    promised = schedule.first_planned_start
+    if schedule.latest_start is not None:
+        promised = schedule.latest_start
+    late = schedule.start_time > promised
     if late.any():
         job = int(np.flatnonzero(late)[0])
         raise ScheduleError(
             f"{workload.name}: job {workload.job_id[job]} was promised"
-            f" {schedule.first_planned_start[job]} and started at {schedule.start_time[job]}"
+            f" {promised[job]} and started at {schedule.start_time[job]}"
         )

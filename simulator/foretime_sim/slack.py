@@ -17,7 +17,7 @@ from foretime_estimators.errors import InputError
 from foretime_sim.named_choice import NamedChoice
 
 if TYPE_CHECKING:
-    from foretime_sim.workload import Workload
+    from foretime_sim.workload import Int64Array
 
 INFINITE_SLACK = 2**62
 """A latest start (seconds) that is none: of a job whose slack is infinite."""
@@ -91,6 +91,21 @@ class SlackSettings:
     insertion_order: InsertionOrder = InsertionOrder.AST
     overruns: Overruns = Overruns.KILL
 
+    @property
+    def description(self) -> str:
+        """Give what is chosen, for people."""
+        weights = (
+            self.utilization_weight,
+            self.time_weight,
+            self.priority_weight,
+            self.fairness_weight,
+        )
+        wait = "learned" if self.average_wait_s is None else f"{self.average_wait_s:g} s"
+        return (
+            f"factor {self.slack_factor:g}, average wait {wait}, order {self.insertion_order},"
+            f" weights {','.join(f'{weight:g}' for weight in weights)}, overruns {self.overruns}"
+        )
+
     def __post_init__(self) -> None:
         if not 0 <= self.slack_factor < math.inf:
             raise InputError(
@@ -132,17 +147,18 @@ class SlackJobs:
         """Give this many jobs the same user and political priority."""
         return cls(np.full(jobs, priority), np.full(jobs, priority))
 
-    def check(self, workload: Workload) -> None:
-        """Check the columns against the jobs that they are for.
+    def check(self, name: str, job_id: Int64Array) -> None:
+        """Check the columns against the jobs that they are for: whose, and their numbers.
 
         Raises
         ------
         InputError
             Naming the job, the field and the value.
         """
-        self._check_column(workload, "user_priority", "it must be from 0 to 1", 1)
+        self._check_column(name, job_id, "user_priority", "it must be from 0 to 1", 1)
         self._check_column(
-            workload,
+            name,
+            job_id,
             "political_priority",
             "it must be from 0 to 1, or -inf where a quota is exceeded",
             1,
@@ -150,20 +166,24 @@ class SlackJobs:
         )
         if self.average_wait_s is not None:
             most = np.finfo(np.float64).max
-            self._check_column(workload, "average_wait_s", "it must be 0 s or more", most)
+            self._check_column(name, job_id, "average_wait_s", "it must be 0 s or more", most)
 
     def _check_column(
-        self, workload: Workload, name: str, rule: str, most: float, allowed: float = 0.0
+        self,
+        name: str,
+        job_id: Int64Array,
+        field: str,
+        rule: str,
+        most: float,
+        allowed: float = 0.0,
     ) -> None:
-        column = np.asarray(getattr(self, name))
-        if column.shape != (len(workload),) or column.dtype.kind not in "fiu":
+        column = np.asarray(getattr(self, field))
+        if column.shape != job_id.shape or column.dtype.kind not in "fiu":
             raise InputError(
-                f"{workload.name}: {name} has shape {column.shape} and type {column.dtype}: give"
-                f" one number for each of the {len(workload)} jobs"
+                f"{name}: {field} has shape {column.shape} and type {column.dtype}: give one number"
+                f" for each of the {len(job_id)} jobs"
             )
         wrong = ~((column >= 0) & (column <= most)) & (column != allowed)
         if bool(wrong.any()):
             job = int(np.flatnonzero(wrong)[0])
-            raise InputError(
-                f"{workload.name}: job {workload.job_id[job]}: {name} is {column[job]}, {rule}"
-            )
+            raise InputError(f"{name}: job {job_id[job]}: {field} is {column[job]}, {rule}")

@@ -26,6 +26,7 @@ from foretime_sim.policy import Order, Policy
 from foretime_sim.policy_calls import PolicyCalls, has_python
 from foretime_sim.role_times import LONGEST_S, JobTimesUpdate
 from foretime_sim.schedule import Counters, Schedule, StartedBy
+from foretime_sim.slack import Overruns
 from foretime_sim.workload import Int64Array
 
 State = _core.State
@@ -92,6 +93,11 @@ class Engine:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
+        if self.policy.overruns is not Overruns.KILL:
+            raise InputError(
+                f"overruns is {self.policy.overruns}: step by step jobs are killed at their limits;"
+                " take kill, or foretime_sim.engine.simulate"
+            )
         self.reservations = tuple(reservations)
         self._node_reservations: tuple[NodeReservation, ...] = ()
         if isinstance(machine, Machine):
@@ -185,6 +191,7 @@ class Engine:
             machine, or a value is impossible.
         """
         self.policy.refuse_plain_easy("with jobs that came before the engine")
+        self.policy.refuse_slack("with jobs that came before the engine")
         if submit_time > self._core.now:
             raise InputError(
                 f"submit_time {submit_time} is after the clock's time {self._core.now}"
@@ -263,6 +270,7 @@ class Engine:
             size.
         """
         self.policy.refuse_plain_easy("with jobs that began before the engine")
+        self.policy.refuse_slack("with jobs that began before the engine")
         processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
         if start_time > self._core.now:

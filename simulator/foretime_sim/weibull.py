@@ -1,4 +1,4 @@
-"""Weibull distributions of the time between submissions, and three ways to fit one.
+"""Weibull distributions of the time between submissions, and four ways to fit one.
 
 Streit 2002, section 4: F(x) = 1 - e^(-(x/beta)^alpha). The paper does not say how its analyser
 finds alpha and beta. They stand on a grid of 0.05 and 10 s, and the gaps' mean and deviation lead
@@ -60,6 +60,17 @@ class Weibull:
         """Share of gaps of at most so many seconds."""
         return np.asarray(-np.expm1(-((np.asarray(gaps_s) / self.beta_s) ** self.alpha)))
 
+    def distance(self, gaps_s: npt.ArrayLike) -> float:
+        """Give the largest difference between this cdf and that of gaps (Kolmogorov, Smirnov).
+
+        Cdfs are compared where a second ends: a gap of g s is known to be at most g + 1.
+        """
+        values, counts = np.unique(np.asarray(gaps_s), return_counts=True)
+        reached = np.cumsum(counts) / counts.sum()
+        at_end = np.abs(self.cdf(values + 1) - reached)
+        before = np.abs(self.cdf(values) - np.concatenate(([0.0], reached[:-1])))
+        return float(max(at_end.max(), before.max()))
+
     def draw(self, gaps: int, rng: np.random.Generator) -> Float64Array:
         """Draw gaps: shape (gaps,), seconds."""
         return np.asarray(self.beta_s * rng.exponential(size=gaps) ** (1 / self.alpha))
@@ -95,13 +106,10 @@ def search_moments(
     """
     gaps = _checked(gaps_s)
     mean, deviation = float(gaps.mean()), float(gaps.std())
-    exact = fit_moments(gaps)
-    best, least = exact, math.inf
-    middle = round(exact.alpha / alpha_step)
-    for step in range(max(middle - 2, round(LEAST_ALPHA / alpha_step)), middle + 3):
+    best, least = fit_moments(gaps), math.inf
+    first, last = LEAST_ALPHA / alpha_step, MOST_ALPHA / alpha_step
+    for step in range(math.ceil(first - 1e-9), math.floor(last + 1e-9) + 1):
         alpha = round(step * alpha_step, 9)
-        if not LEAST_ALPHA <= alpha <= MOST_ALPHA:
-            continue
         # Both moments are proportional to beta: the best one is beside the least squares' own.
         unit = Weibull(alpha, 1.0)
         m, d = unit.mean_s / mean, unit.deviation_s / deviation if deviation else 0.0
@@ -155,6 +163,16 @@ def fit_likelihood(gaps_s: npt.ArrayLike, resolution_s: npt.ArrayLike = 1.0) -> 
             break
         place, total, gradients = there, reached, trial
     return Weibull(min(max(math.exp(place[0]), LEAST_ALPHA), MOST_ALPHA), math.exp(place[1]))
+
+
+def fit_shape(gaps_s: npt.ArrayLike, resolution_s: npt.ArrayLike = 1.0) -> Weibull:
+    """Give the Weibull with the alpha of `fit_likelihood` and the gaps' mean.
+
+    The moments make much of few long gaps: when a machine was down for days they say little of the
+    rest. This keeps the mean, and so the load, and the shape of the common gaps.
+    """
+    alpha = fit_likelihood(gaps_s, resolution_s).alpha
+    return Weibull(alpha, float(_checked(gaps_s).mean()) / math.gamma(1 + 1 / alpha))
 
 
 def _log_likelihoods(rows: Float64Array, place: Float64Array) -> tuple[Float64Array, Float64Array]:

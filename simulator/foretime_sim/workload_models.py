@@ -10,6 +10,7 @@ from foretime_estimators.errors import InputError
 from foretime_sim.workload import Workload
 
 WorkloadModel: TypeAlias = Literal["lublin2003", "downey1997", "intrepid-like", "pc2"]
+EstimateModel: TypeAlias = Literal["tsafrir"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ def generate(
     seed: int = 1,
     load: float | None = None,
     overruns: Literal["keep", "cut"] = "cut",
+    estimates: EstimateModel | None = None,
+    longest_estimate_s: int | None = None,
 ) -> Workload:
     """Generate a workload; ``None`` stands for a model's own default.
 
@@ -49,21 +52,44 @@ def generate(
         Intrepid-like workload is always for 40,960 nodes, a PC2-like one for 96.
     overruns
         Whether runtimes are cut to the requested time, where the model has longer ones.
+    estimates, longest_estimate_s
+        What requested times come from in place of the model's own: see `with_estimates`.
 
     Raises
     ------
     InputError
         If an argument is out of range.
     """
+    if estimates is not None:
+        made = _generate(model, jobs, processors, seed, load, overruns="keep", too_short=0.0)
+        return with_estimates(made, estimates, longest_s=longest_estimate_s, seed=seed)
+    if longest_estimate_s is not None:
+        raise InputError(f"a longest estimate of {longest_estimate_s} s: name a model of estimates")
+    return _generate(model, jobs, processors, seed, load, overruns=overruns)
+
+
+def _generate(
+    model: WorkloadModel,
+    jobs: int | None,
+    processors: int | None,
+    seed: int,
+    load: float | None,
+    *,
+    overruns: Literal["keep", "cut"],
+    too_short: float | None = None,
+) -> Workload:
+    """Generate with the model's own requests; ``too_short``: see `RequestModel`."""
     defaults = DEFAULTS[model]
     jobs = defaults.jobs if jobs is None else jobs
     load = defaults.load if load is None else load
     if model in ("lublin2003", "downey1997"):
         from foretime_sim import downey1997, lublin2003
+        from foretime_sim.request_model import RequestModel
 
+        requests = None if too_short is None else RequestModel(too_short=too_short)
         chosen = lublin2003.generate if model == "lublin2003" else downey1997.generate
         processors = defaults.processors if processors is None else processors
-        return chosen(jobs, processors=processors, seed=seed, load=load)
+        return chosen(jobs, processors=processors, seed=seed, load=load, request_model=requests)
     if processors not in (None, defaults.processors):
         raise InputError(
             f"--processors {processors}: {model} is for a machine of {defaults.processors:,}; "
@@ -76,3 +102,30 @@ def generate(
     from foretime_sim import intrepid_like
 
     return intrepid_like.generate(jobs, seed=seed, load=load, overruns=overruns)
+
+
+def with_estimates(
+    workload: Workload, estimates: EstimateModel, *, longest_s: int | None = None, seed: int = 1
+) -> Workload:
+    """Draw a workload's requested times by a model of user estimates.
+
+    Parameters
+    ----------
+    workload
+        A generated one, or a log's.
+    estimates
+        The model's name; there is one.
+    longest_s
+        Longest estimate, seconds; if not given, the shortest usual limit that will do.
+    seed
+        Of the random numbers.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range, or the model can't give all jobs an estimate.
+    """
+    from foretime_sim import tsafrir2005
+
+    model = None if longest_s is None else tsafrir2005.Tsafrir2005(longest_s)
+    return tsafrir2005.with_estimates(workload, model, seed=seed)

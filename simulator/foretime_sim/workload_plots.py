@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from foretime_sim.plots import TICKS_S
 from foretime_sim.week_profile import WEEK_HOURS, WeekProfile
-from foretime_sim.weibull import Float64Array, fit_likelihood, fit_moments
+from foretime_sim.weibull import Float64Array, fit_moments, fit_shape
 from foretime_sim.workload import Workload
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -51,7 +51,7 @@ def _plot_gaps(axes: Axes, workload: Workload) -> None:
         seconds, reached = _cdf(gaps + 1)  # a gap of 0 s is less than one
         axes.step(seconds, reached, where="post", label="log")
         grid = np.geomspace(1, float(seconds[-1]), 200)
-        for label, fitted in (("moments", fit_moments(gaps)), ("likelihood", fit_likelihood(gaps))):
+        for label, fitted in (("shape and mean", fit_shape(gaps)), ("moments", fit_moments(gaps))):
             text = f"Weibull, {label}: {fitted.alpha:.2f}, {fitted.beta_s:.0f} s"
             axes.plot(grid, fitted.cdf(grid), label=text, linewidth=1)
     _time_axis(axes, int(gaps.max(initial=1)), "time between submissions")

@@ -299,3 +299,24 @@ def test_reservations_are_read_and_count_by_what_they_say(
         campaign_of('[grid]\nreservations = "closed.csv"')
     with pytest.raises(InputError, match=r"\[\[include\]\] number 1 reservations: .*nowhere.csv"):
         campaign_of('[[include]]\nreservations = "nowhere.csv"')
+
+
+def test_orders_are_switched_under_planning_alone(campaign_of: Make) -> None:
+    planned = plan(
+        campaign_of("""
+[grid]
+order = ["fcfs", "dynp", "dynp-simple-art/slackness=0.05"]
+backfill = ["easy", "planning"]
+""")
+    )
+    found = {(c.axes["order"], c.axes["backfill"]) for c in planned.cells}
+    switched = {"dynp-advanced-artww", "dynp-simple-art/slackness=0.05"}
+    assert found == {
+        ("fcfs", "easy"),
+        *itertools.product({"fcfs", *switched}, ["planning"]),
+    }
+    assert any("orders are only switched under planning" in note for note in planned.notes)
+    for cell in planned.cells:
+        assert policy_of(cell).order_name == cell.axes["order"]
+    with pytest.raises(InputError, match='add backfill = "planning"'):
+        plan(campaign_of('[grid]\norder = ["dynp", "sjf"]'))

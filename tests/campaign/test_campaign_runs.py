@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 from foretime_estimators.errors import InputError
-from foretime_sim import lublin2003
+from foretime_sim import lublin2003, tsafrir2005, workload_models
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.campaign import Campaign
 from foretime_sim.campaign_cells import Cell, plan
@@ -22,8 +23,12 @@ from foretime_sim.campaign_runs import Record, attempt, run_cell
 from foretime_sim.campaign_store import CampaignStore
 from foretime_sim.engine import simulate
 from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.job_log import log_of_workload, missing_column
 from foretime_sim.metrics import ScoredSpan, score, scored_span
 from foretime_sim.policy import Backfill, Compression, Correction, Order, Policy, Roles
+from foretime_sim.slack import InsertionOrder, SlackSettings
+from foretime_sim.swf import write_swf
+from foretime_sim.workload import Workload
 
 Make = Callable[[str], Campaign]
 
@@ -62,6 +67,40 @@ def test_the_log_as_it_is_gives_what_simulate_gives(campaign_of: Make) -> None:
     np.testing.assert_array_equal(schedule.start_time, simulate(workload, policy).start_time)
     expected = score(workload, schedule)
     assert run_cell(cell)["metrics"] == expected.to_dict()
+
+
+def test_estimates_reach_the_simulation(tmp_path: Path) -> None:
+    """Of what is generated and of a log without requests, by their seed."""
+    made = lublin2003.generate(120, processors=32)
+    log = log_of_workload(made)
+    log = dataclasses.replace(log, requested_time=missing_column(120))
+    write_swf(log, tmp_path / "none.swf")
+    path = tmp_path / "estimates.toml"
+    path.write_text(
+        "[[logs]]\npath = 'none.swf'\nestimates = 'tsafrir'\nlongest_estimate_s = 259_200\n"
+        "seed = 3\n[[logs]]\ngenerate = 'lublin2003'\njobs = 120\nprocessors = 32\n"
+        "estimates = 'tsafrir'\n[scoring]\nwarm_up_s = 0\n"
+    )
+    logged, generated = plan(read_campaign(path)).cells
+    whole = tsafrir2005.with_estimates(made, tsafrir2005.Tsafrir2005(259_200), seed=3)
+
+    def scores(workload: Workload) -> dict[str, Any]:
+        requested = estimator_of("requested", workload)
+        schedule = simulate_with_estimator(workload, Policy(), requested)
+        return score(workload, schedule).to_dict()
+
+    assert run_cell(logged)["metrics"] == scores(whole)
+    drawn = workload_models.generate("lublin2003", jobs=120, processors=32, estimates="tsafrir")
+    assert run_cell(generated)["metrics"] == scores(drawn)
+    # The seed is a part of what a cell is, of logs, too, where estimates are drawn by it.
+    path.write_text(path.read_text().replace("seed = 3", "seed = 4"))
+    assert plan(read_campaign(path)).cells[0].id != logged.id
+    path.write_text("[[logs]]\npath = 'none.swf'\nlongest_estimate_s = 7_200\n")
+    with pytest.raises(InputError, match="this is for estimates"):
+        read_campaign(path)
+    path.write_text("[[logs]]\npath = 'none.swf'\nseed = 3\n")
+    with pytest.raises(InputError, match="this is for generated workloads"):
+        read_campaign(path)
 
 
 def test_every_axis_reaches_the_simulation(campaign_of: Make) -> None:
@@ -107,6 +146,15 @@ seeds = [3]
             Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.ONE_BY_ONE),
             (),
         ),
+        (
+            'backfill = "slack"\nslack_factor = 9\naverage_wait_s = 60\ninsertion_order = "dp"',
+            Policy(
+                backfill=Backfill.SLACK,
+                slack=SlackSettings(9, 60, insertion_order=InsertionOrder.DP),
+            ),
+            (),
+        ),
+        ('backfill = "slack"', Policy(backfill=Backfill.SLACK), ()),
         (
             'backfill = "first-fit"\nreservations = "closed.csv"',
             Policy(backfill=Backfill.FIRST_FIT),

@@ -19,6 +19,7 @@ from foretime_sidecar.table import read_table
 from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import METRICS
+from foretime_sim.start_promises import PROMISE_METRICS
 from foretime_sim.swf import read_swf
 
 JOBS = 300
@@ -102,6 +103,24 @@ def test_csv(run: Run, log: Path, tmp_path: Path) -> None:
         for column in ("baseline", "adjusted"):
             value = found["metrics"][key][column]
             assert row[column] == ("" if value is None else str(value))
+
+
+def test_promised_starts(run: Run, log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    options = ("--warm-up", "0", "--backfill", "slack", "--average-wait", "01:00:00")
+    code, out, _ = run("replay", log, *options, "--csv", path)
+    assert code == 0
+    assert "Start no later than" in out
+    found = json.loads(run("replay", log, *options, "--json")[1])["promises"]
+    assert found["baseline"]["promises_kept"] == found["baseline"]["promised_jobs"] == JOBS
+    assert found["adjusted"]["promised_jobs"] == JOBS
+    with path.open(newline="") as file:
+        rows = {row["metric"]: row for row in csv.DictReader(file)}
+    for key in PROMISE_METRICS:
+        for column in ("baseline", "adjusted"):
+            assert float(rows[key][column]) == found[column][key]
+    plain = json.loads(run("replay", log, "--warm-up", "0", "--json")[1])["promises"]
+    assert plain == {"baseline": None, "adjusted": None}
 
 
 def test_the_schedule_as_swf_can_be_read_and_says_the_same(

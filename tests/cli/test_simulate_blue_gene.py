@@ -56,6 +56,15 @@ def test_a_log_in_cores_runs_on_intrepid(run: Run, cores_log: Path, tmp_path: Pa
     assert written.slurm_partitions.by_job() == names
 
 
+def test_estimates_are_drawn_on_a_blue_gene_too(run: Run, cores_log: Path) -> None:
+    words = ("--machine", "intrepid", "--estimates", "tsafrir", "--longest-estimate", "4-00:00:00")
+    code, shown, err = run("simulate", cores_log, *words, "--json")
+    assert (code, err) == (0, "")
+    notes = json.loads(shown)["workload"]["notes"]
+    drawn = "Tsafrir, Etsion and Feitelson (2005), at most 345,600 s (50% of jobs)"
+    assert len([note for note in notes if drawn in note]) == 1
+
+
 def test_passes_every_ten_seconds(run: Run, cores_log: Path) -> None:
     options = ("simulate", cores_log, "--machine", "intrepid", "--scheduling-interval", "0:10")
     code, shown, err = run(*options, "--json")

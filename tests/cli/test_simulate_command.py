@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from foretime_sim.filters import workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.metrics import METRICS, score
 from foretime_sim.policy import Backfill, Correction, Order, Policy
+from foretime_sim.policy_switching import PolicySwitching
 from foretime_sim.schedule import ScheduleError
+from foretime_sim.start_promises import PROMISE_METRICS
 from foretime_sim.swf import read_swf
 
 Run = Callable[..., tuple[int, str, str]]
@@ -35,6 +38,36 @@ def found(run: Run, log: Path) -> Callable[..., dict[str, Any]]:
         return document
 
     return call
+
+
+def test_switched_orders(run: Run, log: Path, found: Callable[..., dict[str, Any]]) -> None:
+    orders = ("--order", "sjf,dynp,dynp-basic", "--backfill", "easy,planning")
+    policies = {policy["name"]: policy for policy in found(*orders)["policies"]}
+    assert list(policies) == [
+        *("sjf easy", "sjf planning", "dynp-advanced-artww planning", "dynp-basic planning")
+    ]
+    assert policies["sjf planning"]["switching"] is None
+    workload, _ = workload_of_log(read_log(log))
+    expected = simulate(workload, Policy(backfill=Backfill.PLANNING, switching=PolicySwitching()))
+    counted = expected.switching
+    assert counted is not None
+    told = policies["dynp-advanced-artww planning"]["switching"]
+    assert told["tries"] == counted.tries > 10
+    assert told["mean_backlog"] == pytest.approx(counted.mean_backlog)
+    assert told["same_policy"] == counted.same_policy
+    assert told["cases"] == counted.cases
+    assert [order["order"] for order in told["orders"]] == ["fcfs", "sjf", "ljf"]
+    assert [order["jobs_started"] for order in told["orders"]] == counted.jobs_started.tolist()
+    assert policies["dynp-basic planning"]["switching"]["cases"] is None
+    code, out, _ = run("simulate", log, *orders)
+    assert code == 0
+    assert "Switching between queue orders" in out
+    code, _, err = run("simulate", log, "--order", "dynp")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "only under the backfilling planning, not easy" in err
+    code, _, err = run("simulate", log, "--order", "dynp/orders=fcfs+priority")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "a log has no priorities" in err
 
 
 def test_one_table(run: Run, log: Path) -> None:
@@ -100,6 +133,36 @@ def test_depths_and_compressions_are_crossed_where_they_mean_something(
     for with_claims, without in zip(document["policies"][:3], free["policies"][:3], strict=True):
         key = "wait_mean_s"
         assert with_claims["metrics"][key]["value"] > without["metrics"][key]["value"]
+
+
+def test_slack_settings_are_crossed_for_slack_alone(found: Callable[..., dict[str, Any]]) -> None:
+    backfills = ("--backfill", "conservative,slack", "--average-wait", "1:00:00")
+    axes = ("--slack-factor", "0,3", "--insertion-order", "ast,dc", "--slack-weights", "1,.5,1,0")
+    policies = found(*backfills, *axes)["policies"]
+    assert [policy["name"] for policy in policies] == [
+        "conservative",
+        *(f"slack SF {factor} {order}" for factor in (0, 3) for order in ("ast", "dc")),
+    ]
+    assert policies[0]["slack"] is None
+    assert policies[4]["slack"] == (
+        "factor 3, average wait 3600 s, order dc, weights 1,0.5,1,0, overruns kill"
+    )
+    waits = [policy["metrics"]["wait_mean_s"]["value"] for policy in policies]
+    assert len(set(waits)) > 2
+
+
+def test_jobs_that_overrun(run: Run, tmp_path: Path) -> None:
+    """Of 90 s asked for 100 are needed: killed, or two extensions of 9 s each."""
+    log = tmp_path / "log.swf"
+    jobs = ["1 0 0 100 4 -1 -1 4 90", "2 5 0 10 4 -1 -1 4 10"]
+    text = "".join(f"{job} -1 1 1 1 1 1 -1 -1 -1\n" for job in jobs)
+    log.write_text(f"; MaxProcs: 4\n{text}")
+    for overruns, wait_s in (("kill", 85), ("extend", 95)):
+        chosen = ("--backfill", "slack", "--average-wait", "100", "--overruns", overruns)
+        code, out, _ = run("simulate", log, *chosen, "--keep-overruns", "--json")
+        assert code == 0
+        waits = json.loads(out)["policies"][0]["metrics"]["wait_mean_s"]["value"]
+        assert waits == wait_s / 2
 
 
 @pytest.mark.parametrize("width", [60, 90, 132])
@@ -191,6 +254,25 @@ def test_generate_needs_no_log(run: Run) -> None:
     assert "generated, not real" in out
 
 
+@pytest.mark.parametrize("command", ["simulate", "replay"])
+def test_estimates_are_drawn_in_a_log_without_requests(
+    run: Run, tmp_path: Path, command: str
+) -> None:
+    log = tmp_path / "none.swf"
+    rows = (f"{n} {60 * n} -1 {20 * n} 1 -1 -1 1 -1 1 1 1 -1 -1 -1 -1 -1 -1" for n in range(1, 41))
+    log.write_text("; MaxProcs: 4\n" + "\n".join(rows) + "\n")
+    code, _, err = run(command, log)
+    assert code == 2
+    assert "none of the 40 jobs has a requested time" in err
+    drawn = ("--warm-up", "0", "--estimates", "tsafrir", "--longest-estimate", "6:00:00")
+    code, out, err = run(command, log, *drawn)
+    assert (code, err) == (0, "")
+    assert "40 of 40 jobs kept" in out
+    assert "Tsafrir" in " ".join(out.split())
+    code, _, err = run(command, log, "--longest-estimate", "6:00:00")
+    assert (code, "--longest-estimate is for --estimates" in err) == (2, True)
+
+
 def test_check_tells_a_broken_law(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = run("simulate", log, "--check", "--estimator", "requested,last-two")
     assert code == 0
@@ -220,6 +302,12 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("options", "says"),
     [
+        (("--slack-factor", "3"), "only slack backfilling has a slack, not easy"),
+        (("--backfill", "slack", "--slack-factor", "much"), "--slack-factor much: give a number"),
+        (("--backfill", "slack", "--slack-factor", "-1"), "slack_factor is -1.0: give 0 or more"),
+        (("--backfill", "slack", "--insertion-order", "asc"), "did you mean 'ast'?"),
+        (("--backfill", "slack", "--slack-weights", "1,1"), "--slack-weights 1,1: give four"),
+        (("--backfill", "slack", "--average-wait", "long"), "--average-wait: 'long'"),
         (("--order", "fifo"), "unknown queue order 'fifo'; did you mean 'fcfs'?"),
         (("--order", "fcfs,priority"), "a log has no priorities"),
         (("--order", "fcfs,,sjf"), "--order fcfs,,sjf: there is an empty name"),
@@ -313,12 +401,40 @@ def test_estimated_schedules_are_scored_like_any(log: Path) -> None:
     assert scores.outlived_jobs == int((jobs.actual_runtime > 1).sum())
 
 
+def test_promised_starts(run: Run, log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "figures.csv"
+    options = ("--backfill", "easy,conservative,slack", "--average-wait", "01:00:00")
+    code, out, err = run("simulate", log, *options, "--csv", path)
+    assert (code, err) == (0, "")
+    table = out[out.index("Start no later than") :].splitlines()
+    rows = [line.split() for line in table if line.startswith(("easy", "conservative", "slack"))]
+    assert [row[0] for row in rows] == ["conservative", "slack"], "EASY promises nothing"
+    assert all(row[1] == row[3] == "300" for row in rows), "all promised, all kept"
+    with path.open(newline="") as file:
+        lines = [row for row in csv.DictReader(file) if row["metric"] in PROMISE_METRICS]
+    assert {row["policy"] for row in lines} == {"conservative", "slack"}
+    policies = json.loads(run("simulate", log, *options, "--json")[1])["policies"]
+    assert policies[0]["promises"] is None
+    for policy in policies[1:]:
+        values = {row["metric"]: row["value"] for row in lines if row["policy"] == policy["name"]}
+        assert {key: float(value) for key, value in values.items()} == policy["promises"]
+    early = [policy["promises"]["promise_margin_p50_s"] for policy in policies[1:]]
+    assert early[0] < early[1], "of the slack some is left"
+
+
+def test_a_broken_promise_is_explained(run: Run, log: Path) -> None:
+    options = ("--backfill", "conservative", "--estimator", "last-two", "--repeat", 2)
+    code, out, _ = run("simulate", log, *options)
+    assert code == 0
+    assert re.search(r"[0-9.]+ of 300 promised jobs started late, because [0-9.]+ ran longer", out)
+
+
 def test_every_key_and_column_is_documented(
     found: Callable[..., dict[str, Any]], repository: Path
 ) -> None:
     page = (repository / "docs" / "outputs.md").read_text()
-    document = found("--classes", "wait_mean_s")
+    document = found("--classes", "wait_mean_s", "--backfill", "conservative")
     policy = document["policies"][0]
     keys = {*document, *policy, *policy["metrics"]["wait_mean_s"], *policy["classes"][0]}
-    keys |= {*document["workload"], *document["settings"], *CSV_COLUMNS}
+    keys |= {*document["workload"], *document["settings"], *CSV_COLUMNS, *policy["promises"]}
     assert [key for key in sorted(keys) if f"`{key}`" not in page] == []

@@ -91,12 +91,13 @@ def test_generate_like_a_log(tmp_path: Path) -> None:
         ("--arrivals", "modulated"),
         ("--fit", "likelihood"),
         ("--fit", "search"),
+        ("--fit", "shape"),
         ("--runtimes", "in-bins"),
         ("--shrink", "0.5"),
     ):
         like(log, out, *words)
         texts.add(out.read_text())
-    assert len(texts) == 6
+    assert len(texts) == 7
     said = like(log, out, "--split-wide", 8)
     assert "wider than 8 processors are split" in said
     assert json.loads(run("describe", out, "--json"))["logs"][0]["size"]["maximum"] == 8
@@ -189,3 +190,36 @@ def test_describe_counts_overruns_whether_cut_or_not(tmp_path: Path) -> None:
         assert document["runtime_s"]["maximum"] == longest
         assert document["submissions"] is None  # all in the same second
     assert "2 (66.67%)" in run("describe", log)
+
+
+def test_estimates_are_drawn_for_models_and_logs(tmp_path: Path) -> None:
+    plain, drawn, log = (tmp_path / name for name in ("plain.swf", "drawn.swf", "log.swf"))
+    run("generate", "lublin2003", "-n", "1000", "-o", plain)
+    words = ("--estimates", "tsafrir", "--longest-estimate", "2-00:00:00")
+    said = run("generate", "lublin2003", "-n", "1000", *words, "-o", drawn)
+    assert "Tsafrir, Etsion and Feitelson (2005), at most 172,800 s" in said
+    one, other = json.loads(run("describe", plain, drawn, "--json"))["logs"]
+    assert other["requested_time_s"]["maximum"] == 172_800
+    assert other["requests"] == pytest.approx(35, abs=3)
+    assert other["at_limit"] < 0.01
+    # No runtime is cut any more at a request that its session would have made too short.
+    assert other["runtime_s"]["mean"] >= one["runtime_s"]["mean"]
+    assert other["jobs"] == 1_000
+    # A log without requests: every job is kept, and none is cut.
+    rows = [line.split() for line in plain.read_text().splitlines() if not line.startswith(";")]
+    text = "\n".join(" ".join([*words[:8], "-1", *words[9:]]) for words in rows)
+    log.write_text(f"; MaxProcs: 256\n{text}\n")
+    said = like(log, drawn, "-n", 400, "--estimates", "tsafrir")
+    assert "requested times instead by the model of Tsafrir" in said
+    made = json.loads(run("describe", drawn, "--json"))["logs"][0]
+    assert made["jobs"] == 400
+    assert made["accuracy"]["maximum"] <= 1
+    for arguments, says in (
+        (["--longest-estimate", "4:00:00"], "--longest-estimate is for --estimates"),
+        (["--estimates", "tsafrir", "--longest-estimate", "soon"], "--longest-estimate soon"),
+        (["--estimates", "tsafrir", "--longest-estimate", "59:00"], "at least an hour"),
+    ):
+        with pytest.raises(InputError, match=says):
+            run("generate", "lublin2003", "-n", "100", *arguments, "-o", drawn)
+        with pytest.raises(InputError, match=says):
+            like(plain, drawn, *arguments)

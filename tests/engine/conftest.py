@@ -86,5 +86,5 @@ def _policies(draw: st.DrawFn) -> Policy:
 
 @pytest.fixture(scope="session")
 def any_policy() -> st.SearchStrategy[Policy]:
-    """Every policy that the engine has."""
+    """Every policy that the engine has, but for slack: snapshots do not know its promises."""
     return _policies()

@@ -227,7 +227,6 @@ def ask_resources() -> None:
                 f"backfilling is {backfill}: on a Blue Gene .two racks. use easy",
             )
             for backfill in Backfill
-            if backfill is not Backfill.SLACK
             if backfill not in (Backfill.NONE, Backfill.EASY)
         ),
         (

@@ -14,7 +14,7 @@ from foretime_sim.schedule import Schedule, ScheduleError, check
 from foretime_sim.workload import Workload
 
 FAMILIES = [
-    *(Policy(backfill=backfill) for backfill in Backfill if backfill is not Backfill.SLACK),
+    *(Policy(backfill=backfill) for backfill in Backfill),
     *(Policy(backfill=backfill, guard_s=0) for backfill in Backfill if "easy" in str(backfill)),
     *(Policy(backfill=backfill, depth=2) for backfill in Backfill if "easy" in str(backfill)),
     Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.SUBMISSION_ORDER),

@@ -24,6 +24,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "easy-sjbf-3": {"backfill": Backfill.EASY_SJBF, "depth": 3},
     "first-fit": {"backfill": Backfill.FIRST_FIT},
     "planning": {"backfill": Backfill.PLANNING},
+    "slack": {"backfill": Backfill.SLACK},
     **{
         f"conservative-{compression}": {
             "backfill": Backfill.CONSERVATIVE,
@@ -110,7 +111,9 @@ def test_core_stepwise_and_reference_agree(
     assert_same(whole, engine.schedule())
 
 
-@pytest.mark.parametrize("family", ["planning", *(f for f in FAMILIES if "conservative" in f)])
+@pytest.mark.parametrize(
+    "family", ["planning", "slack", *(f for f in FAMILIES if "conservative" in f)]
+)
 @given(rows=workloads, options=common)
 @settings(max_examples=20)
 def test_every_waiting_job_has_a_plan(

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 
-@pytest.mark.parametrize(("name", "examples"), [("forward.md", 5), ("runtime_distributions.md", 1)])
+@pytest.mark.parametrize(
+    ("name", "examples"),
+    [("forward.md", 5), ("runtime_distributions.md", 1), ("forward_switching.md", 1)],
+)
 def test_the_examples_print_what_the_page_says(repository: Path, name: str, examples: int) -> None:
     page = (repository / "docs" / name).read_text()
     blocks = re.findall(r"^```(python|text)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)

@@ -58,7 +58,7 @@ def test_impossible_settings_are_refused(settings: dict[str, Any], message: str)
 
 def test_only_planning_switches_and_begins_with_one_of_its_orders() -> None:
     Policy(Order.SJF, Backfill.PLANNING, switching=PolicySwitching())
-    with pytest.raises(InputError, match="only under planning, not easy"):
+    with pytest.raises(InputError, match="only under the backfilling planning, not easy"):
         Policy(switching=PolicySwitching())
     with pytest.raises(InputError, match="order is wfp: begin with one of those"):
         Policy(Order.WFP, Backfill.PLANNING, switching=PolicySwitching())
@@ -67,11 +67,65 @@ def test_only_planning_switches_and_begins_with_one_of_its_orders() -> None:
 def test_qualities_are_read_with_weights() -> None:
     assert Quality.parse_weighted("artww") is Quality.ARTWW
     both = ((Quality.ARTWW, 2.0), (Quality.MAKESPAN, 1.0))
-    assert Quality.parse_weighted("artww=2, makespan") == both
+    assert Quality.parse_weighted("2*artww+makespan") == both
     with pytest.raises(InputError, match="unknown quality 'artw'; did you mean 'artww'"):
         Quality.parse_weighted("artw")
     with pytest.raises(InputError, match="the weight 'x' of art is no number"):
-        Quality.parse_weighted("art=x,makespan=1")
+        Quality.parse_weighted("x*art+makespan")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("dynp-advanced-artww", PolicySwitching()),
+        ("dynp-basic", PolicySwitching(Decider.BASIC)),
+        ("dynp-voting/saturation=0.9", PolicySwitching(Decider.VOTING, saturation=0.9)),
+        (
+            "dynp-simple-2*artww+makespan/orders=fcfs+xf/slackness=0.05/horizon-s=21600",
+            PolicySwitching(
+                Decider.SIMPLE,
+                (Order.FCFS, Order.XF),
+                ((Quality.ARTWW, 2.0), (Quality.MAKESPAN, 1.0)),
+                slackness=0.05,
+                horizon_s=21600,
+            ),
+        ),
+    ],
+)
+def test_names_are_read_and_written(name: str, settings: PolicySwitching) -> None:
+    assert str(settings) == name
+    assert PolicySwitching.parse(name.upper()) == settings
+
+
+def test_short_names() -> None:
+    assert PolicySwitching.parse("dynp") == PolicySwitching()
+    assert PolicySwitching.parse("dynp-simple") == PolicySwitching(Decider.SIMPLE)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("dyn", "'dyn' is no dynp"),
+        ("dynp-advance", "unknown decider 'advance'; did you mean 'advanced'"),
+        ("dynp-basic-art", "the decider basic looks at no quality"),
+        ("dynp/slack=1", "unknown setting 'slack'; there are orders, lower-bound-s"),
+        ("dynp/slackness=x", "slackness=x: give a number"),
+        ("dynp/horizon-s=1.5", "horizon-s=1.5: give a whole number"),
+        ("dynp/orders=fcfs", "orders are fcfs: give two or more"),
+    ],
+)
+def test_bad_names_are_refused(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        PolicySwitching.parse(name)
+
+
+def test_a_policy_is_put_in_another_order() -> None:
+    planning = Policy(Order.LJF, Backfill.PLANNING)
+    switching = PolicySwitching(orders=(Order.XF, Order.SJF))
+    dynp = planning.in_order(switching)
+    assert (dynp.order, dynp.switching) == (Order.XF, switching)
+    assert dynp.order_name == "dynp-advanced-artww/orders=xf+sjf"
+    assert dynp.in_order(Order.LJF) == planning
 
 
 def test_counters_add_up() -> None:

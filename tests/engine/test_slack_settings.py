@@ -50,8 +50,8 @@ def test_choices_have_names() -> None:
 
 
 def test_what_is_known_of_jobs_is_checked() -> None:
-    SlackJobs.equal(2, 0.5).check(JOBS)
-    SlackJobs(NONE, np.array([0.0, -np.inf]), np.array([0.0, 2401.0])).check(JOBS)
+    SlackJobs.equal(2, 0.5).check(JOBS.name, JOBS.job_id)
+    SlackJobs(NONE, np.array([0.0, -np.inf]), np.array([0.0, 2401.0])).check(JOBS.name, JOBS.job_id)
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_what_is_known_of_jobs_is_checked() -> None:
 )
 def test_wrong_values_name_the_job(wrong: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        wrong.check(JOBS)
+        wrong.check(JOBS.name, JOBS.job_id)

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from foretime_estimators.accuracy import AccuracyModel, AccuracySettings, Scheme
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.replay import (
-    Replay,
-    ReplaySchedule,
-)
+from foretime_sidecar.replay import Replay
+from foretime_sidecar.replay_outcome import ReplaySchedule
 from foretime_sidecar.settings import (
     AccuracySection,
 )

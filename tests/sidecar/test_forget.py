@@ -81,6 +81,11 @@ def also_known(store: Store) -> None:
             " 4, 3600, 0.5, 7, '[1]', NULL, NULL, NULL, NULL)",
             [(job_id, user)],
         )
+        store.write(
+            "test",
+            "INSERT INTO start_bounds VALUES (?, 999530, ?, 5, 6, 7, NULL, NULL)",
+            [(job_id, user)],
+        )
     store.write("test", "INSERT INTO told_users VALUES (?, 5)", [(NAME,), ("bob",)])
 
 
@@ -138,7 +143,7 @@ def names_in(root: object, name: str) -> list[str]:
 def test_nothing_of_a_user_is_left_in_the_store(site: Sidecar) -> None:
     path = site.settings.store.path
     before = cells(path)
-    assert sum(NAME in str(row) for rows in before.values() for row in rows) == 10 + 2 + 2 + 1
+    assert sum(NAME in str(row) for rows in before.values() for row in rows) == 10 + 2 + 2 + 2 + 1
     erased = site.forget(NAME, START + 301)
     assert erased == {
         "jobs": 10,
@@ -146,6 +151,7 @@ def test_nothing_of_a_user_is_left_in_the_store(site: Sidecar) -> None:
         "job_decisions": 2,
         "head_jobs": 2,
         "served_forecasts": 2,
+        "start_bounds": 2,
         "told_users": 1,
     }
     after = cells(path)
@@ -388,6 +394,7 @@ def test_people_see_and_erase_their_own_and_operators_anybodys(site: Sidecar) ->
         "jobs": 10,
         "job_decisions": 2,
         "served_forecasts": 2,
+        "start_bounds": 2,
         "told_users": 1,
         "decisions": 10,
         "learned": 1,
@@ -398,7 +405,7 @@ def test_people_see_and_erase_their_own_and_operators_anybodys(site: Sidecar) ->
     assert (answer["user"], answer["erased"]["jobs"]) == (NAME, 10)
     after = asked.by(NAME).get("/v1/me").json()
     assert after["forgotten_at"] == START + 301
-    assert [after[name] for name in (*COLUMNS, "decisions", "learned")] == [[]] * 6
+    assert [after[name] for name in (*COLUMNS, "decisions", "learned")] == [[]] * 7
     assert asked.by("olga", operator=True).post("/v1/me/forget?user=bob").status_code == 200
 
 

@@ -15,7 +15,8 @@ from foretime_estimators.jobs import Ending, JobRequest
 from foretime_sidecar.clients.pbs_commands import PbsCommands
 from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.queue_moment import Look, NewJob
-from foretime_sidecar.replay import Replay, ReplaySchedule
+from foretime_sidecar.replay import Replay
+from foretime_sidecar.replay_outcome import ReplaySchedule
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import AccuracySection, ForecastSettings, Settings
 from foretime_sidecar.settings_file import parse_settings

@@ -11,12 +11,8 @@ import pytest
 from foretime_estimators.accuracy import AccuracyModel, AccuracySettings, Scheme
 from foretime_estimators.errors import InputError, StateError
 from foretime_estimators.jobs import Ending, FinishedJob
-from foretime_sidecar.replay import (
-    SCHEMES,
-    AdjustedStatistics,
-    ReplaySchedule,
-    oracle_share,
-)
+from foretime_sidecar.replay import SCHEMES, oracle_share
+from foretime_sidecar.replay_outcome import AdjustedStatistics, ReplaySchedule
 from foretime_sim.comparison import compare
 from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
@@ -206,7 +202,7 @@ def test_repeats_depend_on_the_seed_alone() -> None:
 
 
 @pytest.mark.parametrize("order", [order for order in Order if order is not Order.PRIORITY])
-@pytest.mark.parametrize("backfill", [b for b in Backfill if b is not Backfill.SLACK])
+@pytest.mark.parametrize("backfill", list(Backfill))
 def test_every_order_runs_and_matches_the_engine(order: Order, backfill: Backfill) -> None:
     workload = WORKLOAD.head(400)
     unguarded = Policy(order=order, backfill=backfill)

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
-from foretime_sidecar.replay import AdjustedStatistics, Replay
+from foretime_sidecar.replay import Replay
+from foretime_sidecar.replay_outcome import AdjustedStatistics
 from foretime_sidecar.store import Store
 from foretime_sim.policy import Policy
 from foretime_sim.python_policy import PythonOrder

@@ -13,7 +13,8 @@ from foretime_estimators.endings import Evidence, evidence_of
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.last_two import LastTwo
 from foretime_sidecar.learned_settings import LearnedSettings
-from foretime_sidecar.replay import AdjustedStatistics, Replay, ReplaySchedule
+from foretime_sidecar.replay import Replay
+from foretime_sidecar.replay_outcome import AdjustedStatistics, ReplaySchedule
 from foretime_sim.comparison import PairedRun
 from foretime_sim.engine import simulate
 from foretime_sim.mechanism import Mechanism

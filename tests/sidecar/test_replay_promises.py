@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sidecar.replay import (
-    AdjustedStatistics,
-    ReplaySchedule,
-)
+from foretime_sidecar.replay_outcome import AdjustedStatistics, ReplaySchedule
 from foretime_sidecar.report import render
 from foretime_sidecar.table import Mode, read_table
 from foretime_sim.comparison import compare

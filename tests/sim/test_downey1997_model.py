@@ -73,24 +73,6 @@ def test_jobs_come_by_day() -> None:
     assert np.diff(by_night).std() == pytest.approx(600, rel=0.05)  # Poisson
 
 
-@settings(max_examples=25)
-@given(st.integers(1, 300), st.integers(2, 1_000), st.integers(0, 5), st.floats(0.1, 2))
-def test_any_arguments_give_a_sound_workload(
-    jobs: int, processors: int, seed: int, load: float
-) -> None:
-    workload = generate(jobs, processors=processors, seed=seed, load=load)
-    again = generate(jobs, processors=processors, seed=seed, load=load)
-    assert len(workload) == jobs
-    assert np.array_equal(workload.submit_time, again.submit_time)
-    assert np.array_equal(workload.actual_runtime, again.actual_runtime)
-    assert (np.diff(workload.submit_time) >= 0).all()
-    assert workload.submit_time[0] >= 0
-    assert 1 <= workload.processors.min() <= workload.processors.max() <= processors
-    assert (workload.actual_runtime >= 1).all()
-    assert (workload.actual_runtime <= workload.requested_time).all()
-    assert "generated" in workload.notes[0]
-
-
 def test_the_load_asked_for() -> None:
     workload = generate(20_000, load=0.6)
     work = float(workload.processors @ workload.actual_runtime)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
+from foretime_sim.filters import Filters, workload_of_log
+from foretime_sim.log_files import read_log
 from foretime_sim.log_model import Arrivals, JobTable, LogModel, Runtimes, split_wide
 from foretime_sim.week_profile import WeekProfile
 from foretime_sim.weibull import Weibull
@@ -143,6 +147,38 @@ def test_modulated_submissions_keep_the_week_and_independent_ones_do_not() -> No
         assert autocorrelation(one, hours) == pytest.approx(autocorrelation(LOG, hours), abs=0.1)
         assert autocorrelation(LOG, hours) > 0.35
     assert abs(autocorrelation(other, 24)) < 0.05
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize(
+    "name", ["CTC-SP2-1996-3.1-cln", "KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"]
+)
+def test_real_logs_and_sets_like_them(trace: Callable[[str], Path], name: str) -> None:
+    """Table 3 beside table 2 of Streit 2002, and what modulated submissions keep besides."""
+    log, _ = workload_of_log(read_log(trace(f"{name}.swf.gz")), filters=Filters(overruns="keep"))
+    model = LogModel.of(log)
+    made = model.generate(10_000, seed=1)
+    for column in ("processors", "requested_time", "actual_runtime"):
+        ours, theirs = getattr(made, column), getattr(log, column)
+        assert abs(ours.mean() - theirs.mean()) < 3 * theirs.std() / math.sqrt(10_000), column
+        assert ours.max() <= theirs.max()
+    overran = [float(np.mean(w.actual_runtime > w.requested_time)) for w in (made, log)]
+    error = math.sqrt(overran[1] / 10_000)
+    assert abs(overran[0] - overran[1]) < 3 * error
+    gaps = np.diff(made.submit_time)
+    error = model.interarrival.deviation_s / math.sqrt(10_000)
+    assert abs(gaps.mean() - np.diff(log.submit_time).mean()) < 3 * error
+    whole = model.generate(len(log), seed=1, arrivals="modulated")
+    profiles = [WeekProfile.of(workload) for workload in (whole, log)]
+    assert np.corrcoef(profiles[0].rates, profiles[1].rates)[0, 1] > 0.9
+    busiest, quietest = ([f(p.by_hour_of_day) for p in profiles] for f in (np.max, np.min))
+    assert busiest[0] == pytest.approx(busiest[1], rel=0.1)
+    assert quietest[0] == pytest.approx(quietest[1], rel=0.3)
+    plain = model.generate(len(log), seed=1)
+    for hours in (1, 24, 168):
+        theirs = autocorrelation(log, hours)
+        assert autocorrelation(whole, hours) == pytest.approx(theirs, abs=0.15)
+        assert hours == 1 or abs(autocorrelation(plain, hours)) < 0.05 < theirs
 
 
 def test_a_shrinking_factor_leaves_a_modulated_day_a_day() -> None:

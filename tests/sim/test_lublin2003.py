@@ -7,10 +7,7 @@ import math
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
-from foretime_sim.lublin2003 import LARGEST_LOG_RUNTIME, Lublin2003, generate
-from foretime_sim.request_model import ROUND_REQUESTS_S
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from foretime_sim.lublin2003 import LARGEST_LOG_RUNTIME, Lublin2003, _gamma_below, generate
 
 JOBS = 200_000
 MODEL = Lublin2003()
@@ -66,24 +63,34 @@ def test_arrivals_follow_the_daily_cycle() -> None:
     assert 24 <= int(np.argmax(cycle)) <= 32  # the peak is in the afternoon
 
 
-@settings(max_examples=25)
-@given(st.integers(1, 400), st.integers(2, 1_000), st.integers(0, 5), st.floats(0.1, 2))
-def test_any_arguments_give_a_sound_workload(
-    jobs: int, processors: int, seed: int, load: float
-) -> None:
-    workload = generate(jobs, processors=processors, seed=seed, load=load)
-    again = generate(jobs, processors=processors, seed=seed, load=load)
-    assert len(workload) == jobs
-    assert np.array_equal(workload.submit_time, again.submit_time)
-    assert np.array_equal(workload.requested_time, again.requested_time)
-    assert (np.diff(workload.submit_time) >= 0).all()
-    assert workload.submit_time[0] >= 0
-    assert 1 <= workload.processors.min() <= workload.processors.max() <= processors
-    assert (workload.actual_runtime >= 1).all()
-    assert (workload.actual_runtime <= workload.requested_time).all()
-    assert np.isin(workload.requested_time, ROUND_REQUESTS_S).all()
-    assert "generated" in workload.name
-    assert "generated" in workload.notes[0]
+def test_the_daily_cycle_is_the_published_gamma() -> None:
+    """The published program's weights: its cdf from half hour i - 1/2 to i + 1/2, i from 11 to 58,
+    at place (i - 1) mod 48."""
+    x = np.linspace(0, 60, 600_001)
+    density = np.exp((6.1271 - 1) * np.log(np.maximum(x, 1e-300)) - x / 5.2740)
+    cdf = np.concatenate(([0.0], np.cumsum((density[1:] + density[:-1]) / 2)))
+    places = range(11, 59)
+    weights = np.zeros(48)
+    for i in places:
+        weights[(i - 1) % 48] = np.interp(i + 0.5, x, cdf) - np.interp(i - 0.5, x, cdf)
+    assert MODEL.daily_cycle() == pytest.approx(weights / weights.mean(), rel=1e-6)
+
+
+def test_arrivals_are_those_of_the_published_program() -> None:
+    """It walks from half hour to half hour, and pays each one's points."""
+    arrivals = MODEL.arrivals(3_000, np.random.default_rng(9))
+    shape = np.full(3_000, 6.0415 * 1.0519)
+    scale = np.full(3_000, 0.8531)
+    gaps = np.exp(_gamma_below(shape, scale, 13.0, np.random.default_rng(9)))
+    cost = MODEL.daily_cycle().tolist()
+    half_hours, bucket, points = 0, 0, 0.0
+    for gap, arrival in zip((gaps / 1_800).tolist(), arrivals.tolist(), strict=True):
+        points += gap
+        while points > cost[bucket]:
+            points -= cost[bucket]
+            bucket = (bucket + 1) % 48
+            half_hours += 1
+        assert (half_hours + points / cost[bucket]) * 1_800 == pytest.approx(arrival + 0.5, abs=0.6)
 
 
 def test_default_has_the_load_and_the_people_asked_for() -> None:

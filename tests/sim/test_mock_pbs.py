@@ -125,7 +125,7 @@ def mocked(workload: Workload, policy: Policy, looks: list[int], hook: Any = Non
     workload=workloads(PROCESSORS),
     looks=st.lists(st.integers(0, 400), max_size=5),
     order=st.sampled_from([order for order in Order if order is not Order.PRIORITY]),
-    backfill=st.sampled_from([b for b in Backfill if b is not Backfill.SLACK]),
+    backfill=st.sampled_from(Backfill),
     guard_s=st.sampled_from([None, 0, 100]),
     event_order=st.sampled_from(EventOrder),
     with_hook=st.booleans(),
@@ -164,7 +164,7 @@ class HalfOfIt(Scripted):
 
 @given(
     workload=workloads(PROCESSORS),
-    backfill=st.sampled_from([b for b in Backfill if b is not Backfill.SLACK]),
+    backfill=st.sampled_from(Backfill),
 )
 def test_what_the_hook_sets_at_submission_is_what_the_engine_plans_with(
     workload: Workload, backfill: Backfill

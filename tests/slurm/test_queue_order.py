@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
@@ -37,14 +38,29 @@ def client(slurm: SlurmCluster) -> SlurmCommands:
     return SlurmCommands(SubprocessRunner(str(slurm.commands), attempts=1), 0)
 
 
+Start = Callable[..., Sidecar]
+
+
 @pytest.fixture
-def sidecar(slurm: tuple[SlurmCluster, dict[str, str]], tmp_path: Path) -> Iterator[Sidecar]:
-    settings = Settings.model_validate(
-        {"table": {"path": str(tmp_path / "table")}, "queue_order": {"order": "sjf"}}
-    )
-    store = Store(tmp_path / "store")
-    yield Sidecar(settings, client(slurm[0]), store)
-    store.close()
+def start(slurm: tuple[SlurmCluster, dict[str, str]], tmp_path: Path) -> Iterator[Start]:
+    """Start a sidecar that keeps the queue in an order."""
+    stores = []
+
+    def start(**order: Any) -> Sidecar:
+        settings = Settings.model_validate(
+            {"table": {"path": str(tmp_path / "table")}, "queue_order": order}
+        )
+        stores.append(Store(tmp_path / "store"))
+        return Sidecar(settings, client(slurm[0]), stores[-1])
+
+    yield start
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def sidecar(start: Start) -> Sidecar:
+    return start(order="sjf")
 
 
 def test_the_queue_is_put_in_order_and_given_back(
@@ -83,3 +99,38 @@ def test_the_shortest_starts_first(
         cluster.wait_for_end(job_id)
     starts = {name: int(cluster.job(job_id)["StartTime"]) for name, job_id in jobs.items()}
     assert sorted(starts, key=lambda name: starts[name]) == ["b", "c", "array", "a"]
+
+
+def test_dynp_switches_the_real_queue(
+    slurm: tuple[SlurmCluster, dict[str, str]], start: Start
+) -> None:
+    """The longest came first: SJF suits them best, and Slurm's own order follows. A restart goes on
+    in it, but who has waited for too long goes first."""
+    cluster, jobs = slurm
+    shortest = [jobs[name] for name in ("b", "c", "array", "a")]
+    dynp = {"order": "dynp", "most_user_share": 1.0, "least_time_between_switches_s": 0}
+    sidecar = start(**dynp)
+    sidecar.look(int(time.time()))
+    switched = sidecar.switched_order
+    assert switched is not None
+    assert switched.last is not None
+    assert switched.last.kept == ""
+    began, switch = switched.log.since(0, 10)
+    assert (began.order, switch.instead_of, switch.order) == ("fcfs", "fcfs", "sjf")
+    assert switch.waiting_jobs == 6, "three of them are the array's tasks"
+    sjf, fcfs = switch.qualities["sjf"], switch.qualities["fcfs"]
+    assert sjf is not None
+    assert fcfs is not None
+    assert sjf < fcfs
+    cluster.wait_for(lambda: _by_priority(cluster) == shortest, "squeue to show the order")
+    sidecar.store.close()
+    again = start(**dynp, longest_wait_s=1)
+    time.sleep(2)
+    again.look(int(time.time()))
+    assert again.switched_order is not None
+    assert again.switched_order.now_in == switch, "a restart goes on in it"
+    # The others come as they were eligible, which of an array is not told alike by all releases.
+    cluster.wait_for(lambda: _by_priority(cluster)[0] == jobs["a"], "who waits longest first")
+    assert again.going_first >= 3
+    again.end()
+    assert set(client(cluster).site_factors().values()) == {0}

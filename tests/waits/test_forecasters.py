@@ -18,6 +18,8 @@ from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.survival_forest import ForestSettings
 from foretime_sim.workload import Workload
 
+from tests.waits.start_bound_forecaster import StartBoundForecaster
+
 FEW_TREES = ForestSettings(trees=5, least_jobs=5)
 FORECASTERS: dict[str, Make] = {
     "plan-req": lambda jobs: PlanForecaster("plan-req", estimator_of("requested", jobs)),
@@ -25,6 +27,7 @@ FORECASTERS: dict[str, Make] = {
     "forward": lambda _: our_forecaster(samples=5),
     "perfect": lambda jobs: PlanForecaster("perfect", estimator_of("actual", jobs)),
     "qbets": lambda _: Qbets(),
+    "no-later-than": lambda _: StartBoundForecaster(),
     "calibrated": lambda jobs: CalibratedForecaster(
         PlanForecaster("plan-req", estimator_of("requested", jobs)), "calibrated"
     ),

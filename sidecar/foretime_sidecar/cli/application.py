@@ -65,7 +65,7 @@ COMMANDS = {
     "status": CommandModule(
         "foretime_sidecar.cli.status",
         "status",
-        "Say how Foretime stands: mode, daemon, table, circuit breaker, switch.",
+        "Say how Foretime stands: mode, daemon, table, circuit breaker, switch, queue order.",
     ),
     "decisions": CommandModule(
         "foretime_sidecar.cli.decisions",

@@ -17,6 +17,7 @@ from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, Sock
 from foretime_sidecar.cli.whole_tables import print_whole
 from foretime_sidecar.daemon_client import ask, where
 from foretime_sidecar.durations import format_duration, parse_duration
+from foretime_sidecar.order_words import said_value
 
 
 def parse_since(text: str, now: float) -> int:
@@ -54,6 +55,12 @@ def decisions(
     limit: Annotated[
         int, typer.Option("--limit", min=1, max=100_000, help="The latest so many.")
     ] = 100,
+    queue_order: Annotated[
+        bool,
+        typer.Option(
+            "--queue-order", help="Instead: when dynP put the queue in which order, and why."
+        ),
+    ] = False,
     as_json: JsonOption = False,
     settings: SettingsOption = None,
     socket_path: SocketOption = None,
@@ -70,13 +77,40 @@ def decisions(
         "since": None if since is None else parse_since(since, time.time()),
         "limit": limit,
     }
-    found = ask(where(settings, socket_path), "/v1/decisions", asked)["decisions"]
+    if queue_order:
+        if job is not None or user is not None:
+            raise InputError("--queue-order is of the whole queue: leave out --job and --user")
+        path, name, table = "/v1/queue-order/switches", "switches", _switches
+    else:
+        path, name, table = "/v1/decisions", "decisions", _table
+    found = ask(where(settings, socket_path), path, asked)[name]
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     elif not found:
         typer.echo("No such decisions.")
     else:
-        print_whole(_table(found))
+        print_whole(table(found))
+
+
+def _switches(found: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("time", "order", "before"):
+        table.add_column(name)
+    table.add_column("waiting", justify="right")
+    table.add_column("case")
+    for order in found[-1]["qualities"]:
+        table.add_column(order.upper(), justify="right")
+    for one in found:
+        before, qualities = one["instead_of"], one["qualities"]
+        table.add_row(
+            _local(one["happened_at"]),
+            one["order"],
+            before or "-",
+            "-" if before is None else str(one["waiting_jobs"]),
+            one["case"] or "-",
+            *(said_value(one["quality"], qualities.get(name)) for name in found[-1]["qualities"]),
+        )
+    return table
 
 
 def _table(found: list[dict[str, Any]]) -> Table:

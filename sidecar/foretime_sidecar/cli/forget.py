@@ -16,6 +16,7 @@ _WORDS = {
     "decisions": "notes of the hook on jobs",
     "job_decisions": "lines of the audit",
     "served_forecasts": "forecasts of waits",
+    "start_bounds": "bounds of starts",
     "told_users": "when they were told what their jobs use",
     "head_jobs": "jobs seen at the queue's head",
 }

@@ -42,7 +42,11 @@ from foretime_sidecar.cli.output_files import (
     check_outputs,
     write_csv,
 )
-from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
+from foretime_sidecar.cli.policy_options import (
+    BackfillOption,
+    SwitchedOrderOption,
+    switched_order_of_log,
+)
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import (
     CheckOption,
@@ -64,14 +68,23 @@ from foretime_sidecar.cli.run_options import (
     parse_guard,
     peak_memory_bytes,
 )
+from foretime_sidecar.cli.slack_options import (
+    AverageWaitOption,
+    InsertionOrderOption,
+    SlackFactorOption,
+    SlackWeightsOption,
+    slack_settings,
+)
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
+    EstimatesOption,
     FormatOption,
     GenerateOption,
     JobsOption,
     KeepOverrunsOption,
     LenientOption,
     LoadOption,
+    LongestEstimateOption,
     MachineOption,
     MissingRequestOption,
     OptionalLogArgument,
@@ -81,13 +94,10 @@ from foretime_sidecar.cli.workload_source import (
 )
 from foretime_sidecar.durations import format_duration, parse_duration
 from foretime_sidecar.learned_settings import LearnedSettings
-from foretime_sidecar.replay import (
-    TABLE_SCHEMES,
-    AdjustedStatistics,
-    Replay,
-    oracle_share,
-)
+from foretime_sidecar.queue_order_settings import QueueOrderSettings
+from foretime_sidecar.replay import TABLE_SCHEMES, Replay, oracle_share
 from foretime_sidecar.replay_export import CSV_COLUMNS, metric_rows, to_json
+from foretime_sidecar.replay_outcome import AdjustedStatistics
 from foretime_sidecar.report import WIDTH, render
 from foretime_sidecar.settings import AccuracySection
 from foretime_sidecar.settings_file import read_settings
@@ -116,6 +126,8 @@ def replay(
     time_zone: TimeZoneOption = None,
     lenient: LenientOption = False,
     missing_request: MissingRequestOption = "drop",
+    estimates: EstimatesOption = None,
+    longest_estimate: LongestEstimateOption = None,
     keep_overruns: KeepOverrunsOption = False,
     head: HeadOption = None,
     scheme: Annotated[
@@ -166,10 +178,27 @@ def replay(
     learn: Annotated[
         Learn, typer.Option(help="Learn jobs as they finish, or the history alone (the paper).")
     ] = Learn.CONTINUOUSLY,
-    order: OrderOption = "fcfs",
+    order: SwitchedOrderOption = "fcfs",
     backfill: BackfillOption = "easy",
     depth: DepthOption = 1,
     compression: CompressionOption = Compression.RESERVATION_ORDER,
+    slack_factor: SlackFactorOption = None,
+    insertion_order: InsertionOrderOption = None,
+    average_wait: AverageWaitOption = None,
+    slack_weights: SlackWeightsOption = None,
+    queue_order: Annotated[
+        Literal["fcfs", "sjf", "ljf", "xf", "wfp", "dynp"] | None,
+        typer.Option(
+            help="Have the sidecar keep the queue in this order through site factors (Slurm), "
+            "as queue_order of --settings says; without Foretime it stays in --order."
+        ),
+    ] = None,
+    look_interval: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="With --queue-order: how often the queue is looked at; 0: always."
+        ),
+    ] = "1:00",
     reservations: ReservationsOption = None,
     mechanism: Annotated[
         Mechanism,
@@ -230,6 +259,8 @@ def replay(
     scheme = accuracy.scheme if scheme is None else scheme
     if scheme not in TABLE_SCHEMES:
         oracle_share(scheme)
+    if beside is not None and queue_order is not None:
+        raise InputError("--beside is of PBS, --queue-order of Slurm: give one of them")
     learned = _learned(settings, scheme, estimator)
     check_classes(classes)
     check_head(head)
@@ -268,6 +299,8 @@ def replay(
         missing_request=missing_request,
         keep_overruns=keep_overruns,
         machine=machine,
+        estimates=estimates,
+        longest_estimate=longest_estimate,
     )
     workload, notes = source.read()
     past: Workload | None = None
@@ -281,6 +314,7 @@ def replay(
         )
     elif history is not None:
         past, text = source.read_log(history)
+        past = source.with_estimates(past)
         past = placed_before(past, workload)
         notes = (*notes, f"history: {text}")
     if learn is Learn.HISTORY_ONLY and past is None:
@@ -290,12 +324,17 @@ def replay(
         workload = workload.head(head)
 
     unguarded = Policy(
-        order=order_of_log(order),
         backfill=parse_backfill(backfill),
         event_order=event_order,
         depth=depth,
         compression=compression,
-    )
+        slack=slack_settings(
+            [] if slack_factor is None else [slack_factor],
+            [] if insertion_order is None else [insertion_order],
+            average_wait,
+            slack_weights,
+        )[0],
+    ).in_order(switched_order_of_log(order))
     policy = mechanism_policy(mechanism, replace(unguarded, guard_s=_guard_s(guard, unguarded)))
     if correction is not None:
         policy = replace(policy, correction=correction)
@@ -313,16 +352,24 @@ def replay(
         lua_version=lua,
         state_dir=state_dir,
         reservations=() if reservations is None else read_reservations(reservations),
+        queue_order=_queue_order(settings, queue_order),
+        look_interval_s=parse_duration(look_interval, "--look-interval", zero=True),
         check=check,
     )
     check_reservations(task.reservations, workload.machine_processors)
     options = {
         **({} if machine is None else {"machine": str(machine)}),
-        "order": str(policy.order),
+        "order": policy.order_name,
         "backfill": str(policy.backfill),
         **({"depth": str(depth)} if depth > 1 else {}),
         **({"compression": str(compression)} if policy.backfill is Backfill.CONSERVATIVE else {}),
+        **(
+            {"slack": policy.slack_settings.description}
+            if policy.backfill is Backfill.SLACK
+            else {}
+        ),
         **({"reservations": str(reservations)} if reservations is not None else {}),
+        **({} if queue_order is None else {"queue order": queue_order, "looks": look_interval}),
         "scheme": scheme,
         **({"estimator": learned.estimator} if scheme == "learned" else {}),
         "rule": str(settings) if settings is not None else rule or "production",
@@ -356,8 +403,10 @@ def replay(
         comparison=comparison,
         hook=statistics.hook,
         guard_activations=statistics.guard_activations,
+        ordering=statistics.ordering,
         wall_clock_s=time.perf_counter() - began,
         peak_memory_bytes=peak_memory_bytes(),
+        promises=(statistics.baseline_promises, statistics.promises),
         beside=others,
     )
     if csv_out is not None:
@@ -419,6 +468,14 @@ def _learned(settings: Path | None, scheme: str, estimator: str | None) -> Learn
         raise InputError(f"--estimator {estimator}: give --scheme learned, too")
     parse_estimator(estimator)
     return learned.model_copy(update={"estimator": estimator})
+
+
+def _queue_order(settings: Path | None, order: str | None) -> QueueOrderSettings | None:
+    """Give how the sidecar keeps the queue in order; ``None``: it does not."""
+    if order is None:
+        return None
+    section = QueueOrderSettings() if settings is None else read_settings(settings).queue_order
+    return QueueOrderSettings.model_validate(section.model_dump() | {"order": order})
 
 
 def _named(split: str) -> str:

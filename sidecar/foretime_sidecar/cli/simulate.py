@@ -32,18 +32,20 @@ from foretime_sim.policy import (
     parse_backfill,
 )
 from foretime_sim.policy_comparison import PolicyCase, compare_policies
+from foretime_sim.policy_switching import PolicySwitching
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.repeats import Repeats
+from foretime_sim.slack import InsertionOrder, SlackSettings
 from foretime_sim.workload import Labels, Workload
 from rich.console import Console
 
 from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
 from foretime_sidecar.cli.policy_options import (
     BACKFILLS_HELP,
-    ORDERS_HELP,
+    SWITCHED_ORDERS_HELP,
     complete_backfill,
-    complete_order,
-    order_of_log,
+    complete_switched_order,
+    switched_order_of_log,
 )
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import (
@@ -66,14 +68,25 @@ from foretime_sidecar.cli.run_options import (
     parse_guard,
     peak_memory_bytes,
 )
+from foretime_sidecar.cli.slack_options import (
+    AverageWaitOption,
+    InsertionOrdersOption,
+    OverrunsOption,
+    SlackFactorsOption,
+    SlackWeightsOption,
+    parse_slack_factor,
+    slack_settings,
+)
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
+    EstimatesOption,
     FormatOption,
     GenerateOption,
     JobsOption,
     KeepOverrunsOption,
     LenientOption,
     LoadOption,
+    LongestEstimateOption,
     MachineOption,
     MissingRequestOption,
     OptionalLogArgument,
@@ -102,14 +115,16 @@ def simulate(
     time_zone: TimeZoneOption = None,
     lenient: LenientOption = False,
     missing_request: MissingRequestOption = "drop",
+    estimates: EstimatesOption = None,
+    longest_estimate: LongestEstimateOption = None,
     keep_overruns: KeepOverrunsOption = False,
     head: HeadOption = None,
     order: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ORDER",
-            autocompletion=complete_order,
-            help=f"Queue order, or several, comma-separated; fcfs. {ORDERS_HELP}.",
+            autocompletion=complete_switched_order,
+            help=f"Queue order, or several, comma-separated; fcfs. {SWITCHED_ORDERS_HELP}.",
         ),
     ] = None,
     backfill: Annotated[
@@ -135,6 +150,11 @@ def simulate(
             "comma-separated; reservation-order.",
         ),
     ] = None,
+    slack_factor: SlackFactorsOption = None,
+    insertion_order: InsertionOrdersOption = None,
+    average_wait: AverageWaitOption = None,
+    slack_weights: SlackWeightsOption = None,
+    overruns: OverrunsOption = None,
     reservations: ReservationsOption = None,
     estimator: Annotated[
         list[str] | None,
@@ -172,8 +192,8 @@ def simulate(
 ) -> None:
     """Schedule a log under one or several policies, and compare them.
 
-    Every order is run with every backfilling, depth, compression and estimator; gains are over the
-    first.
+    Every order is run with every backfilling, depth, compression, slack factor, insertion order and
+    estimator; gains are over the first. Switching between orders (dynp) is for --backfill planning.
 
     Example: [bold]foretime simulate KTH-SP2-1996-2.1-cln.swf.gz --backfill easy,easy-sjbf[/bold]
     """
@@ -190,13 +210,20 @@ def simulate(
     )
     cases = _cases(
         shared,
-        [order_of_log(name) for name in _listed("--order", order, "fcfs")],
+        [switched_order_of_log(name) for name in _listed("--order", order, "fcfs")],
         [parse_backfill(name) for name in _listed("--backfill", backfill, "easy")],
         [_depth(text) for text in _listed("--depth", depth, "1")],
         [
             Compression.parse(name)
             for name in _listed("--compression", compression, "reservation-order")
         ],
+        slack_settings(
+            [parse_slack_factor(text) for text in _several("--slack-factor", slack_factor)],
+            [InsertionOrder.parse(text) for text in _several("--insertion-order", insertion_order)],
+            average_wait,
+            slack_weights,
+            overruns,
+        ),
         _listed("--estimator", estimator, "requested"),
     )
     cases = _guarded(cases, parse_guard(guard))
@@ -223,6 +250,8 @@ def simulate(
         missing_request=missing_request,
         keep_overruns=keep_overruns,
         machine=machine,
+        estimates=estimates,
+        longest_estimate=longest_estimate,
         processors_per_node=processors_per_node,
     )
     workload, notes = source.read()
@@ -288,8 +317,12 @@ def simulate(
 
 def _listed(option: str, given: Sequence[str] | None, default: str) -> list[str]:
     """Split values given several times or comma-separated, in the order given."""
+    return _several(option, given) or [default]
+
+
+def _several(option: str, given: Sequence[str] | None) -> list[str]:
     if not given:
-        return [default]
+        return []
     names = [name.strip() for text in given for name in text.split(",")]
     shown = f"{option} {','.join(given)}"
     if "" in names:
@@ -309,43 +342,65 @@ def _depth(text: str) -> int:
 
 def _cases(
     shared: Policy,
-    orders: Sequence[Order | PythonOrder],
+    orders: Sequence[Order | PythonOrder | PolicySwitching],
     backfills: Sequence[Backfill | PythonBackfill],
     depths: Sequence[int],
     compressions: Sequence[Compression],
+    slacks: Sequence[SlackSettings | None],
     estimators: Sequence[str],
 ) -> list[PolicyCase]:
     """Cross everything; a case is named by that in which the cases differ.
 
-    Only easy and easy-sjbf have a depth, and only conservative backfilling compresses: others are
-    run once. If none has, the policy says why a depth or compression is not taken.
+    Only easy and easy-sjbf have a depth, only conservative backfilling compresses, and only slack
+    has a slack: others are run once. If none has, the policy says why it is not taken. Orders
+    are only switched under planning; if that is not asked for, the policy says so.
     """
     any_deep = any(backfill in EASY for backfill in backfills)
     any_compresses = Backfill.CONSERVATIVE in backfills
     cases: dict[tuple[Policy, str], PolicyCase] = {}
-    every = itertools.product(orders, backfills, depths, compressions, estimators)
-    for order, backfill, depth, compression, estimator in every:
+    any_slack = Backfill.SLACK in backfills
+    every = itertools.product(orders, backfills, depths, compressions, slacks, estimators)
+    for order, backfill, depth, compression, slack, estimator in every:
         deep = backfill in EASY
         compresses = backfill is Backfill.CONSERVATIVE
+        slackens = backfill is Backfill.SLACK
+        switches = isinstance(order, PolicySwitching)
+        if switches and backfill is not Backfill.PLANNING and Backfill.PLANNING in backfills:
+            continue
         policy = replace(
             shared,
-            order=order,
             backfill=backfill,
             depth=depth if deep or not any_deep else 1,
             compression=(
                 compression if compresses or not any_compresses else Compression.RESERVATION_ORDER
             ),
-        )
+            slack=slack if slackens or not any_slack else None,
+        ).in_order(order)
         parts = (
             (str(order), len(orders) > 1),
             (str(backfill), len(backfills) > 1),
             (f"depth {depth}", deep and len(depths) > 1),
             (str(compression), compresses and len(compressions) > 1),
+            *_slack_parts(policy, slacks),
             (estimator, len(estimators) > 1),
         )
         name = " ".join(part for part, shown in parts if shown) or f"{order} {backfill}"
         cases.setdefault((policy, estimator), PolicyCase(name, policy, estimator))
     return list(cases.values())
+
+
+def _slack_parts(
+    policy: Policy, slacks: Sequence[SlackSettings | None]
+) -> tuple[tuple[str, bool], ...]:
+    """Give what tells slack settings apart, and whether it does."""
+    chosen = policy.slack
+    if chosen is None:
+        return ()
+    others = [slack for slack in slacks if slack is not None]
+    return (
+        (f"SF {chosen.slack_factor:g}", len({slack.slack_factor for slack in others}) > 1),
+        (str(chosen.insertion_order), len({slack.insertion_order for slack in others}) > 1),
+    )
 
 
 def _guarded(cases: Sequence[PolicyCase], guard_s: int | None) -> list[PolicyCase]:
@@ -367,7 +422,7 @@ def _write_schedule(workload: Workload, result: SimulateResult, path: Path) -> N
     chosen = ", ".join(
         f"{name} {value}"
         for name, value in (
-            ("order", case.policy.order),
+            ("order", case.policy.order_name),
             ("backfill", case.policy.backfill),
             ("depth", case.policy.depth),
             ("compression", case.policy.compression),

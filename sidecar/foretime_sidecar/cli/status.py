@@ -14,9 +14,11 @@ from foretime_estimators.errors import ForetimeError, StateError
 from foretime_sidecar.cli.daemon_options import JsonOption
 from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.durations import format_duration
+from foretime_sidecar.order_words import ORDERS
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.table import Mode, Table, read_table
+from foretime_sidecar.wait_words import spoken_clock
 
 
 def status(
@@ -25,7 +27,7 @@ def status(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how Foretime stands: mode, daemon, table, circuit breaker, switch.
+    """Say how Foretime stands: mode, daemon, table, circuit breaker, switch, queue order.
 
     Exit code 0 if the daemon runs and the table can be used, else 1.
 
@@ -36,6 +38,7 @@ def status(
     daemon, daemon_error = _asked(chosen, "/healthz")
     breaker, breaker_error = _asked(chosen, "/v1/breaker") if daemon else (None, daemon_error)
     table, table_error = _table(chosen, now)
+    order, order_error = _asked(chosen, "/v1/queue-order") if daemon else (None, daemon_error)
     answer = {
         "mode_set": chosen.hook.mode,
         "mode": None if table is None else table.settings.mode.value,
@@ -48,6 +51,8 @@ def status(
         "table_error": table_error,
         "breaker": breaker,
         "breaker_error": breaker_error,
+        "queue_order": order,
+        "queue_order_error": order_error,
     }
     typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(_lines(chosen, answer)))
     raise typer.Exit(int(daemon is None or table_error is not None))
@@ -104,12 +109,39 @@ def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
         f"{daemon['status']}, {daemon['finished_jobs']} finished jobs learned"
         + (f"; last error: {daemon['last_error']}" if daemon["last_error"] else "")
     )
-    return [
+    lines = [
         f"mode     {mode}",
         f"daemon   {running}",
         f"table    {table['path']}: {shown}",
         f"breaker  {_breaker(answer)}",
     ]
+    if settings.queue_order.order != "none":
+        lines.append(f"order    {_order(answer)}")
+    return lines
+
+
+def _order(answer: dict[str, Any]) -> str:
+    order = answer["queue_order"]
+    if order is None:
+        return str(answer["queue_order_error"])
+    if order["refused"] is not None:
+        return f"as Slurm has it: {order['refused']}"
+    if order["order"] is None:
+        return f"{order['set']}: the queue has not been looked at yet"
+    said = ORDERS[order["order"]]
+    if order["since"] is not None:
+        now = int(time.time())
+        switches = order["switches_of_a_day"]
+        said += f" (dynP) since {spoken_clock(order['since'], now)}; "
+        said += f"{switches} switch{'' if switches == 1 else 'es'} in 24 h"
+        if order["why"] is not None:
+            said += f"; {order['why']}"
+        kept = (order["last_try"] or {}).get("kept")
+        if kept is not None:
+            said += f"; not decided anew at the last look: {kept}"
+    if order["going_first"]:
+        said += f"; {order['going_first']:,} jobs go first, having waited for too long"
+    return said
 
 
 def _scheme(settings: Settings, table: dict[str, Any]) -> str:

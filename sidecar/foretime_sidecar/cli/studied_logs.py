@@ -1,4 +1,4 @@
-"""The logs of the studies of Gaussier 2015, read and named."""
+"""The logs of studies of several, read and named, and the sizes of their machines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
     InputError
         If a log can't be simulated, two have one name, or a size is of no log.
     """
-    sizes = _sizes(given, logs)
+    sizes = sizes_of(given, logs)
     studied: list[StudiedLog] = []
     for path in logs:
         printed = paper_log(path.name)
@@ -70,8 +70,8 @@ def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
     return studied
 
 
-def _sizes(given: Sequence[str], logs: list[Path]) -> dict[str, int]:
-    """Read what ``--processors`` says, by file name."""
+def sizes_of(given: Sequence[str], logs: Sequence[Path]) -> dict[str, int]:
+    """Read what ``--processors`` says, by file name; InputError if a size is of no log."""
     sizes: dict[str, int] = {}
     for text in given:
         name, _, count = text.partition("=")

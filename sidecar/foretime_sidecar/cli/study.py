@@ -30,6 +30,8 @@ from foretime_sidecar.cli.study_mira2018 import mira2018
 from foretime_sidecar.cli.study_output import print_report
 from foretime_sidecar.cli.study_runtime_accuracy import runtime_accuracy
 from foretime_sidecar.cli.study_streit2002 import streit2002
+from foretime_sidecar.cli.study_streit2002_beyond import streit2002_beyond
+from foretime_sidecar.cli.study_talby1999 import talby1999
 from foretime_sidecar.cli.study_tang2010_beyond import tang2010_beyond
 from foretime_sidecar.cli.study_waits import waits
 
@@ -179,8 +181,10 @@ app.command("tang2010-beyond")(tang2010_beyond)
 app.command("mira2018")(mira2018)
 app.command("graham2021")(graham2021)
 app.command("downey1997")(downey1997)
+app.command("talby1999")(talby1999)
 app.command("waits")(waits)
 app.command("gaussier2015")(gaussier2015)
 app.command("gaussier2015-beyond")(gaussier2015_beyond)
 app.command("runtime-accuracy")(runtime_accuracy)
 app.command("streit2002")(streit2002)
+app.command("streit2002-beyond")(streit2002_beyond)

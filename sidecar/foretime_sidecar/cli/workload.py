@@ -16,6 +16,7 @@ from foretime_sim.log_files import read_log
 from foretime_sim.log_model import Arrivals, GapFit, LogModel, Runtimes
 from foretime_sim.log_model import split_wide as split_wide_jobs
 from foretime_sim.swf import write_swf
+from foretime_sim.workload import Workload
 from foretime_sim.workload_models import WorkloadModel
 
 from foretime_sidecar.cli import workload_tables
@@ -23,12 +24,14 @@ from foretime_sidecar.cli.output_files import check_outputs, check_swf_name
 from foretime_sidecar.cli.whole_tables import print_whole
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
+    EstimatesOption,
     FormatOption,
     JobsOption,
     LenientOption,
     LoadOption,
     LogArgument,
     LogsArgument,
+    LongestEstimateOption,
     MissingRequestOption,
     ProcessorsOption,
     TimeZoneOption,
@@ -174,7 +177,7 @@ def generate_command(
         GapFit | None,
         typer.Option(
             help="With --like: how the Weibull distribution of these times is found; by moments "
-            "if not given."
+            "if not given (docs/workloads.md)."
         ),
     ] = None,
     runtimes: Annotated[
@@ -183,6 +186,8 @@ def generate_command(
             help="With --like: runtimes that the log has, as if not given, or drawn within bins."
         ),
     ] = None,
+    estimates: EstimatesOption = None,
+    longest_estimate: LongestEstimateOption = None,
     missing_request: MissingRequestOption = "drop",
     lenient: LenientOption = False,
     log_format: FormatOption = None,
@@ -208,6 +213,8 @@ def generate_command(
         lenient=lenient,
         missing_request=missing_request,
         keep_overruns=True,
+        estimates=estimates,
+        longest_estimate=longest_estimate,
     )
     if (like is None) == (model is None):
         raise InputError("give a MODEL, or --like LOG, and not both")
@@ -215,12 +222,7 @@ def generate_command(
         for option, given in (("--arrivals", arrivals), ("--fit", fit), ("--runtimes", runtimes)):
             if given is not None:
                 raise InputError(f"{option} {given}: this is for --like; leave it out")
-        workload = source.read()[0]
-        if shrink != 1:
-            workload = workload.with_interarrival_factor(shrink)
-            workload = dataclasses.replace(
-                workload, notes=(*workload.notes, f"shrinking factor {shrink:g}")
-            )
+        workload = _shrunk(source.read()[0], shrink)
     else:
         if load is not None:
             raise InputError(
@@ -235,8 +237,18 @@ def generate_command(
             shrink=shrink,
             runtimes=runtimes or "exact",
         )
+        workload = source.with_estimates(workload)
     if split_wide is not None:
         workload = split_wide_jobs(workload, split_wide)
     comments = [f"Note: {note}" for note in workload.notes]
     write_swf(log_of_workload(workload, comments=comments), out)
     typer.echo(f"{count_jobs(len(workload))} written to {out} ({'; '.join(workload.notes)})")
+
+
+def _shrunk(workload: Workload, factor: float) -> Workload:
+    """Multiply the times between submissions, and note it."""
+    if factor == 1:
+        return workload
+    note = f"shrinking factor {factor:g}"
+    shrunk = workload.with_interarrival_factor(factor)
+    return dataclasses.replace(shrunk, notes=(*workload.notes, note))

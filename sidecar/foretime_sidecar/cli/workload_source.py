@@ -14,7 +14,7 @@ from foretime_sim.job_log import JobLog
 from foretime_sim.log_files import LogFormat, read_log
 from foretime_sim.machine import Machine
 from foretime_sim.workload import Workload
-from foretime_sim.workload_models import WorkloadModel, generate
+from foretime_sim.workload_models import EstimateModel, WorkloadModel, generate, with_estimates
 
 from foretime_sidecar.durations import parse_duration
 
@@ -45,6 +45,20 @@ LoadOption = Annotated[
     float | None,
     typer.Option(
         help="Offered load of what is generated; 0.7 (intrepid-like, pc2: their own) if not given."
+    ),
+]
+EstimatesOption = Annotated[
+    EstimateModel | None,
+    typer.Option(
+        help="Draw all requested times by this model of user estimates (docs/workloads.md)."
+    ),
+]
+LongestEstimateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="With --estimates: the longest one (18:00:00); the shortest usual limit that will do "
+        "if not given.",
     ),
 ]
 LenientOption = Annotated[
@@ -117,6 +131,8 @@ class WorkloadSource:
         A description of nodes or of a Blue Gene, or the name of one, in place of a flat pool.
     processors_per_node
         On a Blue Gene, how many of the log's processors are a node.
+    estimates, longest_estimate
+        A model of user estimates to draw all requested times by, and its longest estimate.
     """
 
     log: Path | None
@@ -133,6 +149,24 @@ class WorkloadSource:
     keep_overruns: bool
     machine: Path | None = None
     processors_per_node: int | None = None
+    estimates: EstimateModel | None = None
+    longest_estimate: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.longest_estimate is not None and self.estimates is None:
+            raise InputError("--longest-estimate is for --estimates: give both")
+
+    @property
+    def longest_estimate_s(self) -> int | None:
+        """The longest estimate, seconds."""
+        if self.longest_estimate is None:
+            return None
+        try:
+            return parse_duration(self.longest_estimate)
+        except InputError as error:
+            raise InputError(
+                f"--longest-estimate {self.longest_estimate}: use a time like 18:00:00"
+            ) from error
 
     def read(self) -> tuple[Workload, tuple[str, ...]]:
         """Give the workload, and notes on what was done to it.
@@ -176,8 +210,9 @@ class WorkloadSource:
             job_log = self._job_log(self.log)
             per_node = processors_per_node(job_log, machine) if given is None else given
             source = replace(self, processors=machine.nodes * per_node)
-            workload, text = source._workload_of(job_log, occupied="allocated")
-            notes = (text,)
+            logged, text = source._workload_of(job_log, occupied="allocated")
+            workload = self.with_estimates(logged)
+            notes = (text, *workload.notes[len(logged.notes) :])
         placed = with_bgp_machine(workload, machine, processors_per_node=per_node, leave_out=True)
         counted = f"{per_node} of the log's processors are a node of {machine.name}."
         added = placed.notes[len(workload.notes) :]
@@ -194,7 +229,8 @@ class WorkloadSource:
             if self.load is not None:
                 raise InputError("--load is for --generate; a log has the load that it has")
             workload, text = self.read_log(self.log)
-            return workload, (text,)
+            drawn = self.with_estimates(workload)
+            return drawn, (text, *drawn.notes[len(workload.notes) :])
         workload = generate(
             self.generate or "lublin2003",
             jobs=self.jobs,
@@ -202,11 +238,16 @@ class WorkloadSource:
             seed=self.seed,
             load=self.load,
             overruns="keep" if self.keep_overruns else "cut",
+            estimates=self.estimates,
+            longest_estimate_s=self.longest_estimate_s,
         )
         return workload, workload.notes
 
     def read_log(self, path: Path) -> tuple[Workload, str]:
-        """Read a log as the options say: its workload, and a sentence on what was done to it."""
+        """Read a log as the options say: its workload, and a sentence on what was done to it.
+
+        With a model of estimates no job is left out, or cut, for its requested time; `read` draws.
+        """
         return self._workload_of(self._job_log(path))
 
     def _job_log(self, path: Path) -> JobLog:
@@ -226,8 +267,17 @@ class WorkloadSource:
             missing_request=parse_missing_request(self.missing_request),
             occupied=occupied,
         )
+        if self.estimates is not None:
+            filters = filters.without_requests()
         workload, report = workload_of_log(job_log, processors=self.processors, filters=filters)
         return workload, report.text
+
+    def with_estimates(self, workload: Workload) -> Workload:
+        """Draw a log's requested times by the model of estimates that the options name, if any."""
+        longest_s = self.longest_estimate_s
+        if self.estimates is None:
+            return workload
+        return with_estimates(workload, self.estimates, longest_s=longest_s, seed=self.seed)
 
 
 def parse_missing_request(word: str) -> MissingRequest:

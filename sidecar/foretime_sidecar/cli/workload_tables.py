@@ -95,6 +95,7 @@ def _figures(of_log: DescribedLog) -> list[tuple[str, str]]:
         ("  of 0 s", NOTHING if come is None else f"{come.same_second:.2%}"),
         ("Weibull by moments", _fit(None if come is None else come.moments)),
         ("Weibull by the paper's grid", _fit(None if come is None else come.search)),
+        ("Weibull by shape and mean", _fit(None if come is None else come.shape)),
         ("Weibull by likelihood", _fit(None if come is None else come.likelihood)),
         (
             "busiest, quietest hour",

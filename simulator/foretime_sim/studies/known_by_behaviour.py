@@ -47,3 +47,12 @@ def probe() -> Workload:
     codes = np.arange(len(jobs), dtype=np.int32) // 3 % _PROBE_USERS
     names = tuple(f"user{number}" for number in range(_PROBE_USERS))
     return replace(jobs, users=Labels(codes, names))
+
+
+def known_by_jobs(workload: Workload, scheduler: str, behaviour: bytes) -> str:
+    """Give a short name of a run by its machine, its jobs, its scheduler and what that does."""
+    hashed = hashlib.sha256(f"{workload.machine_processors} {scheduler}".encode())
+    for column in ("submit_time", "processors", "actual_runtime", "requested_time"):
+        hashed.update(getattr(workload, column).tobytes())
+    hashed.update(behaviour)
+    return hashed.hexdigest()[:16]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +14,7 @@ from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_switching import Decider, PolicySwitching, Quality
 from foretime_sim.schedule import Schedule
 from foretime_sim.studies.kept_results import Result, kept_results
-from foretime_sim.studies.known_by_behaviour import probe
+from foretime_sim.studies.known_by_behaviour import known_by_jobs, probe
 from foretime_sim.studies.streit2002_measures import Measures
 from foretime_sim.studies.streit2002_sets import (
     JOB_SETS,
@@ -284,11 +283,7 @@ def _result(workload: Callable[[Case], Workload], case: Case, policy: Policy) ->
 
 
 def _identity(workload: Workload, scheduler: str) -> str:
-    hashed = hashlib.sha256(f"{workload.machine_processors} {scheduler}".encode())
-    for column in ("submit_time", "processors", "actual_runtime", "requested_time"):
-        hashed.update(getattr(workload, column).tobytes())
-    hashed.update(_behaviour(scheduler))
-    return hashed.hexdigest()[:16]
+    return known_by_jobs(workload, scheduler, _behaviour(scheduler))
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from foretime_sim.policy import Backfill, Compression, EventOrder, Policy
 from foretime_sim.slack import InsertionOrder, Overruns, SlackSettings
-from foretime_sim.studies.talby1999_paper import AVERAGE_WAIT_S
+from foretime_sim.studies.talby1999_paper import AVERAGE_WAIT_S, REAL_PROCESSORS
 
 FIFTH = 5
 """Every fifth job of a month is at high priority (section 5.3)."""
@@ -41,10 +41,10 @@ class Estimates(enum.Enum):
 class MonthsBy(enum.Enum):
     """By what a job belongs to a month."""
 
-    SUBMISSION = "submission"
-    UTC = "submission, UTC"
-    START = "logged start"
-    END = "logged end"
+    SUBMISSION = "months by submission"
+    UTC = "months by submission, UTC"
+    START = "months by logged start"
+    END = "months by logged end"
     WHOLE = "not cut into months"
 
 
@@ -131,6 +131,8 @@ WEIGHTS = (
 )
 """Utilization, time, priority, fairness (section 5.3)."""
 ESTIMATE_FACTORS = (1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
+_REPEATED = 2.0
+"""Larger ones are not run on the copies."""
 LOADS = (1.0, 0.9, 0.8, 0.75, 0.7, 0.65)
 """Interarrival factors."""
 
@@ -227,13 +229,13 @@ def traced() -> tuple[Case, ...]:
     return (
         replace(once, name="conservative, event order per-event", policy=per_event),
         *(
-            replace(once, name=f"conservative, months by {by.value}", months_by=by)
+            replace(once, name=f"conservative, {by.value}", months_by=by)
             for by in MonthsBy
             if by is not MonthsBy.SUBMISSION
         ),
         *(
             replace(once, name=f"conservative, {processors} processors", processors=processors)
-            for processors in (100, 120, 124)
+            for processors in (REAL_PROCESSORS, 120, 124)
         ),
         *(
             replace(once, name=f"conservative, slots of {slot_s} s", slot_s=slot_s)
@@ -264,38 +266,34 @@ def paper_cases() -> list[Case]:
 
 def other_cases() -> list[Case]:
     """Give what runs on logs that the paper does not have, with the log's own mean as AWT."""
-    own = with_average_wait(AverageWait.LOG)
-    main = replace(own, name=SLACK.name)
-    wide = slack(SlackSettings(slack_factor=9.0))
-    listed = [
+    main = replace(with_average_wait(AverageWait.LOG), name=SLACK.name)
+
+    def of_main(name: str, settings: SlackSettings) -> Case:
+        return replace(main, name=name, policy=slack(settings), repeated=False)
+
+    by_kind = (AverageWait.MONTH, AverageWait.MONTH_BEFORE, AverageWait.LENGTH)
+    return [
         EASY,
         CONSERVATIVE,
         *COMPRESSIONS,
         main,
-        replace(main, name=with_slack_factor(9.0).name, policy=wide),
         with_average_wait(AverageWait.GIVEN),
-        with_average_wait(AverageWait.MONTH),
-        with_average_wait(AverageWait.MONTH_BEFORE),
-        with_average_wait(AverageWait.LENGTH),
+        *(replace(with_average_wait(kind), repeated=False) for kind in by_kind),
+        of_main(with_slack_factor(9.0).name, SlackSettings(slack_factor=9.0)),
         *(
-            replace(
-                main,
-                name=ordered(order).name,
-                policy=slack(SlackSettings(insertion_order=order)),
-            )
+            of_main(ordered(order).name, SlackSettings(insertion_order=order))
             for order in InsertionOrder
             if order is not InsertionOrder.AST
         ),
-        with_gap(main, GAPS[-1]),
+        replace(with_gap(main, GAPS[-1]), repeated=False),
     ]
-    return _once_each(listed)
 
 
 def _section_3_3(priority: Case) -> Iterator[Case]:
     for case in (EASY, CONSERVATIVE, priority):
         for estimates in Estimates:
             for factor in ESTIMATE_FACTORS:
-                yield replace(estimated(case, estimates, factor), repeated=factor == 1)
+                yield replace(estimated(case, estimates, factor), repeated=factor <= _REPEATED)
         for factor in LOADS:
             yield loaded(case, factor)
 

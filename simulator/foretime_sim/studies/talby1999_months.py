@@ -14,7 +14,7 @@ from foretime_estimators.errors import InputError
 from foretime_sim.filters import FilterReport, Filters, workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.studies.talby1999_cases import MonthsBy
-from foretime_sim.studies.talby1999_paper import LOG_PREFIX, PROCESSORS
+from foretime_sim.studies.talby1999_paper import LOG_PREFIX, PROCESSORS, REAL_PROCESSORS
 from foretime_sim.workload import Int64Array, Workload
 
 
@@ -61,7 +61,11 @@ class MonthlyLog:
     @property
     def papers(self) -> bool:
         """Whether it is the log of the paper, on the machine of the paper."""
-        return self.name.startswith(LOG_PREFIX) and self.whole.machine_processors == PROCESSORS
+        return (
+            self.name.startswith(LOG_PREFIX)
+            and self.whole.machine_processors == PROCESSORS
+            and int(self.whole.processors.max()) <= REAL_PROCESSORS
+        )
 
 
 def read_months(path: Path, processors: int | None = None) -> MonthlyLog:

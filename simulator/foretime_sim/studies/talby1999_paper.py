@@ -11,7 +11,9 @@ from dataclasses import dataclass
 LOG_PREFIX = "KTH-SP2-1996"
 """How the archive's file of the paper's log begins."""
 PROCESSORS = 128
-"""Section 5.1; the machine had 100."""
+"""Section 5.1."""
+REAL_PROCESSORS = 100
+"""What the machine had."""
 AVERAGE_WAIT_S = 2_401.0
 """AWT of section 5.2: the conservative scheduler's average."""
 JOBS_PER_MONTH = 2_357

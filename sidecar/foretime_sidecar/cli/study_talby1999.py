@@ -1,0 +1,73 @@
+"""``foretime study talby1999``: slack-based backfilling, by months of logs."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from foretime_sim.studies.talby1999 import study
+from foretime_sim.studies.talby1999_months import read_months
+
+from foretime_sidecar.cli.kept_runs import resumable
+from foretime_sidecar.cli.output_files import JsonOption, check_folder
+from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.studied_logs import SizesOption, sizes_of
+from foretime_sidecar.cli.study_output import print_report
+
+SHOWN = ("months", "baselines", "orders", "gap", "logs", "claims")
+"""Tables that are printed; all are written."""
+REPEATS, SEED = 10, 1
+
+
+def talby1999(
+    logs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="LOG...", help="Job logs with requested times, such as KTH's in SWF."
+        ),
+    ],
+    processors: SizesOption = None,
+    repeat: Annotated[
+        int, typer.Option(min=0, help="Jittered copies of each log for the intervals.")
+    ] = REPEATS,
+    seed: Annotated[int, typer.Option(min=0, help="Of the jittered copies.")] = SEED,
+    output_dir: Annotated[
+        Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
+    ] = Path("talby1999"),
+    workers: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
+    as_json: JsonOption = False,
+) -> None:
+    """Run all of Talby & Feitelson (1999): EASY, conservative and slack-based backfilling.
+
+    KTH's log runs on the paper's 128 processors, with everything that the paper varies; other
+    logs run the main comparisons, on their own machines. Runs are kept in the output folder: what
+    was interrupted goes on where it was.
+
+    Example: [bold]foretime study talby1999 KTH-SP2-1996-2.1-cln.swf.gz -o talby1999[/bold]
+    """
+    began = time.perf_counter()
+    check_folder("--output-dir", output_dir)
+    sizes = sizes_of(processors or (), logs)
+    read = [read_months(path, sizes.get(path.name)) for path in logs]
+    with resumable(output_dir), ExitStack() as bar:
+
+        def begin(jobs: int) -> Callable[[int], None]:
+            return bar.enter_context(progress_bar("simulating", jobs, "jobs"))
+
+        found = study(read, output_dir, repeats=repeat, seed=seed, workers=workers, begin=begin)
+    from foretime_sim.studies.talby1999_figures import figures  # matplotlib is slow to load
+    from foretime_sim.studies.talby1999_report import report
+
+    words = ["foretime", "study", "talby1999", *(log.name for log in logs)]
+    for given in processors or ():
+        words += ["--processors", given]
+    for option, value, default in (("--repeat", repeat, REPEATS), ("--seed", seed, SEED)):
+        words += [] if value == default else [option, str(value)]
+    written = report(found, shlex.join(words))
+    written.write(output_dir, figures(found))
+    print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

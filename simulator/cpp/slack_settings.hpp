@@ -1,0 +1,31 @@
+// The settings of slack-based backfilling; slack.py explains them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace foretime {
+
+// The values are shared with slack.py.
+enum class InsertionOrder : std::uint8_t { kAst, kAat, kDu, kDc, kDp };
+enum class Overruns : std::uint8_t { kKill, kKillBlocking, kExtend };
+
+struct SlackSettings {
+  double slack_factor = 3;
+  std::optional<double> average_wait;  // seconds; none: learned from the jobs that have started
+  double utilization_weight = 1;
+  double time_weight = 1;
+  double priority_weight = 1;
+  double fairness_weight = 1;
+  InsertionOrder insertion_order = InsertionOrder::kAst;
+  Overruns overruns = Overruns::kKill;
+};
+
+// What slack-based backfilling is told of a job.
+struct SlackJob {
+  double user_priority = 0;
+  double political_priority = 0;  // minus infinity: a quota is exceeded
+  std::optional<double> average_wait;  // seconds; none: that of the settings
+};
+
+}  // namespace foretime
