@@ -93,10 +93,10 @@ def test_core_and_reference_agree(
 
 
 @pytest.mark.parametrize("insertion_order", InsertionOrder)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_deeper_queues_agree(insertion_order: InsertionOrder, seed: int) -> None:
     """Of dozens of jobs, so that slots which are left out matter; some of them are over quota."""
-    workload = lublin2003.generate(350, processors=64, seed=seed, load=1.4)
+    workload = lublin2003.generate(130, processors=64, seed=seed, load=1.6)
     rng = np.random.default_rng(seed)
     political = rng.choice([0, 1, -np.inf], len(workload), p=[0.75, 0.23, 0.02])
     slack_jobs = SlackJobs(rng.choice([0.0, 1.0], len(workload)), political)
