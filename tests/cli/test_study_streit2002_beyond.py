@@ -10,6 +10,7 @@ import pytest
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.lublin2003 import generate
 from foretime_sim.studies.streit2002_beyond import (
+    FIRST_DRAW,
     VARIANTS,
     BeyondCase,
     BeyondSettings,
@@ -64,7 +65,7 @@ def test_settings_are_chosen_on_the_other_sets(tmp_path: Path) -> None:
             assert judged.high is not None
             assert judged.low <= judged.ratio <= judged.high
             assert judged.met == (judged.ratio <= WITHIN)
-            for draw in (11, 12, 13):
+            for draw in range(FIRST_DRAW, FIRST_DRAW + 3):
                 case = BeyondCase(job_set.name, "independent", draw, factor, judged.best)
                 assert case in found.results
     by_key = {table.key: table for table in tables(found)}
