@@ -1,4 +1,4 @@
-"""``foretime study streit2002-beyond``."""
+"""``foretime study streit2002-beyond``, and its page is what it wrote."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.lublin2003 import generate
 from foretime_sim.studies.streit2002_beyond import (
+    FIRST_DRAW,
     VARIANTS,
     BeyondCase,
     BeyondSettings,
@@ -18,6 +19,8 @@ from foretime_sim.studies.streit2002_beyond import (
 )
 from foretime_sim.studies.streit2002_beyond_tables import WITHIN, tables, verdict
 from foretime_sim.studies.streit2002_sets import KTH, PC2, JobSource, LogSource, Pc2Source
+from foretime_sim.studies.study_page import page_tables
+from foretime_sim.studies.study_tables import fill_page
 from foretime_sim.swf import write_swf
 
 Run = Callable[..., tuple[int, str, str]]
@@ -62,7 +65,7 @@ def test_settings_are_chosen_on_the_other_sets(tmp_path: Path) -> None:
             assert judged.high is not None
             assert judged.low <= judged.ratio <= judged.high
             assert judged.met == (judged.ratio <= WITHIN)
-            for draw in (11, 12, 13):
+            for draw in range(FIRST_DRAW, FIRST_DRAW + 3):
                 case = BeyondCase(job_set.name, "independent", draw, factor, judged.best)
                 assert case in found.results
     by_key = {table.key: table for table in tables(found)}
@@ -83,3 +86,9 @@ def test_bad_input(run: Run, tmp_path: Path, words: tuple[str, ...], says: str) 
     code, out, err = run("study", "streit2002-beyond", *words, "-o", tmp_path / "out")
     assert (code, out) == (2, "")
     assert says in err
+
+
+def test_the_page_is_what_was_found(repository: Path) -> None:
+    page = repository / "docs" / "studies" / "streit2002-beyond.md"
+    text = page.read_text(encoding="utf-8")
+    assert fill_page(text, page_tables(page.with_suffix(""))) == text
