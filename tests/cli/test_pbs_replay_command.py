@@ -70,7 +70,7 @@ def test_wrong_options(run: Call, accounting: Path, options: tuple[str, ...], sa
 def test_workload_commands(run: Call, accounting: Path, tmp_path: Path) -> None:
     code, out, _ = run("workload", "describe", accounting, "--processors", 256, "--json")
     assert code == 0
-    assert json.loads(out)["jobs"] == 300
+    assert json.loads(out)["logs"][0]["jobs"] == 300
     swf = tmp_path / "jobs.swf.gz"
     assert run("workload", "convert", accounting, swf)[0] == 0
     one = run("workload", "describe", swf, "--processors", 256, "--json")[1]
