@@ -39,9 +39,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_sets_are_studied_and_kept(run: Run, small: Path, tmp_path: Path) -> None:
-    words = ("study", "streit2002", small, "-o", tmp_path, "--jobs", "60")
-    words = (*words, "--seeds", "1", "--further-seeds", "1")
-    code, out, err = run(*words)
+    sizes = ("--jobs", "60", "--seeds", "1", "--further-seeds", "1")
+    code, out, err = run("study", "streit2002", small, "-o", tmp_path, *sizes)
     assert (code, err) == (0, "")
     assert "120 of 120 jobs kept" in " ".join(out.split())
     assert "Table 5" in out
