@@ -23,7 +23,7 @@ from foretime_sim.workload import Workload
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.replay_schedulers import mocked_slurm
 from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings import ForecastSettings, Settings
 
 _BUSY = 0.9
 """The queue at the moment chosen is longer than at this share of the submissions."""
@@ -102,6 +102,7 @@ class Demonstration:
         self._clock = clock
         self._began = self._now = int(clock())
         self._days = days
+        forecast = ForecastSettings.of_policy(str(policy.order), str(policy.backfill))
         moment = busy_moment(workload, policy, days)
         times = workload.submit_time - workload.submit_time[moment] + self._began
         self._times: list[int] = times.tolist()
@@ -124,7 +125,7 @@ class Demonstration:
                 "scheduler": {"history_days": 180},
                 "store": {"path": str(folder / "store"), "durability": "normal"},
                 "table": {"path": str(folder / "table")},
-                "forecast": {"order": str(policy.order), "backfill": str(policy.backfill)},
+                "forecast": forecast.model_dump(),
                 "api": {"listen": listen},
             }
         )

@@ -71,7 +71,7 @@ class QueueOrderSettings(Section):
         default="artww",
         description=(
             "dynp: what is least in the best order: artww (response time weighted by width), art, "
-            "wait, waitww, slowdown, sldww, makespan; or several: artww=2,makespan=1."
+            "wait, waitww, slowdown, sldww, makespan; or several: 2*artww+makespan."
         ),
     )
     decide_on: Literal["planned", "learned"] = Field(

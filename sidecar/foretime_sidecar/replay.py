@@ -269,13 +269,15 @@ class Replay:
             order = Order.PRIORITY
         if self.forecast_interval_s is None and self.queue_order is None:
             return ForecastSettings()
-        self.policy.refuse_switching("in the queues that forecasts run forward")
+        self.policy.refuse_switching(
+            "where forecasts run the queue forward (--queue-order); take one order (--order fcfs)"
+        )
         if not isinstance(order, Order) or not isinstance(backfill, Backfill):
             raise InputError(
                 "forecasts run the queue forward, which no policy in Python can be asked in; take "
                 "one of the engine's, or leave out the forecasts"
             )
-        return ForecastSettings.model_validate({"order": order.value, "backfill": backfill.value})
+        return ForecastSettings.of_policy(order.value, backfill.value)
 
     def _run(self, workload: Workload, folder: Path) -> tuple[ReplaySchedule, AdjustedStatistics]:
         self._check_queue_order()
@@ -295,7 +297,7 @@ class Replay:
                 reservations=at_clock,
             )
         else:
-            by_factors = replace(self.policy, order=Order.PRIORITY)
+            by_factors = replace(self.policy, order=Order.PRIORITY, switching=None)
             scheduler = mocked_slurm(
                 workload,
                 self.policy if self.queue_order is None else by_factors,

@@ -336,8 +336,8 @@ def _hook_lines(result: ReplayResult) -> list[Text]:
             share = 100 * ordering.bounds_kept / ordering.bounds
             lines.append(
                 Text(
-                    f"Of {ordering.bounds:,} jobs that waited, {share:.2f}% started no later than "
-                    "the bound that they were told at first.",
+                    f"Of {ordering.bounds:,} jobs that it saw waiting, {share:.2f}% started no "
+                    "later than the bound that they were told at first.",
                     "dim",
                 )
             )

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Literal
+from typing import Literal, Self, get_args
 
 from foretime_estimators.accuracy import AccuracySettings, Scheme
+from foretime_estimators.errors import InputError
 from pydantic import Field
 
 from foretime_sidecar.api_settings import ApiSettings
@@ -469,6 +470,23 @@ class ForecastSettings(Section):
             "than, in average waits of the last 30 days (docs/api.md)."
         ),
     )
+
+    @classmethod
+    def of_policy(cls, order: str, backfill: str) -> Self:
+        """Give those that do what a scheduler with this queue order and backfilling does.
+
+        Raises
+        ------
+        InputError
+            If forecasts can't run its queue forward.
+        """
+        kinds = get_args(cls.model_fields["backfill"].annotation)
+        if backfill not in kinds:
+            raise InputError(
+                f"backfilling is {backfill}: forecasts can't run the queue forward under it; take "
+                f"one of {', '.join(kinds)}"
+            )
+        return cls.model_validate({"order": order, "backfill": backfill})
 
 
 class Settings(Section):

@@ -58,7 +58,10 @@ def render(result: SimulateResult, *, width: int = WIDTH) -> RenderableType:
         named = [(c.name, one) for c, one in zip(comparison.cases, promises, strict=True)]
         parts += [Text(), promises_table(named, width=width), *broken_promises(named)]
     if switched := [place for place in range(len(comparison.cases)) if comparison.switching(place)]:
-        parts += [Text(), _switched(comparison, switched)]
+        table = _switched(comparison, switched)
+        if _width(table) > width:
+            table = _switched_by_order(comparison, switched)
+        parts += [Text(), table]
     if comparison.class_metric is not None:
         tables = _classes_that_fit(comparison, comparison.class_metric, width)
         parts += [part for table in tables for part in (Text(), table)]
@@ -197,26 +200,60 @@ def _switched(comparison: PolicyComparison, places: Sequence[int]) -> Table:
     table.title = "Switching between queue orders"
     table.title_justify, table.title_style = "left", "bold"
     for place in places:
-        counted = comparison.switching(place)
-        tries = sum(one.tries for one in counted)
-        waiting = sum(one.waiting_at_tries for one in counted)
-        same = sum(one.same_policy for one in counted)
-        orders = counted[0].orders
-        switches = [sum(one.switches[at] for one in counted) for at in range(len(orders))]
-        started = [sum(int(one.jobs_started[at]) for one in counted) for at in range(len(orders))]
-        table.add_row(
-            comparison.cases[place].name,
-            f"{tries / len(counted):,.0f}",
-            f"{waiting / tries:.1f}" if tries else "-",
-            f"{same / tries:.1%}" if tries else "-",
-            _by_order(orders, [each / tries if tries else 0.0 for each in switches]),
-            _by_order(orders, [each / sum(started) for each in started]),
+        figures, by_order = _switching(comparison, place)
+        cells = (
+            ", ".join(f"{order} {shares[at]:.1%}" for order, *shares in by_order) for at in (0, 1)
         )
+        table.add_row(comparison.cases[place].name, *figures, *cells)
     return table
 
 
-def _by_order(orders: Sequence[Order], shares: Sequence[float]) -> str:
-    return ", ".join(f"{order} {share:.1%}" for order, share in zip(orders, shares, strict=True))
+def _switched_by_order(comparison: PolicyComparison, places: Sequence[int]) -> Table:
+    """Tabulate the same with a row for each order, where columns are few."""
+    table = _table(
+        "\npolicy",
+        "\ntries",
+        "waiting\nat a try",
+        "same\norder",
+        "\norder",
+        "switches\nto it",
+        "jobs\nstarted",
+    )
+    table.columns[4].justify = "left"
+    table.title = "Switching between queue orders"
+    table.title_justify, table.title_style = "left", "bold"
+    for place in places:
+        figures, by_order = _switching(comparison, place)
+        before = [comparison.cases[place].name, *figures]
+        for order, switches, started in by_order:
+            table.add_row(*before, str(order), f"{switches:.1%}", f"{started:.1%}")
+            before = [""] * len(before)
+    return table
+
+
+def _switching(
+    comparison: PolicyComparison, place: int
+) -> tuple[list[str], list[tuple[Order, float, float]]]:
+    """Give tries, waiting at a try and same order; shares of tries and jobs by order."""
+    counted = comparison.switching(place)
+    tries = sum(one.tries for one in counted)
+    waiting = sum(one.waiting_at_tries for one in counted)
+    same = sum(one.same_policy for one in counted)
+    orders = counted[0].orders
+    switches = [sum(one.switches[at] for one in counted) for at in range(len(orders))]
+    started = [sum(int(one.jobs_started[at]) for one in counted) for at in range(len(orders))]
+    figures = [
+        f"{tries / len(counted):,.0f}",
+        f"{waiting / tries:.1f}" if tries else "-",
+        f"{same / tries:.1%}" if tries else "-",
+    ]
+    shares = zip(
+        orders,
+        [each / tries if tries else 0.0 for each in switches],
+        [each / sum(started) for each in started],
+        strict=True,
+    )
+    return figures, list(shares)
 
 
 def _classes_that_fit(comparison: PolicyComparison, metric: str, width: int) -> list[Table]:

@@ -10,9 +10,6 @@
 
 namespace foretime {
 
-// Keeps the first `kMost` that are not implied by others: to look through many can cost more than
-// they spare.
-template <std::size_t kMost>
 class BarredStarts {
  public:
   void clear() {
@@ -49,6 +46,9 @@ class BarredStarts {
     Seconds duration = 0;
     Seconds until = 0;
   };
+
+  // To look through many would cost more than they spare.
+  static constexpr std::size_t kMost = 16;
 
   std::vector<Barred> barred_;
   Seconds longest_ = 0;

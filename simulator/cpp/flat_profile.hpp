@@ -60,7 +60,7 @@ class FlatProfile {
 
   std::vector<Seconds> times_;
   std::vector<Processors> free_;
-  BarredStarts<8> barred_;
+  BarredStarts barred_;
 };
 
 }  // namespace foretime

@@ -165,7 +165,7 @@ class Planner {
   std::vector<JobIndex> arrivals_in_order(const QueueInOrder& queue) const;
   const Policy& policy() const { return policy_; }
 
-  BarredStarts<64> barred_;
+  BarredStarts barred_;
 
   // Since the last plan():
   bool changed_ = false;  // a claim of a running job

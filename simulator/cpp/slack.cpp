@@ -17,16 +17,15 @@ Slack::Slack(std::unique_ptr<PlanProfile> profile, const Policy& policy,
 // What is due starts before newcomers are placed, and those are placed one by one: one that starts
 // at once does so before the next is looked at.
 void Slack::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
-  if (gained_from_ < gained_until_) settled_ = false;
-  keep_possible(now);
   if (goes_on()) {
+    if (gained_from_ < gained_until_) settled_ = false;
+    keep_possible(now);
     insert(now, newcomers_[next_newcomer_++]);
   } else {
+    plan_after_ends(now);
     newcomers_ = arrivals_in_order(queue);
     next_newcomer_ = 0;
     wait(newcomers_);
-    if (surprised_) use_gains(now);
-    surprised_ = false;
   }
   start_due(now, starts);
 }
@@ -36,6 +35,14 @@ void Slack::has_started(JobIndex index, Seconds now) {
   if (start_number_.size() <= place) start_number_.resize(place + 1);
   start_number_[place] = started_++;
   waited_ += now - job(index).submit;
+}
+
+// What ended early, or has another estimate, is used before anything new is placed.
+void Slack::plan_after_ends(Seconds now) {
+  if (gained_from_ < gained_until_) settled_ = false;
+  keep_possible(now);
+  if (surprised_) use_gains(now);
+  surprised_ = false;
 }
 
 void Slack::keep_possible(Seconds now) {
@@ -50,7 +57,7 @@ std::optional<OverrunVerdict> Slack::judge_overrun(Seconds now) {
         return start_number_[static_cast<std::size_t>(a)] <
                start_number_[static_cast<std::size_t>(b)];
       });
-  keep_possible(now);
+  plan_after_ends(now);
   const Job& over = job(index);
   const Seconds more = (over.requested + kExtensions - 1) / kExtensions;
   const double priority = slack_priority(described(index), kFirstSchedulerPriority);
@@ -188,7 +195,9 @@ std::vector<std::size_t> Slack::insertion_order(const std::vector<Movable>& mova
       sort([](const Movable& a, const Movable& b) { return a.work() > b.work(); });
       break;
     case InsertionOrder::kDc:
-      sort([](const Movable& a, const Movable& b) { return a.cost_of_a_second() > b.cost_of_a_second(); });
+      sort([](const Movable& a, const Movable& b) {
+        return a.cost_of_a_second() > b.cost_of_a_second();
+      });
       break;
     case InsertionOrder::kDp:
       sort([](const Movable& a, const Movable& b) { return a.priority > b.priority; });

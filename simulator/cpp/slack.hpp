@@ -36,6 +36,7 @@ class Slack final : public Conservative {
   void has_started(JobIndex index, Seconds now) override;
 
   Processors make_room(Processors needed, Processors free) override;
+  void plan_after_ends(Seconds now);
   void keep_possible(Seconds now);
   void insert(Seconds now, JobIndex index);
   void use_gains(Seconds now);

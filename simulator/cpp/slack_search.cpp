@@ -9,14 +9,16 @@ SlackSearch::SlackSearch(const SlackSettings& settings, const AvailabilityProfil
                          const std::vector<std::size_t>& order)
     : settings_(settings),
       planned_(planned),
+      staying_(planned),
       profile_(planned),
       now_(now),
       movable_(movable),
       order_(order),
       by_start_(std::is_sorted(order.begin(), order.end())) {
   for (const Movable& job : movable_) {
-    profile_.shift(job.start, job.start + job.duration, job.processors);
+    staying_.shift(job.start, job.start + job.duration, job.processors);
   }
+  profile_ = staying_;
 }
 
 void SlackSearch::insert(SlackPlan& best, const Newcomer& newcomer, std::vector<Seconds> slots,
@@ -58,9 +60,11 @@ void SlackSearch::try_slots(SlackPlan& best, const Newcomer& newcomer,
   auto staying = movable_.begin();
   for (const Seconds slot : slots) {
     for (; staying != movable_.end() && staying->start < slot; ++staying) {
-      profile_.shift(staying->start, staying->start + staying->duration, -staying->processors);
+      const Seconds end = staying->start + staying->duration;
+      staying_.shift(staying->start, end, -staying->processors);
+      profile_.shift(staying->start, end, -staying->processors);
     }
-    if (!profile_.is_free(slot, slot + newcomer.duration, newcomer.processors)) continue;
+    if (!staying_.is_free(slot, slot + newcomer.duration, newcomer.processors)) continue;
     try_slot(best, newcomer, slot);
     undo();
   }
@@ -71,7 +75,13 @@ void SlackSearch::claim(Seconds start, Seconds end, Processors processors) {
   tried_.push_back({start, end, processors});
 }
 
+// To copy costs as much as to undo some few claims.
 void SlackSearch::undo() {
+  if (tried_.size() > staying_.size() / 32 + 4) {
+    profile_ = staying_;
+    tried_.clear();
+    return;
+  }
   for (; !tried_.empty(); tried_.pop_back()) {
     const Claim& last = tried_.back();
     profile_.shift(last.start, last.end, last.processors);

@@ -82,7 +82,8 @@ class SlackSearch {
 
   const SlackSettings& settings_;
   const AvailabilityProfile& planned_;
-  AvailabilityProfile profile_;  // with those that are planned before the slot
+  AvailabilityProfile staying_;  // what can't be moved, and who is planned before the slot
+  AvailabilityProfile profile_;  // with what is tried at it
   Seconds now_;
   const std::vector<Movable>& movable_;
   const std::vector<std::size_t>& order_;

@@ -51,7 +51,7 @@ def core_engine(
 
 def core_policy(policy: Policy) -> _core.Policy:
     """Give the policy as the native core takes it."""
-    core = _core.Policy(
+    return _core.Policy(
         _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
         _core.Backfill[policy.backfill.name]
         if isinstance(policy.backfill, Backfill)
@@ -66,10 +66,8 @@ def core_policy(policy: Policy) -> _core.Policy:
         policy.ageing_s,
         policy.scheduling_interval_s,
         None if policy.switching is None else _core_switching(policy.switching),
+        _core_slack(policy.slack_settings) if policy.backfill is Backfill.SLACK else None,
     )
-    if policy.backfill is Backfill.SLACK:
-        core.slack = _core_slack(policy.slack_settings)
-    return core
 
 
 def _core_switching(switching: PolicySwitching) -> _core.PolicySwitching:

@@ -403,7 +403,8 @@ class Policy:
     def _check_switching(self, switching: PolicySwitching) -> None:
         if self.backfill is not Backfill.PLANNING:
             raise InputError(
-                f"{switching}: only under the backfilling planning, not {self.backfill}"
+                f"{switching}: only under the backfilling planning, not {self.backfill}; give "
+                "planning, or one order"
             )
         if self.order not in switching.orders:
             names = ", ".join(str(order) for order in switching.orders)

@@ -131,7 +131,7 @@ class Quality(NamedChoice):
         Raises
         ------
         InputError
-            If there is no such quality or a weight is no number.
+            If there is no such quality, or a weight is no number above 0.
         """
         weighted = []
         for part in text.split("+"):
@@ -143,6 +143,8 @@ class Quality(NamedChoice):
                     f"quality {text!r}: the weight {weight!r} of {name} is no number; write"
                     " 2*artww+makespan"
                 ) from None
+        for quality, share in weighted:
+            _check_weight(quality, share)
         return weighted[0][0] if len(weighted) == 1 else tuple(weighted)
 
 
@@ -224,15 +226,22 @@ class PolicySwitching:
             If a part is unknown or impossible.
         """
         name, *given = text.strip().lower().split("/")
+        try:
+            return cls(**cls._settings(name, given))
+        except InputError as error:
+            raise InputError(f"{text!r}: {error}") from None
+
+    @staticmethod
+    def _settings(name: str, given: list[str]) -> dict[str, Any]:
         beginning, *parts = name.split("-", 2)
         if beginning != DYNP:
-            raise InputError(f"{text!r} is no {DYNP}: write {DYNP}-DECIDER-QUALITY")
+            raise InputError(f"no {DYNP}; write {DYNP}-DECIDER-QUALITY/setting=value")
         settings: dict[str, Any] = {}
         if parts:
             settings["decider"] = Decider.parse(parts[0])
         if len(parts) == 2:
             if settings["decider"] not in SELF_TUNING:
-                raise InputError(f"{text!r}: the decider {parts[0]} looks at no quality")
+                raise InputError(f"the decider {parts[0]} looks at no quality; leave it out")
             settings["quality"] = Quality.parse_weighted(parts[1])
         for setting in given:
             key, _, value = setting.partition("=")
@@ -240,11 +249,11 @@ class PolicySwitching:
             if field == "orders":
                 settings[field] = tuple(Order.parse(order) for order in value.split("+"))
             elif field in _NUMBERS:
-                settings[field] = _number(text, key, value, _NUMBERS[field])
+                settings[field] = _number(key, value, _NUMBERS[field])
             else:
                 names = ", ".join(name.replace("_", "-") for name in ("orders", *_NUMBERS))
-                raise InputError(f"{text!r}: unknown setting {key!r}; there are {names}")
-        return cls(**settings)
+                raise InputError(f"unknown setting {key!r}; there are {names}")
+        return settings
 
     def __str__(self) -> str:
         name = f"{DYNP}-{self.decider}"
@@ -320,8 +329,7 @@ class PolicySwitching:
         if not weighted or len({quality for quality, _ in weighted}) < len(weighted):
             raise InputError("quality: give one, or several with weights, each once")
         for quality, weight in weighted:
-            if not 0 < weight < math.inf:
-                raise InputError(f"quality: the weight of {quality} is {weight}: give one above 0")
+            _check_weight(quality, weight)
         if not 0 <= self.slackness < 1:
             raise InputError(
                 f"slackness is {self.slackness}: give a share from 0 to below 1, such as 0.05"
@@ -334,12 +342,17 @@ class PolicySwitching:
             raise InputError(f"horizon_s is {self.horizon_s}: give 0 s or more")
 
 
-def _number(text: str, key: str, value: str, kind: type[int] | type[float]) -> float:
+def _check_weight(quality: Quality, weight: float) -> None:
+    if not 0 < weight < math.inf:
+        raise InputError(f"quality: the weight of {quality} is {weight}: give one above 0")
+
+
+def _number(key: str, value: str, kind: type[int] | type[float]) -> float:
     try:
         return kind(value)
     except ValueError:
         what = "a whole number" if kind is int else "a number"
-        raise InputError(f"{text!r}: {key}={value}: give {what}") from None
+        raise InputError(f"{key}={value}: give {what}") from None
 
 
 @dataclass(frozen=True, slots=True)

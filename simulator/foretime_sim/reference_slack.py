@@ -74,13 +74,13 @@ Ends
 Jobs whose requested time is up (section 4.7)
     Under ``kill-blocking`` they go on, planned to end now at every moment, until a job is due that
     fits only without them; then as few are killed as must be, those first that are over for
-    longest. Under ``extend`` each is looked at when its time is up, in order of start, before all
-    else of that second: a job of a tenth of its requested time (rounded up) and its own processors
-    is inserted at now and nowhere else. Its priority is that of a new job of its user (SP = 1/2):
-    the job's own is 0 if it started at once, and with that every delay of others would cost
-    infinitely much. If the price is below processors^alpha_u x requested time^alpha_t, it is done,
-    else the job is killed; when the extension is over, likewise. Nobody's promise is broken by
-    either.
+    longest. Under ``extend`` each is looked at when its time is up, in order of start, after other
+    ends of that second have been used (else what these gain would count for the extension): a job
+    of a tenth of its requested time (rounded up) and its own processors is inserted at now and
+    nowhere else. Its priority is that of a new job of its user (SP = 1/2): the job's own is 0 if it
+    started at once, and with that every delay of others would cost infinitely much. If the price is
+    below processors^alpha_u x requested time^alpha_t, it is done, else the job is killed; when the
+    extension is over, likewise. Nobody's promise is broken by either.
 Jobs that outlive their estimates
     Their claims grow, and the plan may not be possible any more. Then all are planned anew in order
     of planned start, each at its earliest place: a promise may be broken by that, and only by that.

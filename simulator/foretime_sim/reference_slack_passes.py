@@ -70,11 +70,11 @@ class SlackPlanner(Planner):
         new = [job for job in pending if job.index not in self.planned]
         if len(new) > 1:
             new = [job for job in self.simulation.in_order(pending) if job in new]
-        self.extend_or_kill()
         self.keep_possible()
         if self.surprised:
             self.surprised = False
             self.adopt(self.plan().remove())
+        self.extend_or_kill()
         self.start_due()
         for job in new:
             self.keep_possible()

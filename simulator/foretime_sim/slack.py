@@ -102,7 +102,8 @@ class SlackSettings:
         )
         wait = "learned" if self.average_wait_s is None else f"{self.average_wait_s:g} s"
         return (
-            f"factor {self.slack_factor:g}, average wait {wait}, order {self.insertion_order},"
+            f"factor {self.slack_factor:g}, average wait {wait},"
+            f" insertion order {self.insertion_order},"
             f" weights {','.join(f'{weight:g}' for weight in weights)}, overruns {self.overruns}"
         )
 

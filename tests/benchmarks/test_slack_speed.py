@@ -86,7 +86,7 @@ def deep_queue(depth: int, jobs: int, seed: int = 1) -> Workload:
     )
 
 
-@pytest.mark.parametrize("depth", [30, 100, 300, 1_000])
+@pytest.mark.parametrize("depth", [30, 100, 300])
 def test_what_an_event_costs_by_depth(benchmark: Any, depth: int) -> None:
     """An arrival or an end while so many jobs wait: the whole run less the filling of the queue."""
     jobs = 200
@@ -94,12 +94,11 @@ def test_what_an_event_costs_by_depth(benchmark: Any, depth: int) -> None:
     benchmark.group = "slack by depth"
     workload = deep_queue(depth, jobs)
 
-    def filled_s() -> float:
+    def cpu_s(of: Workload) -> float:
         began = time.process_time()
-        simulate(workload.head(depth), policy)
+        simulate(of, policy)
         return time.process_time() - began
 
-    filling_s = filled_s()
-    benchmark.pedantic(simulate, args=(workload, policy), rounds=1)
-    more_s = max(benchmark.stats["min"] - filling_s, 0)
-    benchmark.extra_info["us_per_event"] = round(more_s / (2 * jobs) * 1e6)
+    filling_s = cpu_s(workload.head(depth))
+    whole_s: float = benchmark.pedantic(cpu_s, args=(workload,), rounds=1)
+    benchmark.extra_info["us_per_event"] = round((whole_s - filling_s) / (2 * jobs) * 1e6)

@@ -70,11 +70,13 @@ def test_wrong_options(run: Call, accounting: Path, options: tuple[str, ...], sa
 def test_workload_commands(run: Call, accounting: Path, tmp_path: Path) -> None:
     code, out, _ = run("workload", "describe", accounting, "--processors", 256, "--json")
     assert code == 0
-    assert json.loads(out)["jobs"] == 300
+    (accounted,) = json.loads(out)["logs"]
+    assert accounted["jobs"] == 300
     swf = tmp_path / "jobs.swf.gz"
     assert run("workload", "convert", accounting, swf)[0] == 0
     one = run("workload", "describe", swf, "--processors", 256, "--json")[1]
-    assert json.loads(one)["offered_load"] == json.loads(out)["offered_load"]
+    (converted,) = json.loads(one)["logs"]
+    assert converted["offered_load"] == accounted["offered_load"]
     code, _, err = run("workload", "describe", accounting)
     assert code == 2
     assert "--processors" in err

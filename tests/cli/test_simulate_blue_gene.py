@@ -61,7 +61,7 @@ def test_estimates_are_drawn_on_a_blue_gene_too(run: Run, cores_log: Path) -> No
     code, shown, err = run("simulate", cores_log, *words, "--json")
     assert (code, err) == (0, "")
     notes = json.loads(shown)["workload"]["notes"]
-    drawn = "Tsafrir, Etsion and Feitelson (2005), at most 345,600 s"
+    drawn = "Tsafrir, Etsion and Feitelson (2005), at most 345,600 s (50% of jobs)"
     assert len([note for note in notes if drawn in note]) == 1
 
 

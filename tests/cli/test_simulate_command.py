@@ -62,6 +62,9 @@ def test_switched_orders(run: Run, log: Path, found: Callable[..., dict[str, Any
     code, out, _ = run("simulate", log, *orders)
     assert code == 0
     assert "Switching between queue orders" in out
+    code, _, err = run("simulate", log, "--order", "dynp", "--backfill", "easy,planning")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--backfill easy: nothing would run so" in err
     code, _, err = run("simulate", log, "--order", "dynp")
     assert (code, err.count("\n")) == (2, 1)
     assert "only under the backfilling planning, not easy" in err
@@ -145,7 +148,7 @@ def test_slack_settings_are_crossed_for_slack_alone(found: Callable[..., dict[st
     ]
     assert policies[0]["slack"] is None
     assert policies[4]["slack"] == (
-        "factor 3, average wait 3600 s, order dc, weights 1,0.5,1,0, overruns kill"
+        "factor 3, average wait 3600 s, insertion order dc, weights 1,0.5,1,0, overruns kill"
     )
     waits = [policy["metrics"]["wait_mean_s"]["value"] for policy in policies]
     assert len(set(waits)) > 2
@@ -163,6 +166,26 @@ def test_jobs_that_overrun(run: Run, tmp_path: Path) -> None:
         assert code == 0
         waits = json.loads(out)["policies"][0]["metrics"]["wait_mean_s"]["value"]
         assert waits == wait_s / 2
+
+
+def test_overruns_that_are_cut_are_refused(run: Run, log: Path) -> None:
+    code, out, err = run("simulate", log, "--backfill", "slack", "--overruns", "extend")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "give --keep-overruns, too" in err
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_switching_is_shown_whole(
+    run: Run, log: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    orders = "dynp,dynp-simple/slackness=0.05/orders=fcfs+sjf+ljf+wfp"
+    code, out, _ = run("simulate", log, "--backfill", "planning", "--order", orders)
+    assert code == 0
+    assert "\u2026" not in out
+    shown = out[out.index("Switching between queue orders") :]
+    assert max(len(line) for line in shown.splitlines()) <= width
+    assert len(re.findall(r"\bwfp +\d", shown)) == (2 if width == 200 else 1)
 
 
 @pytest.mark.parametrize("width", [60, 90, 132])

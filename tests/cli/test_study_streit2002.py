@@ -1,17 +1,33 @@
-"""``foretime study streit2002``."""
+"""``foretime study streit2002``, and its page is what it wrote."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from foretime_sim.filters import Filters, workload_of_log
 from foretime_sim.job_log import log_of_workload
+from foretime_sim.log_files import read_log
 from foretime_sim.lublin2003 import generate
+from foretime_sim.policy_switching import Quality
+from foretime_sim.studies.streit2002_runs import (
+    DECIDERS,
+    SCHEDULERS,
+    SJF,
+    CaseResult,
+    self_tuning,
+)
+from foretime_sim.studies.streit2002_sets import KTH, LogSource
+from foretime_sim.studies.study_page import page_tables
+from foretime_sim.studies.study_tables import fill_page
 from foretime_sim.swf import write_swf
 
 Run = Callable[..., tuple[int, str, str]]
+PAGE, RESULTS = Path("docs/studies/streit2002.md"), Path("docs/studies/streit2002")
 
 
 @pytest.fixture(scope="module")
@@ -23,16 +39,16 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_sets_are_studied_and_kept(run: Run, small: Path, tmp_path: Path) -> None:
-    words = ("study", "streit2002", small, "-o", tmp_path, "--jobs", "60", "--seeds", "1")
-    code, out, err = run(*words)
+    sizes = ("--jobs", "60", "--seeds", "1", "--further-seeds", "1")
+    code, out, err = run("study", "streit2002", small, "-o", tmp_path, *sizes)
     assert (code, err) == (0, "")
     assert "120 of 120 jobs kept" in " ".join(out.split())
     assert "Table 5" in out
     assert "What the paper says, and whether it holds" in out
     document = json.loads((tmp_path / "results.json").read_text())
-    assert document["command"].endswith("KTH-SP2-1996-made.swf.gz --seeds 1 --jobs 60")
+    assert document["command"].endswith("made.swf.gz --seeds 1 --further-seeds 1 --jobs 60")
     assert (tmp_path / "figure8.svg").exists()
-    assert (tmp_path / "table4-PC2.csv").exists()
+    assert (tmp_path / "table4.csv").exists()
     kept = (tmp_path / "cells.jsonl").read_text()
     code, out, err = run(*words, "--json")
     assert (code, json.loads(out)) == (0, document)
@@ -59,3 +75,47 @@ def test_bad_input(
     assert (code, out) == (2, "")
     assert says in err
     assert not (tmp_path / "here").exists()
+
+
+def test_the_page_is_what_the_command_wrote(repository: Path) -> None:
+    page = (repository / PAGE).read_text()
+    assert fill_page(page, page_tables(repository / RESULTS)) == page
+    document = json.loads((repository / RESULTS / "results.json").read_text())
+    assert document["command"] in page
+    for linked in re.findall(r"\]\((streit2002/[^)]*)\)", page):
+        assert (repository / PAGE.parent / linked).is_file()
+
+
+def test_what_is_quick_to_run_again_is_as_written(
+    repository: Path, trace: Callable[[str], Path]
+) -> None:
+    """KTH's sets at a factor of 1.00: figures and two schedulers of the first, SJF on all."""
+    log, _ = workload_of_log(
+        read_log(trace("KTH-SP2-1996-2.1-cln.swf.gz")), filters=Filters(overruns="keep")
+    )
+    source = LogSource.of(KTH, log)
+    first = source.jobs("independent", 1, 10_000, 1.0)
+    tables = {table.key: table for table in page_tables(repository / RESULTS)}
+    table3 = {row[0]: row for row in tables["table3"].rows}
+    titles = [column.title for column in tables["table3"].columns]
+    seed_1 = titles.index("KTH paper") + 1
+    assert table3["actual runtime, avg, s"][seed_1] == f"{first.actual_runtime.mean():,.0f}"
+    assert (
+        table3["interarrival time, avg, s"][seed_1] == f"{np.diff(first.submit_time).mean():,.0f}"
+    )
+    runs = {row[:3]: row for row in tables["table4"].rows}
+    started = {row[:3]: row for row in tables["table4-started"].rows}
+    for decider in DECIDERS:
+        found = CaseResult.of(first, SCHEDULERS[self_tuning(decider, Quality.ARTWW)])
+        key = ("KTH", "ARTwW", str(decider))
+        assert runs[key][4] == f"{found.measures.artww_s:,.0f}"
+        assert f"{found.measures.loss_of_capacity:.5f}" in runs[key]
+        assert found.switched is not None
+        assert started[key][4] == f"{found.switched.started['sjf']:,}"
+    points = {row[:4]: row for row in tables["intervals"].rows}
+    point = points["KTH", 1.0, "real", SJF]
+    every = [
+        CaseResult.of(source.jobs("independent", draw, 10_000, 1.0), SCHEDULERS[SJF]).measures
+        for draw in range(1, int(point[4] or 0) + 1)
+    ]
+    assert point[5] == pytest.approx(np.mean([measured.artww_s for measured in every]), rel=1e-12)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from foretime_sim import _core, reference
 from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.availability_profile import AvailabilityProfile
 from foretime_sim.engine import simulate
 from foretime_sim.forward import forward_runs
 from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
@@ -172,3 +173,78 @@ def test_the_queue_is_shown_in_the_current_order() -> None:
     assert engine.current_order is Order.SJF
     assert engine.queue().tolist() == [short, long]
     assert (engine.planned_start(short), engine.planned_start(long)) == (100, 110)
+
+
+@pytest.mark.parametrize("orders", [ORDERS_OF_DYNP, (Order.XF, Order.LJF, Order.WFP, Order.SJF)])
+def test_hundreds_waiting(orders: tuple[Order, ...]) -> None:
+    """As many as no generated example has, with few requests that are alike."""
+    rng = np.random.default_rng(5)
+    jobs = 400
+    requested = rng.choice([300, 900, 3600, 7200], jobs) + rng.choice([0, 0, 60, 77], jobs)
+    deep = Workload(
+        name="deep",
+        machine_processors=64,
+        unix_start_time=None,
+        job_id=np.arange(jobs),
+        submit_time=np.cumsum(rng.choice([0, 0, 5, 60], jobs)),
+        processors=rng.choice([1, 1, 2, 4, 8, 17, 32, 64], jobs),
+        actual_runtime=np.maximum(1, requested * rng.choice([1, 2, 5, 10], jobs) // 10),
+        requested_time=requested,
+    )
+    policy = Policy(orders[0], Backfill.PLANNING, switching=PolicySwitching(orders=orders))
+    found = simulate(deep, policy, check=True)
+    expected = reference.simulate(deep, policy, new_profile=AvailabilityProfile)
+    assert_same(found, expected)
+    assert_counted_alike(found.switching, expected.switching)
+    assert found.counters.deepest_queue > 200
+
+
+@pytest.mark.parametrize(
+    ("machine", "rows", "switching", "switches", "cases"),
+    [
+        # The mean request is the very bound: first come first.
+        (
+            1,
+            [(0, 1, 50), *[(1, 1, 9000)] * 5],
+            PolicySwitching(Decider.BASIC),
+            (1, 0, 0),
+            None,
+        ),
+        # As short-first the waiting jobs would end later than otherwise, but not last.
+        (
+            3,
+            [(0, 1, 1000), (0, 2, 10), (1, 1, 100), (1, 1, 40), (1, 1, 30)],
+            PolicySwitching(quality=Quality.MAKESPAN),
+            (0, 0, 0),
+            {"1"},
+        ),
+        # All start together; the first two in each order count.
+        (
+            3,
+            [(0, 3, 10), (1, 1, 100), (1, 1, 10), (1, 1, 50)],
+            PolicySwitching(quality=Quality.ART, first_starts=2),
+            (0, 1, 0),
+            {"2"},
+        ),
+    ],
+)
+def test_edges(
+    machine: int,
+    rows: list[tuple[int, int, int]],
+    switching: PolicySwitching,
+    switches: tuple[int, int, int],
+    cases: set[str] | None,
+) -> None:
+    submit, processors, runtime = np.array(rows, dtype=np.int64).T
+    names = np.arange(len(rows))
+    jobs = Workload("edge", machine, None, names, submit, processors, runtime, runtime)
+    order = Order.LJF if switching.decider is Decider.BASIC else Order.FCFS
+    policy = Policy(order, Backfill.PLANNING, switching=switching)
+    found = simulate(jobs, policy, check=True)
+    expected = reference.simulate(jobs, policy)
+    assert_same(found, expected)
+    assert_counted_alike(found.switching, expected.switching)
+    counted = found.switching
+    assert counted is not None
+    assert counted.switches == switches
+    assert cases == (counted.cases and {case for case, times in counted.cases.items() if times})

@@ -72,6 +72,8 @@ def test_qualities_are_read_with_weights() -> None:
         Quality.parse_weighted("artw")
     with pytest.raises(InputError, match="the weight 'x' of art is no number"):
         Quality.parse_weighted("x*art+makespan")
+    with pytest.raises(InputError, match=r"the weight of art is 0\.0: give one above 0"):
+        Quality.parse_weighted("0*art")
 
 
 @pytest.mark.parametrize(
@@ -105,8 +107,8 @@ def test_short_names() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("dyn", "'dyn' is no dynp"),
-        ("dynp-advance", "unknown decider 'advance'; did you mean 'advanced'"),
+        ("dyn", "'dyn': no dynp; write dynp-DECIDER"),
+        ("dynp-advance", "'dynp-advance': unknown decider 'advance'; did you mean 'advanced'"),
         ("dynp-basic-art", "the decider basic looks at no quality"),
         ("dynp/slack=1", "unknown setting 'slack'; there are orders, lower-bound-s"),
         ("dynp/slackness=x", "slackness=x: give a number"),

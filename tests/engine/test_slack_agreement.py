@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from foretime_sim import reference
+import pytest
+from foretime_sim import lublin2003, reference
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.availability_profile import AvailabilityProfile
 from foretime_sim.engine import simulate
@@ -89,6 +90,20 @@ def test_core_and_reference_agree(
     times = np.array(rows, dtype=np.int64).T[4:7]
     slack_jobs = slack_jobs_of(told, len(rows), own_waits)
     assert_agree(workload_of(rows), policy, *times, reservations=claims, slack_jobs=slack_jobs)
+
+
+@pytest.mark.parametrize("insertion_order", InsertionOrder)
+@pytest.mark.parametrize("seed", range(2))
+def test_deeper_queues_agree(insertion_order: InsertionOrder, seed: int) -> None:
+    """Of dozens of jobs, so that slots which are left out matter; some of them are over quota."""
+    workload = lublin2003.generate(130, processors=64, seed=seed, load=1.6)
+    rng = np.random.default_rng(seed)
+    political = rng.choice([0, 1, -np.inf], len(workload), p=[0.75, 0.23, 0.02])
+    slack_jobs = SlackJobs(rng.choice([0.0, 1.0], len(workload)), political)
+    for average_wait_s in (None, 5_000.0):
+        chosen = SlackSettings(average_wait_s=average_wait_s, insertion_order=insertion_order)
+        policy = Policy(backfill=Backfill.SLACK, slack=chosen)
+        assert_agree(workload, policy, slack_jobs=slack_jobs if average_wait_s else None)
 
 
 @given(

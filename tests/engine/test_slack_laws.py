@@ -88,6 +88,24 @@ def test_without_slack_and_with_exact_runtimes_it_is_conservative(
     assert np.array_equal(found.latest_start, conservative.first_planned_start)
 
 
+@given(JOBS, SETTINGS, st.integers(0, 20))
+def test_nobody_knows_how_long_a_job_will_really_take(
+    rows: list[tuple[int, ...]], chosen: SlackSettings, other: int
+) -> None:
+    """Of the last to come: until it ends nothing differs, and nobody's promise at all."""
+    workload = workload_of(rows)
+    changed = workload_of([*rows[:-1], (*rows[-1][:2], other, rows[-1][3])])
+    one, two = run(workload, chosen), run(changed, chosen)
+    assert one.latest_start is not None
+    assert two.latest_start is not None
+    assert np.array_equal(one.latest_start, two.latest_start)
+    assert one.start_time[-1] == two.start_time[-1]
+    until = min(one.end_time[-1], two.end_time[-1])
+    before = one.start_time < until
+    assert np.array_equal(before, two.start_time < until)
+    assert np.array_equal(one.start_time[before], two.start_time[before])
+
+
 @given(JOBS, SETTINGS)
 def test_profiles_of_lists_and_of_steps_agree(
     rows: list[tuple[int, ...]], chosen: SlackSettings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from foretime_estimators.errors import InputError
 from foretime_sim import reference
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.reference_slack import SlackPlan
 from foretime_sim.schedule import Schedule, ScheduleError, check
 from foretime_sim.slack import Overruns, SlackJobs, SlackSettings
 from hypothesis import given
@@ -102,6 +104,24 @@ def test_the_price_of_an_extension(processors: int, killed: bool) -> None:
     jobs = [LATE, (0, 6, 10, 10), (1, processors, 10, 10)]
     found = run(jobs, Overruns.EXTEND, slack_jobs=important, machine=10)
     assert found.killed.tolist() == [killed, False, False]
+
+
+def test_ends_of_others_do_not_count_for_an_extension() -> None:
+    """What they let others gain has been gained before an extension is priced."""
+    asked: list[str] = []
+
+    def noting(name: str) -> Any:
+        did = getattr(SlackPlan, name)
+
+        def note(self: SlackPlan, *options: Any) -> Any:
+            asked.append(name)
+            return did(self, *options)
+
+        return patch.object(SlackPlan, name, note)
+
+    with noting("remove"), noting("extend"):
+        run([(0, 2, 11, 10), (0, 2, 10, 30), (1, 3, 5, 5)], Overruns.EXTEND)
+    assert asked == ["remove", "extend"]
 
 
 @given(

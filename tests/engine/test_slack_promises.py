@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from foretime_sim import lublin2003
 from foretime_sim.engine import simulate
 from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Policy
-from foretime_sim.schedule import Schedule, check_promises
+from foretime_sim.schedule import Schedule, ScheduleError, check_promises
 from foretime_sim.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
 from foretime_sim.workload import Workload
 from hypothesis import given, settings
@@ -74,7 +76,9 @@ def test_jobs_are_delayed_for_others_at_all() -> None:
     assert_kept(schedule)
     assert schedule.first_planned_start is not None
     assert (schedule.start_time > schedule.first_planned_start).any()
-    check_promises(workload, schedule)  # it goes by the latest start
+    check_promises(workload, schedule)
+    with pytest.raises(ScheduleError, match="was promised"):
+        check_promises(workload, replace(schedule, latest_start=None))
 
 
 @given(

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from foretime_estimators.errors import InputError
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.demonstration import DAY_S, Demonstration, busy_moment
-from foretime_sim.policy import Policy
+from foretime_sim.policy import Backfill, Policy
 from foretime_sim.workload import Workload
 from typer.testing import CliRunner
 
@@ -85,3 +85,8 @@ def test_the_command_refuses_what_can_not_be_shown(tmp_path: Path) -> None:
     ):
         ran = CliRunner().invoke(app, ["demo", "--socket", str(tmp_path / "s"), *options])
         assert why in str(ran.exception), ran.output
+
+
+def test_what_forecasts_can_not_run_forward_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="backfilling is slack: forecasts can't run"):
+        Demonstration(made_workload(5), Policy(backfill=Backfill.SLACK), tmp_path, "unix:s", 1)

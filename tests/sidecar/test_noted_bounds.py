@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.api_callers import Caller, caller_of
 from foretime_sidecar.bound_answers import bound_answer, bound_text
+from foretime_sidecar.cli.application import app as command
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
 from foretime_sidecar.identity import Identity
 from foretime_sidecar.noted_bounds import KeptBounds, NotedBound, NotedBounds
@@ -23,6 +24,7 @@ from foretime_sidecar.settings import ForecastSettings
 from foretime_sidecar.store import Store
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
 from foretime_sim.policy import Policy
+from typer.testing import CliRunner
 
 from tests.sidecar.mock_site import MockSite
 from tests.sidecar.ordered_slurm import submission
@@ -208,6 +210,10 @@ def test_the_daemon_tells_it(tmp_path: Path) -> None:
         assert client.get("/v1/forecast?processors=1&time=60").json()["start_no_later_than"] is None
         text = client.get("/").text
         assert "no guarantee, and how often that holds here is not known yet." in text
+        said = CliRunner().invoke(command, ["wait", "10", "--socket", str(site.socket_path)])
+        words = " ".join(said.output.split())
+        assert "Latest It should" in words
+        assert "no guarantee, and how often that holds here is not known yet." in words
         done = client.get("/v1/reliability").json()["start_no_later_than"]
         assert done["judged"] == 0
         site.app.dependency_overrides.clear()

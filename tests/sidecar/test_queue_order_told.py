@@ -137,9 +137,9 @@ def test_other_orders_and_none(tmp_path: Path) -> None:
 def test_in_words() -> None:
     assert said_value("wait", 3661.4) == "01:01:01"
     assert said_value("sldww", 1234.567) == "1,234.57"
-    assert said_value("artww=2,makespan=1", 2.5) == "2.50"
+    assert said_value("2*artww+makespan", 2.5) == "2.50"
     assert said_value("art", None) == "-"
-    both = why_chosen("sjf", "ljf", "art=1,wait=1", {"sjf": 1.5, "ljf": 2.0}, 1200, None)
+    both = why_chosen("sjf", "ljf", "art+wait", {"sjf": 1.5, "ljf": 2.0}, 1200, None)
     assert both == (
-        "the sum of art=1,wait=1 of the 1,200 jobs that wait was 1.50 as planned in it, 2.00 in LJF"
+        "the sum of art+wait of the 1,200 jobs that wait was 1.50 as planned in it, 2.00 in LJF"
     )

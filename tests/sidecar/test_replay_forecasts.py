@@ -12,7 +12,7 @@ from foretime_estimators.errors import InputError
 from foretime_sidecar.replay import Replay
 from foretime_sidecar.replay_outcome import AdjustedStatistics
 from foretime_sidecar.store import Store
-from foretime_sim.policy import Policy
+from foretime_sim.policy import Backfill, Policy
 from foretime_sim.python_policy import PythonOrder
 from foretime_sim.waits.forecaster import LEVELS
 
@@ -80,4 +80,11 @@ def test_a_policy_in_python_can_not_be_run_forward(tmp_path: Path) -> None:
     order = PythonOrder(lambda queue, now: -queue.submit_time, "mine")
     replay = Replay(replace(Policy(), order=order), state_dir=tmp_path, forecast_interval_s=900)
     with pytest.raises(InputError, match="no policy in Python"):
+        replay(made_workload(5, days=1), 0)
+
+
+@pytest.mark.parametrize("backfill", [Backfill.SLACK, Backfill.EASY_WSPT])
+def test_what_forecasts_can_not_run_forward_is_refused(tmp_path: Path, backfill: Backfill) -> None:
+    replay = Replay(Policy(backfill=backfill), state_dir=tmp_path, forecast_interval_s=900)
+    with pytest.raises(InputError, match=f"backfilling is {backfill}: forecasts can't run"):
         replay(made_workload(5, days=1), 0)

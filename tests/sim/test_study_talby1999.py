@@ -175,6 +175,15 @@ def test_every_table_has_ours_beside_the_papers(
     for key in ("slack-factor", "awt", "weights", "everyone", "overruns", "trace", "baselines"):
         assert len(tables[key].rows) > 2, key
     assert [row[0] for row in tables["logs"].rows] == [log.name for log in found.logs]
+    assert found.papers is not None
+    whole = found.papers.whole
+    killed = {row[0]: row[-1] for row in tables["overruns"].rows}
+    over = int(np.sum(whole.actual_runtime > whole.requested_time))
+    assert over > 0
+    assert killed[SLACK.name] == killed[CONSERVATIVE.name] == over
+    assert killed["conservative, not killed"] == 0
+    assert isinstance(killed["priority, kill-blocking"], int)
+    assert 0 <= killed["priority, kill-blocking"] <= over
     jobs = sum(row[1] for row in rows[:-1] if isinstance(row[1], int))
     assert jobs == rows[-1][1] == 150
 
@@ -209,10 +218,13 @@ def test_the_page_is_what_the_command_wrote(repository: Path) -> None:
     page = repository / PAGE
     text, folder = page.read_text(encoding="utf-8"), page.with_suffix("")
     assert fill_page(text, page_tables(folder)) == text
-    document = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    assert document["command"] in text
+    written = {
+        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")
+    }
+    for document in written.values():
+        assert document["command"] in text
     shown = set(re.findall(r"<!-- ([a-z0-9-]+) -->", text))
-    assert shown == {table["key"] for table in document["tables"]}
+    assert shown == {table["key"] for table in written["results"]["tables"]}
     for picture in re.findall(r"\]\((talby1999/[^)]*)\)", text):
         assert (page.parent / picture).is_file()
 

@@ -205,12 +205,21 @@ def test_too_many_long_jobs() -> None:
         return dataclasses.replace(lublin2003.generate(100), actual_runtime=runtimes)
 
     # 100 jobs have no rare estimates, so 0.217 / 0.89 have the longest; no other is long enough.
+    strict = Tsafrir2005(3 * HOUR_S, float(CTC.popular_shares(20)[0]))
     with pytest.raises(InputError, match="25 jobs run for 10,800 s or more, and the model has few"):
-        with_estimates(long_ones(40), Tsafrir2005(3 * HOUR_S))
-    # Without a limit, the first under which all get an estimate is taken; there may be none.
-    assert with_estimates(long_ones(40)).requested_time.max() > 3 * HOUR_S
+        with_estimates(long_ones(40), strict)
+    # Unless a share is given, the first is taken under which all get an estimate.
+    made = with_estimates(long_ones(40), Tsafrir2005(3 * HOUR_S))
+    assert made.requested_time.max() == 3 * HOUR_S
+    assert np.mean(made.requested_time == 3 * HOUR_S) == pytest.approx(0.4 / 0.89, abs=0.01)
+    assert "at most 10,800 s (40% of jobs)" in made.notes[-1]
+    # Without a limit, first longer ones are tried, then larger shares; there may be none.
+    assert with_estimates(long_ones(40)).requested_time.max() > 4 * HOUR_S
     assert with_estimates(long_ones(20)).requested_time.max() == 4 * HOUR_S
-    with pytest.raises(InputError, match="at a longest one of 1,209,600 s"):
+    made = with_estimates(long_ones(80))
+    assert made.requested_time.max() == 4 * HOUR_S
+    assert "(70% of jobs)" in made.notes[-1]  # of the head; 0.7 / 0.89 of all, and some have 3 h
+    with pytest.raises(InputError, match="with a longest one of 14,400 s"):
         with_estimates(long_ones(100))
     with pytest.raises(InputError, match="seed -1"):
         with_estimates(long_ones(20), seed=-1)

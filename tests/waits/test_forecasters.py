@@ -15,9 +15,10 @@ from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.qbets import Qbets
-from foretime_sim.waits.start_bound_forecaster import StartBoundForecaster
 from foretime_sim.waits.survival_forest import ForestSettings
 from foretime_sim.workload import Workload
+
+from tests.waits.start_bound_forecaster import StartBoundForecaster
 
 FEW_TREES = ForestSettings(trees=5, least_jobs=5)
 FORECASTERS: dict[str, Make] = {

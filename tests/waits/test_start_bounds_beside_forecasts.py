@@ -14,11 +14,11 @@ from foretime_sim.waits.forecaster import LEVELS, WaitForecaster
 from foretime_sim.waits.forward_forecaster import our_forecaster
 from foretime_sim.waits.moments import Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.qbets import Qbets
-from foretime_sim.waits.start_bound_forecaster import StartBoundForecaster
 from foretime_sim.waits.wait_sources import SimulatedWaits
 from foretime_sim.workload import Int64Array, Workload
 
 from tests.engine.real_logs import KTH, read_workload
+from tests.waits.start_bound_forecaster import StartBoundForecaster
 
 JOBS, ASKED = 10_000, 1_000
 AT_95 = LEVELS.index(0.95)

@@ -35,7 +35,7 @@ from foretime_sim.policy_comparison import PolicyCase, compare_policies
 from foretime_sim.policy_switching import PolicySwitching
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.repeats import Repeats
-from foretime_sim.slack import InsertionOrder, SlackSettings
+from foretime_sim.slack import InsertionOrder, Overruns, SlackSettings
 from foretime_sim.workload import Labels, Workload
 from rich.console import Console
 
@@ -222,7 +222,7 @@ def simulate(
             [InsertionOrder.parse(text) for text in _several("--insertion-order", insertion_order)],
             average_wait,
             slack_weights,
-            overruns,
+            _overruns(overruns, keep=keep_overruns),
         ),
         _listed("--estimator", estimator, "requested"),
     )
@@ -386,7 +386,23 @@ def _cases(
         )
         name = " ".join(part for part, shown in parts if shown) or f"{order} {backfill}"
         cases.setdefault((policy, estimator), PolicyCase(name, policy, estimator))
+    run = [case.policy.backfill for case in cases.values()]
+    if idle := [str(backfill) for backfill in backfills if backfill not in run]:
+        raise InputError(
+            f"--backfill {','.join(idle)}: nothing would run so, as dynp is for planning alone; "
+            "leave it out, or name another order, too (--order fcfs,dynp)"
+        )
     return list(cases.values())
+
+
+def _overruns(overruns: Overruns | None, *, keep: bool) -> Overruns | None:
+    """Refuse what would change nothing: runtimes are cut to the requested time if not kept."""
+    if overruns not in (None, Overruns.KILL) and not keep:
+        raise InputError(
+            f"--overruns {overruns}: no job outruns its requested time, as runtimes are cut to it; "
+            "give --keep-overruns, too"
+        )
+    return overruns
 
 
 def _slack_parts(

@@ -196,7 +196,7 @@ def generate_command(
 ) -> None:
     """Generate a workload by a model, or like a log.
 
-    Example: [bold]foretime workload generate --like KTH.swf.gz -n 10000 -o made.swf.gz[/bold]
+    Example: [bold]foretime workload generate --like KTH-SP2-1996-2.1-cln.swf.gz -o made.swf[/bold]
     """
     check_swf_name(out)
     check_outputs({"--output": out}, {"the log": like})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -76,39 +78,38 @@ class Curves:
         """Give the sets that it shows."""
         return [given for given in found.sets if self.sets is None or given.name in self.sets]
 
-    def spread(
-        self, found: Streit2002, job_set: JobSet, scheduler: str, factor: float
-    ) -> Spread | None:
-        """Give a point."""
-        return found.spread(
-            measured(self.measure), job_set.name, scheduler, factor, requests=self.requests
-        )
+    def means(self, found: Streit2002, job_set: JobSet, factor: float) -> list[float]:
+        """Give a mean for each scheduler, over the draws that all of them have; NaN without any."""
+        runs = [
+            found.runs(job_set.name, scheduler, factor, requests=self.requests)
+            for scheduler in self.schedulers
+        ]
+        return _means_on_common_draws(runs, measured(self.measure))
 
     def table(self, found: Streit2002) -> StudyTable:
         """Give the means behind the picture."""
-        rows: list[tuple[Cell, ...]] = []
-        for job_set in self.shown(found):
-            for factor in job_set.factors:
-                spreads = [
-                    self.spread(found, job_set, scheduler, factor) for scheduler in self.schedulers
-                ]
-                means = (None if spread is None else spread.mean for spread in spreads)
-                rows.append((job_set.name, factor, *means))
+        rows: list[tuple[Cell, ...]] = [
+            (job_set.name, factor, *self.means(found, job_set, factor))
+            for job_set in self.shown(found)
+            for factor in job_set.factors
+        ]
         columns = (
             Column("set"),
             Column("factor", ".2f"),
             *(Column(scheduler, self.form) for scheduler in self.schedulers),
         )
-        return StudyTable(self.key, self.title, columns, tuple(rows), self.note(found))
+        most, few = found.settings.seeds, found.settings.further_seeds
+        every = self.requests == "real" and set(self.schedulers) <= {*FIVE, SIMPLE}
+        note = f"Means over {most if every else min(most, few)} draws."
+        return StudyTable(self.key, self.title, columns, tuple(rows), note)
 
-    def note(self, found: Streit2002) -> str:
-        """Say of how many draws the points are."""
-        most, least = found.settings.seeds, found.settings.further_seeds
-        if self.requests == "exact":
-            return f"Means over {least} draws."
-        others = set(self.schedulers) - {*FIVE, SIMPLE}
-        beside = f", of qualities ART and MS over {least}" if others else ""
-        return f"Means over {most} draws{beside}."
+
+def _means_on_common_draws(runs: Sequence[Sequence[CaseResult]], of: Figure) -> list[float]:
+    """Give the mean of each, over the draws that all of them have; NaN without any."""
+    draws = min(map(len, runs))
+    if not draws:
+        return [math.nan] * len(runs)
+    return [Spread.of([of(result) for result in some[:draws]]).mean for some in runs]
 
 
 CURVES = (
@@ -269,7 +270,8 @@ def _classes(found: Streit2002) -> StudyTable:
             )
             for requests, schedulers in every:
                 for scheduler in schedulers:
-                    runs = found.runs(job_set.name, scheduler, factor, requests=requests)
+                    every_run = found.runs(job_set.name, scheduler, factor, requests=requests)
+                    runs = every_run[: found.settings.further_seeds]
                     means = [
                         _mean([run.measures.slowdown_of_class[number] for run in runs])
                         for number in range(len(RUNTIME_CLASSES))
@@ -286,8 +288,8 @@ def _classes(found: Streit2002) -> StudyTable:
             *(Column(name, ",.1f") for name in RUNTIME_CLASSES),
         ),
         tuple(rows),
-        "Means over the draws. The paper names the classes and shows no numbers of them. "
-        + _class_shares(found),
+        f"Means over {min(found.settings.seeds, found.settings.further_seeds)} draws. The paper "
+        "names the classes and shows no numbers of them. " + _class_shares(found),
     )
 
 
@@ -346,36 +348,31 @@ def _against_best(found: Streit2002) -> StudyTable:
 def _beside_rows(
     found: Streit2002, variants: Mapping[str, tuple[Kind, Width]], sets: Sequence[JobSet]
 ) -> list[tuple[Cell, ...]]:
-    """Give ARTwW and utilization of each variant, where it was run."""
+    """Give ARTwW and utilization of each variant, where it was run, over as many draws of each."""
     rows: list[tuple[Cell, ...]] = []
-    for job_set in sets:
+    for job_set, (title, (kind, width)) in itertools.product(sets, variants.items()):
         for factor in job_set.some_factors:
-            for title, (kind, width) in variants.items():
-                spreads = {
-                    measure: [
-                        found.spread(
-                            measured(measure), job_set.name, name, factor, kind=kind, width=width
-                        )
-                        for name in BESIDE
-                    ]
-                    for measure in ("artww_s", "utilization")
-                }
-                if any(spread is None for spread in spreads["artww_s"]):
-                    continue
-                means = [
-                    None if spread is None else spread.mean
-                    for spreads_of in spreads.values()
-                    for spread in spreads_of
+            runs = [
+                found.runs(job_set.name, name, factor, kind=kind, width=width)[
+                    : found.settings.further_seeds
                 ]
-                rows.append((job_set.name, factor, title, *means))
+                for name in BESIDE
+            ]
+            if all(runs):
+                means = [
+                    _means_on_common_draws(runs, measured(measure))
+                    for measure in ("artww_s", "utilization")
+                ]
+                rows.append((job_set.name, title, factor, len(runs[0]), *means[0], *means[1]))
     return rows
 
 
 def _beside_columns(first: str) -> tuple[Column, ...]:
     return (
         Column("set"),
-        Column("factor", ".2f"),
         Column(first),
+        Column("factor", ".2f"),
+        Column("draws"),
         *(Column(f"{name} ARTwW", ",.0f") for name in BESIDE),
         *(Column(f"{name} UTIL", ".1%") for name in BESIDE),
     )
@@ -424,11 +421,11 @@ def _plans(found: Streit2002) -> StudyTable:
     rows: list[tuple[Cell, ...]] = []
     for job_set in found.sets:
         for factor in dict.fromkeys((TABLE_FACTOR, *job_set.factors)):
-            cells: list[Cell] = []
-            for measure in ("artww_s", "sldww_60", "utilization", "loss_of_capacity"):
-                for scheduler in (FCFS, KEPT):
-                    spread = found.spread(measured(measure), job_set.name, scheduler, factor)
-                    cells.append(None if spread is None else spread.mean)
+            runs = [found.runs(job_set.name, scheduler, factor) for scheduler in (FCFS, KEPT)]
+            cells = itertools.chain.from_iterable(
+                _means_on_common_draws(runs, measured(measure))
+                for measure in ("artww_s", "sldww_60", "utilization", "loss_of_capacity")
+            )
             rows.append((job_set.name, factor, *cells))
     heads = (("ARTwW", ",.0f"), ("SLDwW_60", ",.1f"), ("UTIL", ".1%"), ("LOC", ".3f"))
     return StudyTable(
@@ -441,5 +438,5 @@ def _plans(found: Streit2002) -> StudyTable:
         ),
         tuple(rows),
         f"Means over {found.settings.seeds} draws at 1.00, over {found.settings.further_seeds} "
-        "elsewhere for the kept ones.",
+        "elsewhere.",
     )

@@ -45,14 +45,8 @@ def _over_factors(found: Streit2002, drawn: Curves) -> Figure:
     shown = drawn.shown(found)
     figure, drawn_on = panels(len(shown), width=3.6)
     for axes, job_set in zip(drawn_on, shown, strict=True):
-        means: dict[str, Float64Array] = {}
-        for scheduler in drawn.schedulers:
-            spreads = [
-                drawn.spread(found, job_set, scheduler, factor) for factor in job_set.factors
-            ]
-            means[scheduler] = np.array(
-                [np.nan if spread is None else spread.mean for spread in spreads]
-            )
+        points = np.array([drawn.means(found, job_set, factor) for factor in job_set.factors])
+        means = dict(zip(drawn.schedulers, points.T, strict=True))
         _falling(axes, job_set.factors, means, drawn.label)
         axes.set_title(f"{job_set.name}_syn", fontsize=9)
     return figure

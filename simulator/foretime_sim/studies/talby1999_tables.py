@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from foretime_sim.job_classes import LENGTHS, SIZES, JobClasses
 from foretime_sim.slack import InsertionOrder
 from foretime_sim.studies import talby1999_cases as named
@@ -30,7 +32,7 @@ def tables(found: Talby1999) -> list[StudyTable]:
     """Give all tables: those of the paper's log, then those of the others."""
     made = []
     if found.papers is not None:
-        runs = found.runs[found.papers.name]
+        runs, whole = found.runs[found.papers.name], found.papers.whole
         made += [
             months(runs),
             trace(runs),
@@ -43,7 +45,13 @@ def tables(found: Talby1999) -> list[StudyTable]:
             unequal("gap", "Every fifth job at higher priority", runs, _gaps()),
             unequal("weights", "Weights, every fifth job at high priority", runs, _weights()),
             schedulers("everyone", "Equal but higher priorities for all", runs, _everyone()),
-            schedulers("overruns", "Jobs that reach their request", runs, _overruns()),
+            schedulers(
+                "overruns",
+                "Jobs that reach their request",
+                runs,
+                _overruns(),
+                outliving=int(np.sum(whole.actual_runtime > whole.requested_time)),
+            ),
             estimates(runs),
             loads(runs),
         ]
@@ -137,9 +145,23 @@ def trace(runs: LogRuns) -> StudyTable:
 
 
 def schedulers(
-    key: str, title: str, runs: LogRuns, listed: Sequence[tuple[str, Case]]
+    key: str,
+    title: str,
+    runs: LogRuns,
+    listed: Sequence[tuple[str, Case]],
+    outliving: int | None = None,
 ) -> StudyTable:
-    """Compare cases with conservative backfilling, and say how promises were kept."""
+    """Compare cases with conservative backfilling, and say how promises were kept.
+
+    Parameters
+    ----------
+    key, title, runs
+        Of the table; a log's runs.
+    listed
+        What each case is called here.
+    outliving
+        Jobs that would run for longer than they requested: how many were killed is told, too.
+    """
     rows: list[tuple[Cell, ...]] = []
     for name, case in listed:
         run = runs[case.name, 0]
@@ -157,7 +179,7 @@ def schedulers(
                 _hours(run.promised_wait_s),
                 run.later_share,
                 None if run.promised_wait_s is None else run.broken,
-                run.killed,
+                *(() if outliving is None else (outliving if case.killed else run.killed,)),
             )
         )
     columns = (
@@ -173,7 +195,7 @@ def schedulers(
         Column("promised, h", ",.2f"),
         Column("later than planned", _SHARE),
         Column("promises broken", ",d"),
-        Column("killed", ",d"),
+        *(() if outliving is None else (Column("killed", ",d"),)),
     )
     return StudyTable(key, title, columns, tuple(rows))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from foretime_estimators.jobs import FinishedJob, JobRequest
-
 from foretime_sim.metrics import Float64Array
 from foretime_sim.policy import Order
 from foretime_sim.slack import SlackSettings
