@@ -50,7 +50,8 @@ def test_sets_are_studied_and_kept(run: Run, small: Path, tmp_path: Path) -> Non
     assert (tmp_path / "figure8.svg").exists()
     assert (tmp_path / "table4.csv").exists()
     kept = (tmp_path / "cells.jsonl").read_text()
-    code, out, err = run(*words, "--json")
+    again = run("study", "streit2002", small, "-o", tmp_path, *sizes, "--json")
+    code, out, err = again
     assert (code, json.loads(out)) == (0, document)
     assert (tmp_path / "cells.jsonl").read_text() == kept
 
