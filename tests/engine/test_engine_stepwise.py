@@ -255,7 +255,8 @@ def change(engine: Engine, what: str, values: list[int]) -> None:
         engine.submit(engine.now + delay, processors, actual, 60, scheduled)
     elif what == "run":
         age, processors, actual, scheduled = values
-        if processors <= engine.free_processors:
+        promises = engine.policy.backfill is Backfill.SLACK  # it takes nobody who began elsewhere
+        if processors <= engine.free_processors and not promises:
             engine.add_running(engine.now - age, processors, actual, 60, scheduled)
     elif what == "advance":
         engine.advance(engine.now + values[0])
