@@ -263,16 +263,19 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
         beginning.add_reservation(claim.start, claim.duration, claim.processors)
     running, pending = snapshot.running, snapshot.pending
     _, _, drain = by_role(running.requested_time, running.scheduled_time, policy.roles)
-    limit = running.requested_time if running.time_limit is None else running.time_limit
     beginning.add_running(
-        running.start_time, running.processors, running.requested_time, drain, limit
+        running.start_time,
+        running.processors,
+        running.requested_time,
+        drain,
+        running.time_limits(),
     )
     beginning.add_pending(
         pending.joins_at(),
         pending.processors,
         pending.requested_time,
         *by_role(pending.requested_time, pending.scheduled_time, policy.roles),
-        pending.requested_time if pending.time_limit is None else pending.time_limit,
+        pending.time_limits(),
         pending.priorities(),
     )
     if pending.guard is not None:

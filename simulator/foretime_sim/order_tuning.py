@@ -85,7 +85,7 @@ def planned_runtimes(snapshot: Snapshot, policy: Policy = PLANNED) -> Int64Array
         _, backfill, drain = by_role(jobs.requested_time, jobs.scheduled_time, policy.roles)
         planned = drain if is_running else backfill
         if snapshot.reservations:
-            planned = jobs.requested_time if jobs.time_limit is None else jobs.time_limit
+            planned = jobs.time_limits()
         if is_running:
             age = snapshot.now - snapshot.running.start_time
             planned = np.where(planned > age, planned, jobs.requested_time)
@@ -211,11 +211,8 @@ class _Schedules:
         weight: Int64Array | None,
     ) -> _Schedules:
         running, pending = len(snapshot.running), snapshot.pending
-        limits = [
-            jobs.requested_time if jobs.time_limit is None else jobs.time_limit
-            for jobs in (snapshot.running, pending)
-        ]
-        ends = np.maximum(starts + np.minimum(runtimes, np.concatenate(limits)), snapshot.now)
+        limits = np.concatenate([snapshot.running.time_limits(), pending.time_limits()])
+        ends = np.maximum(starts + np.minimum(runtimes, limits), snapshot.now)
         counted = np.ones(len(pending), dtype=np.int64) if weight is None else weight
         return cls(
             snapshot.now,

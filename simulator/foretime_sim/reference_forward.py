@@ -189,18 +189,12 @@ def forward_run(snapshot: Snapshot, policy: Policy, actual_runtime: Int64Array) 
     joins = pending.joins_at()
     rows = np.argsort(joins, kind="stable").tolist()
     column = [*range(len(running)), *(len(running) + row for row in rows)]
-
-    def limit(kind: str, row: int) -> int:
-        jobs = running if kind == "running" else pending
-        times = jobs.requested_time if jobs.time_limit is None else jobs.time_limit
-        return int(times[row])
-
     jobs = []
     for row in range(len(running)):
         start, requested = int(running.start_time[row]), int(running.requested_time[row])
         job = ReferenceJob(
             row, start, int(running.processors[row]), int(actual_runtime[row]), requested,
-            requested, requested, int(drain[row]), limit("running", row), 0, start=start,
+            requested, requested, int(drain[row]), int(running.time_limits()[row]), 0, start=start,
         )  # fmt: skip
         jobs.append(job)
     priorities = pending.priorities()
@@ -209,7 +203,7 @@ def forward_run(snapshot: Snapshot, policy: Policy, actual_runtime: Int64Array) 
         job = ReferenceJob(
             len(jobs), int(joins[row]), int(pending.processors[row]),
             int(actual_runtime[len(running) + row]), int(pending.requested_time[row]), queue,
-            backfill, drains, limit("pending", row), int(priorities[row]),
+            backfill, drains, int(pending.time_limits()[row]), int(priorities[row]),
         )  # fmt: skip
         jobs.append(job)
     run: FlatRun | NodeRun

@@ -75,6 +75,10 @@ class RunningJobs:
     def __len__(self) -> int:
         return len(self.start_time)
 
+    def time_limits(self) -> Int64Array:
+        """Give after how long each job is killed, seconds."""
+        return self.requested_time if self.time_limit is None else self.time_limit
+
 
 @dataclass(frozen=True, slots=True)
 class PendingJobs:
@@ -149,6 +153,10 @@ class PendingJobs:
         if self.eligible_time is None:
             return self.submit_time
         return np.maximum(self.submit_time, self.eligible_time)
+
+    def time_limits(self) -> Int64Array:
+        """Give after how long each job is killed, seconds."""
+        return self.requested_time if self.time_limit is None else self.time_limit
 
     def priorities(self) -> Int64Array:
         """Give the priorities, 0 where there are none."""

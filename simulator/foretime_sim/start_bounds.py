@@ -22,7 +22,7 @@ from foretime_sim.forward import forward_runs
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.reference_slack import initial_slack, priority, scheduler_priority
 from foretime_sim.slack import INFINITE_SLACK, SlackJobs, SlackSettings
-from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.snapshot import Snapshot
 from foretime_sim.workload import Int64Array, MaskedInt64Array
 
 
@@ -115,21 +115,17 @@ def _slack(
 
 def _planned_on_limits(snapshot: Snapshot) -> Snapshot:
     """Give the snapshot with every job planned until it is killed."""
-
-    def limit(jobs: RunningJobs | PendingJobs) -> Int64Array:
-        return jobs.requested_time if jobs.time_limit is None else jobs.time_limit
-
     return replace(
         snapshot,
         running=replace(
             snapshot.running,
-            requested_time=limit(snapshot.running),
+            requested_time=snapshot.running.time_limits(),
             scheduled_time=None,
             time_limit=None,
         ),
         pending=replace(
             snapshot.pending,
-            requested_time=limit(snapshot.pending),
+            requested_time=snapshot.pending.time_limits(),
             scheduled_time=None,
             time_limit=None,
             guard=None,
