@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from foretime_estimators.errors import InputError
-from foretime_sim.order_tuning import waiting_now
 from foretime_sim.slack import SlackSettings
-from foretime_sim.start_bounds import start_bounds
+from foretime_sim.start_bounds import can_be_promised, start_bounds
 
 from foretime_sidecar.queue_events import START, Event, Key
 from foretime_sidecar.queue_moment import QueueMoment
@@ -160,13 +159,10 @@ class NotedBounds:
         """
         snapshot = moment.taken.snapshot
         first = moment.first_pending
-        in_queue = waiting_now(snapshot)
-        for limit in snapshot.limits:
-            in_queue[limit.jobs[limit.jobs >= first] - first] = False
         requests = moment.requests
         new = [
             column
-            for column in (np.flatnonzero(in_queue) + first).tolist()
+            for column in (np.flatnonzero(can_be_promised(snapshot)) + first).tolist()
             if (requests[column].job_id, requests[column].submit_time) not in self._open
         ]
         average_s = self.average_wait_s(snapshot.now) if new else None
@@ -178,14 +174,12 @@ class NotedBounds:
             bounds = start_bounds(snapshot, settings, order=order)
         except InputError:  # the queue can't be run forward; forecasts say why
             return 0
-        latest = bounds.latest_start
         told: dict[Key, tuple[str | None, NotedBound]] = {}
         for column in new:
             request, row = requests[column], column - first
-            if not np.ma.getmaskarray(latest)[row]:
-                key = request.job_id, request.submit_time
-                times = int(bounds.planned_start[row]), int(np.ma.getdata(latest)[row])
-                told.setdefault(key, (request.user, NotedBound(snapshot.now, *times)))
+            key = request.job_id, request.submit_time
+            times = int(bounds.planned_start[row]), int(bounds.latest_start[row])
+            told.setdefault(key, (request.user, NotedBound(snapshot.now, *times)))
         rows = [
             (*key, user, bound.noted_at, bound.planned_start, bound.latest_start)
             for key, (user, bound) in told.items()

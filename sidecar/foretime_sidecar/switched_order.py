@@ -17,9 +17,10 @@ import numpy as np
 from foretime_estimators.errors import ForetimeError
 from foretime_estimators.jobs import FinishedJob
 from foretime_estimators.runtime_histories import RuntimeHistories
-from foretime_sim.order_tuning import PLANNED, Tuning, tune_order, waiting_now
+from foretime_sim.order_tuning import PLANNED, Tuning, tune_order
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_switching import Quality
+from foretime_sim.queue_places import waiting_now
 from foretime_sim.role_times import RoleTimes
 from foretime_sim.snapshot import Snapshot
 from foretime_sim.workload import Int64Array

@@ -20,21 +20,18 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
 from foretime_sim.forward import forward_runs
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_switching import Decider, PolicySwitching, Quality
-from foretime_sim.queue_places import places
+from foretime_sim.queue_places import BoolArray, places, waiting_now
 from foretime_sim.role_times import by_role
 from foretime_sim.snapshot import Snapshot
 from foretime_sim.workload import Int64Array
 
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 PLANNED = Policy(backfill=Backfill.PLANNING)
 _BY_WIDTH = (Quality.ARTWW, Quality.WAITWW, Quality.SLDWW)
 _SLOWDOWNS = (Quality.SLOWDOWN, Quality.SLDWW)
@@ -91,15 +88,6 @@ def planned_runtimes(snapshot: Snapshot, policy: Policy = PLANNED) -> Int64Array
             planned = np.where(planned > age, planned, jobs.requested_time)
         columns.append(planned)
     return np.concatenate(columns)[np.newaxis, :]
-
-
-def waiting_now(snapshot: Snapshot) -> BoolArray:
-    """Say which pending jobs are in the queue: those that nothing but the machine keeps waiting."""
-    pending = snapshot.pending
-    waits = np.asarray(pending.joins_at() <= snapshot.now)
-    if pending.dependencies is not None:
-        waits[pending.dependencies.job] = False
-    return waits
 
 
 def tune_order(

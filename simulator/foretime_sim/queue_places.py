@@ -1,14 +1,31 @@
-"""Who stands where in a queue at one moment."""
+"""Who is in a queue at one moment, and who stands where in it."""
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 
 from foretime_sim.metrics import Float64Array
 from foretime_sim.policy import Order, Policy
 from foretime_sim.role_times import by_role
 from foretime_sim.snapshot import Snapshot
 from foretime_sim.workload import Int64Array
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+def waiting_now(snapshot: Snapshot) -> BoolArray:
+    """Say which pending jobs are in the queue: eligible, and without an open dependency.
+
+    A limit on what a group has at once may keep one from starting all the same.
+    """
+    pending = snapshot.pending
+    waits = np.asarray(pending.joins_at() <= snapshot.now)
+    if pending.dependencies is not None:
+        waits[pending.dependencies.job] = False
+    return waits
 
 
 def score(order: Order, wait_s: int, scheduled_time_s: int, processors: int) -> float:

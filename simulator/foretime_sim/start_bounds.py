@@ -20,6 +20,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.forward import forward_runs
 from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.queue_places import BoolArray, waiting_now
 from foretime_sim.reference_slack import initial_slack, priority, scheduler_priority
 from foretime_sim.slack import INFINITE_SLACK, SlackJobs, SlackSettings
 from foretime_sim.snapshot import Snapshot
@@ -86,22 +87,30 @@ def start_bounds(
     policy = Policy(order, Backfill.CONSERVATIVE)
     everything = np.concatenate([limited.running.requested_time, limited.pending.requested_time])
     start = forward_runs(limited, policy, everything[None, :], threads=1)[0, len(limited.running) :]
-    joined = pending.joins_at()
     slack = [
         _slack(settings, user, political, planned - since, wait)
         for user, political, planned, since, wait in zip(
             slack_jobs.user_priority.tolist(),
             slack_jobs.political_priority.tolist(),
             start.tolist(),
-            joined.tolist(),
+            pending.joins_at().tolist(),
             average_wait_s.tolist(),
             strict=True,
         )
     ]
     initial = np.array(slack, dtype=np.int64)
-    unbounded = (initial == INFINITE_SLACK) | (joined > snapshot.now) | _kept_out(snapshot)
+    unbounded = (initial == INFINITE_SLACK) | ~can_be_promised(snapshot)
     latest = np.ma.MaskedArray(start + np.where(unbounded, 0, initial), mask=unbounded)
     return StartBounds(start, latest)
+
+
+def can_be_promised(snapshot: Snapshot) -> BoolArray:
+    """Say which pending jobs are in the queue, and under no limit that may keep them waiting."""
+    can = waiting_now(snapshot)
+    first = len(snapshot.running)
+    for limit in snapshot.limits:
+        can[limit.jobs[limit.jobs >= first] - first] = False
+    return can
 
 
 def _slack(
@@ -135,14 +144,3 @@ def _planned_on_limits(snapshot: Snapshot) -> Snapshot:
         estimated_at=None,
         engine_index=None,
     )
-
-
-def _kept_out(snapshot: Snapshot) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Say which pending jobs a dependency or a limit may keep from the queue."""
-    out = np.zeros(len(snapshot.pending), dtype=np.bool_)
-    if snapshot.pending.dependencies is not None:
-        out[snapshot.pending.dependencies.job] = True
-    first = len(snapshot.running)
-    for bound in snapshot.limits:
-        out[bound.jobs[bound.jobs >= first] - first] = True
-    return out

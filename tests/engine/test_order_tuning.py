@@ -10,9 +10,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
-from foretime_sim.order_tuning import choose, planned_runtimes, tune_order, waiting_now
+from foretime_sim.order_tuning import choose, planned_runtimes, tune_order
 from foretime_sim.policy import Backfill, Correction, Order, Policy
 from foretime_sim.policy_switching import Decider, PolicySwitching, Quality
+from foretime_sim.queue_places import waiting_now
 from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
 from hypothesis import given
 from hypothesis import strategies as st
