@@ -418,7 +418,7 @@ class Sidecar:
 
     @property
     def going_first(self) -> int:
-        """Jobs that went before the others at the last look, as they have waited for too long."""
+        """Jobs that went before the others at the last look, whatever the order."""
         return 0 if self._ordering is None else self._ordering.going_first
 
     def see(self, now: int) -> Look:
