@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from foretime_estimators.accuracy import AccuracyModel, AccuracyRow, ClassHistory, RowKey
 from foretime_estimators.endings import MICRO, Evidence, evidence_of
 from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.runtime_histories import RuntimeHistories
 
 from foretime_sidecar.clients.client import SchedulerConfiguration
 from foretime_sidecar.exclusions import Exclusions
@@ -60,6 +61,8 @@ class Learner:
     ----------
     learned
         The rows that an estimator fills; ``None`` under other schemes.
+    runtimes
+        How long jobs really take, if the queue's order is decided on that; else ``None``.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -78,6 +81,7 @@ class Learner:
                 settings.learned.threshold,
                 settings.api.smallest_group,
             )
+        self.runtimes = RuntimeHistories() if settings.queue_order.draws_runtimes else None
         # Latest end of each user of a project and class, of the latest as many as make a group.
         self._members: dict[tuple[str, int], dict[str, int]] = {}
         self._smallest_group = settings.api.smallest_group
@@ -91,6 +95,8 @@ class Learner:
         self._model.learn_one(job)
         if self.learned is not None:
             self.learned.learn_one(job)
+        if self.runtimes is not None:
+            self.runtimes.learn_one(job)
         self._latest = max(self._latest, job.end_time)
         user, project = job.request.user, job.request.project
         if user is not None and project is not None and evidence_of(job) is not Evidence.NONE:

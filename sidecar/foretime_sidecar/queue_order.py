@@ -4,7 +4,7 @@ Pure: from scores to the fewest changes of site factors; `foretime_sidecar.order
 The orders are those of the engine (`foretime_sim.policy.Order`), on t_sched and on the wait since a
 job could first have started: FCFS, WFP (Tang 2010, equation 1: (wait / time)^3 * processors), SJF,
 LJF, and the largest expansion factor ((wait + time) / time). Whatever the order, some jobs may go
-before all others: those that have waited for too long.
+before all others: those that have waited for too long, or near the bound that they were told.
 """
 
 from __future__ import annotations

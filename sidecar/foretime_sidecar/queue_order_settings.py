@@ -146,6 +146,11 @@ class QueueOrderSettings(Section):
         """Whether the order is chosen anew again and again."""
         return self.order == DYNP
 
+    @property
+    def draws_runtimes(self) -> bool:
+        """Whether it is chosen by runs with runtimes that are drawn from what is learned."""
+        return self.switches and self.decide_on == "learned"
+
     def to_switching(self) -> PolicySwitching:
         """Give how dynp decides."""
         return PolicySwitching(

@@ -228,7 +228,7 @@ class SelfMetrics(Collector):
             return
         yield GaugeMetricFamily(
             "foretime_queue_order_going_first",
-            "Jobs that go before the others, as they have waited for too long.",
+            "Jobs that go before the others, having waited for long or near their bound.",
             value=self._sidecar.going_first,
         )
         switched = self._sidecar.switched_order

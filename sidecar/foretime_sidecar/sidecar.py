@@ -5,17 +5,16 @@ It has no clock and no thread of its own: the daemon polls by the wall clock, a 
 
 from __future__ import annotations
 
-import collections
 import logging
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from foretime_estimators.errors import SchedulerError, StateError
-from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.jobs import JobRequest
 from foretime_sim.policy import Backfill, Correction
 
 from foretime_sidecar.clients.client import (
@@ -235,6 +234,7 @@ class Sidecar:
                     estimating_s
                     if math.isinf(estimating_s)
                     else settings.queue_order.planning_limit_s,
+                    lambda: self.learner.runtimes,
                 )
             self._ordering = QueueOrdering(
                 settings.queue_order,
@@ -280,19 +280,10 @@ class Sidecar:
     def _learned(self, without: str | None = None) -> tuple[Learner, int]:
         """Learn what is stored, without one user's; give how many jobs that were, too."""
         learner, count = Learner(self.settings), 0
-
-        def others() -> Iterator[FinishedJob]:
-            nonlocal count
-            for job in self.store.finished_jobs():
-                if without is None or job.request.user != without:
-                    learner.learn_one(job)
-                    count += 1
-                    yield job
-
-        told = others()
-        if self.switched_order is not None:
-            self.switched_order.relearn(told)
-        collections.deque(told, maxlen=0)  # what nobody else wanted
+        for job in self.store.finished_jobs():
+            if without is None or job.request.user != without:
+                learner.learn_one(job)
+                count += 1
         return learner, count
 
     def forget(self, user: str, now: int) -> dict[str, int]:
@@ -427,7 +418,7 @@ class Sidecar:
 
     @property
     def going_first(self) -> int:
-        """Jobs that went before the others at the last look, as they have waited for too long."""
+        """Jobs that went before the others at the last look, whatever the order."""
         return 0 if self._ordering is None else self._ordering.going_first
 
     def see(self, now: int) -> Look:
@@ -542,8 +533,6 @@ class Sidecar:
             added = self.store.add_finished(records, after, self.settings.scheduler.kind)
             for record in added:
                 self.learner.learn_one(record.job)
-            if self.switched_order is not None:
-                self.switched_order.learn(record.job for record in added)
             self._cursor = after
             self.progress.finished_jobs += len(added)
             self.oversight.learned(added)

@@ -10,12 +10,11 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from foretime_estimators.errors import ForetimeError
-from foretime_estimators.jobs import FinishedJob
 from foretime_estimators.runtime_histories import RuntimeHistories
 from foretime_sim.order_tuning import PLANNED, Tuning, tune_order
 from foretime_sim.policy import Backfill, Order, Policy
@@ -77,6 +76,9 @@ class SwitchedOrder:
         The log; its last line is the present order, over restarts, too.
     limit_s
         How long planning may take, seconds.
+    runtimes
+        Gives how long jobs really take, as far as that is learned; ``None`` if it is decided on
+        what Slurm plans.
 
     Attributes
     ----------
@@ -94,13 +96,14 @@ class SwitchedOrder:
         backfill: Backfill,
         switches: OrderSwitches,
         limit_s: float,
+        runtimes: Callable[[], RuntimeHistories | None],
     ) -> None:
         self._settings = settings
         self._switching = settings.to_switching()
         self._backfill = backfill
         self._switches = switches
         self._bound = TimeBound(limit_s)
-        self._runtimes = RuntimeHistories() if settings.decide_on == "learned" else None
+        self._runtimes = runtimes
         self.now_in: OrderSwitch | None = None
         self.last: LastTry | None = None
         self.tries = 0
@@ -110,22 +113,6 @@ class SwitchedOrder:
     def log(self) -> OrderSwitches:
         """The log of all decisions."""
         return self._switches
-
-    def learn(self, finished: Iterable[FinishedJob]) -> None:
-        """Learn how long jobs really take, if that is what is decided by."""
-        if self._runtimes is not None:
-            for job in finished:
-                self._runtimes.learn_one(job)
-
-    def relearn(self, finished: Iterable[FinishedJob]) -> None:
-        """Forget all that was learned, and learn this instead; the jobs are gone through once."""
-        fresh = RuntimeHistories()
-        for job in finished:
-            if self._runtimes is not None:
-                fresh.learn_one(job)
-        # As a whole: another thread may be about to draw from what there was.
-        if self._runtimes is not None:
-            self._runtimes = fresh
 
     def choose(
         self,
@@ -218,8 +205,8 @@ class SwitchedOrder:
         snapshot = _ordered_by(taken, scheduled_time)
         pending = taken.jobs[len(snapshot.running) :]
         policy, runtimes = PLANNED, None
-        if self._runtimes is not None:
-            policy, runtimes = Policy(backfill=self._backfill), self._drawn(taken)
+        if (histories := self._runtimes()) is not None:
+            policy, runtimes = Policy(backfill=self._backfill), self._drawn(taken, histories)
         first = np.array([goes_first(job) for job in pending], dtype=np.bool_)
         weight = self._weights(taken)
         return self._bound.run(
@@ -234,13 +221,12 @@ class SwitchedOrder:
             )
         )
 
-    def _drawn(self, taken: QueueSnapshot) -> Int64Array:
+    def _drawn(self, taken: QueueSnapshot, histories: RuntimeHistories) -> Int64Array:
         """Draw runtimes; the same at one moment, whatever was asked before."""
-        assert self._runtimes is not None  # noqa: S101 - for the type checker
         snapshot = taken.snapshot
         age = np.zeros(len(snapshot), dtype=np.int64)
         age[: len(snapshot.running)] = snapshot.now - snapshot.running.start_time
-        return self._runtimes.sample(
+        return histories.sample(
             taken.requests,
             age,
             snapshot.now,

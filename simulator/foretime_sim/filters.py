@@ -272,8 +272,8 @@ def _requested_time(
     if missing.all():
         raise InputError(
             f"{log.source}: none of the {len(log):,} jobs has a requested time, which scheduling "
-            "needs; give the limit that such jobs had with --missing-request TIME (12:00:00), or "
-            "take their runtimes as requests with --missing-request runtime"
+            "needs; take a log that has them, or a command with --missing-request: TIME (12:00:00) "
+            "is the limit that such jobs had, and runtime takes their runtimes as requests"
         )
     return requested_time
 

@@ -54,6 +54,9 @@ def test_config_check_of_a_good_file(tmp_path: Path) -> None:
     path = tmp_path / "foretime.toml"
     path.write_text(to_toml())
     assert run("config", "check", str(path)).output == f"{path}: good\n"
+    path.write_text("[table]\n")
+    said = run("config", "check", str(path)).output
+    assert said == f"{path}: good; it sets nothing: every setting is at its default\n"
 
 
 @pytest.mark.parametrize("command", [["serve"], ["config", "show"], ["config", "check"]])

@@ -53,4 +53,5 @@ def check(
         parse_listen(settings.api.listen)
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
-    typer.echo(f"{file}: good")
+    unset = "" if origins(file) else "; it sets nothing: every setting is at its default"
+    typer.echo(f"{file}: good{unset}")

@@ -140,7 +140,7 @@ def _order(answer: dict[str, Any]) -> str:
         if kept is not None:
             said += f"; not decided anew at the last look: {kept}"
     if order["going_first"]:
-        said += f"; {order['going_first']:,} jobs go first, having waited for too long"
+        said += f"; before all others, by their wait or bound: {order['going_first']:,}"
     return said
 
 
