@@ -145,16 +145,20 @@ def fit_likelihood(gaps_s: npt.ArrayLike, resolution_s: npt.ArrayLike = 1.0) -> 
     place = np.array([math.log(start.alpha), math.log(start.beta_s)])
     value, gradients = _log_likelihoods(rows, place)
     total = float(counts @ value)
+    least, most = math.log(LEAST_ALPHA), math.log(MOST_ALPHA)
     for _ in range(MOST_ROUNDS):
         slope = counts @ gradients
         products = (gradients * counts[:, None]).T @ gradients
         products += np.eye(2) * 1e-9 * np.trace(products)
         step = np.linalg.solve(products, slope)
+        if (place[0] <= least and step[0] < 0) or (place[0] >= most and step[0] > 0):
+            # Alpha is as far as it may go: the best beta beside it is another than beside none.
+            step = np.array([0.0, slope[1] / products[1, 1]])
         if float(slope @ step) < 1e-10:
             break
         for _ in range(40):
             there = place + step
-            there[0] = np.clip(there[0], math.log(LEAST_ALPHA), math.log(MOST_ALPHA))
+            there[0] = np.clip(there[0], least, most)
             value, trial = _log_likelihoods(rows, there)
             if (reached := float(counts @ value)) > total:
                 break
