@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 from rich.console import Console
@@ -38,3 +38,14 @@ def progress_bar(doing: str, total: int | None, unit: str) -> Iterator[Show]:
             progress.update(task, completed=done, total=total)  # None leaves the total as it is
 
         yield show
+
+
+@contextmanager
+def later_progress_bar(doing: str, unit: str) -> Iterator[Callable[[int], Show]]:
+    """Give what begins a bar within the block, once it is known of how much."""
+    with ExitStack() as bar:
+
+        def begin(total: int) -> Show:
+            return bar.enter_context(progress_bar(doing, total, unit))
+
+        yield begin

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -21,13 +18,13 @@ from foretime_sim.studies import tang2010 as tang
 from foretime_sim.workload import Workload
 
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
-from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.progress_bar import later_progress_bar
 from foretime_sidecar.cli.study_downey1997 import downey1997
 from foretime_sidecar.cli.study_gaussier2015 import gaussier2015
 from foretime_sidecar.cli.study_gaussier2015_beyond import gaussier2015_beyond
 from foretime_sidecar.cli.study_graham2021 import graham2021
 from foretime_sidecar.cli.study_mira2018 import mira2018
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_output import print_report, study_command
 from foretime_sidecar.cli.study_runtime_accuracy import runtime_accuracy
 from foretime_sidecar.cli.study_streit2002 import streit2002
 from foretime_sidecar.cli.study_streit2002_beyond import streit2002_beyond
@@ -98,11 +95,7 @@ def tang2010(
     workload, notes = (None, ()) if log is None else _read(log, processors, chosen)
     if log is None and processors is not None:
         raise InputError("--processors is for --log; the generated workload is for Intrepid")
-    with ExitStack() as bar:
-
-        def begin(runs: int) -> Callable[[int], None]:
-            return bar.enter_context(progress_bar("simulating", runs, "runs"))
-
+    with later_progress_bar("simulating", "runs") as begin:
         found = tang.study(
             workload,
             chosen,
@@ -117,7 +110,15 @@ def tang2010(
     from foretime_sim.studies.tang2010_report import report
 
     on = "a flat pool" if chosen is None else chosen.name
-    written = report(found, _command(log, processors, machine, repeat, months, seed), on)
+    options = (
+        ("--log", None if log is None else log.name, None),
+        ("--processors", processors, None),
+        ("--machine", machine, None),
+        ("--repeat", repeat, 10),
+        ("--months", months, None),
+        ("--seed", seed, 1),
+    )
+    written = report(found, study_command("tang2010", None, options), on)
     written.write(output_dir, figures(found))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)
 
@@ -152,29 +153,6 @@ def _read(
     )
     placed = with_bgp_machine(workload, machine, processors_per_node=per_node, leave_out=True)
     return placed, (report.text, *placed.notes[len(workload.notes) :])
-
-
-def _command(
-    log: Path | None,
-    processors: int | None,
-    machine: str | None,
-    repeat: int,
-    months: int | None,
-    seed: int,
-) -> str:
-    """Give the command that writes the same again."""
-    words = ["foretime", "study", "tang2010"]
-    for option, value, default in (
-        ("--log", None if log is None else log.name, None),
-        ("--processors", processors, None),
-        ("--machine", machine, None),
-        ("--repeat", repeat, 10),
-        ("--months", months, None),
-        ("--seed", seed, 1),
-    ):
-        if value != default:
-            words += [option, str(value)]
-    return shlex.join(words)
 
 
 app.command("tang2010-beyond")(tang2010_beyond)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +18,7 @@ from foretime_sim.studies.downey1997_logs import (
 
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 ASKED, MALLEABLE_JOBS, SEED = 300, 1_000, 1
 SHOWN = ("table1-4", "predictions", "correlations", "obsolete")
@@ -66,13 +65,11 @@ def downey1997(
     from foretime_sim.studies.downey1997_figures import figures  # matplotlib is slow to load
     from foretime_sim.studies.downey1997_report import report
 
-    words = ["foretime", "study", "downey1997", *(log.name for log in logs)]
-    for option, value, default in (
+    options = (
         ("--asked", asked, ASKED),
         ("--malleable-jobs", malleable_jobs, MALLEABLE_JOBS),
         ("--seed", seed, SEED),
-    ):
-        words += [] if value == default else [option, str(value)]
-    written = report(found, shlex.join(words))
+    )
+    written = report(found, study_command("downey1997", logs, options))
     written.write(output_dir, figures(found))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

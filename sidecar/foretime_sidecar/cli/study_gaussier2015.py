@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +16,7 @@ from foretime_sidecar.cli.kept_runs import kept_runs, resumable
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.studied_logs import SizesOption, studied_logs
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 SHOWN = ("table1", "table6", "table7", "selection", "jittered", "table8")
 """Tables that are printed; all are written."""
@@ -68,10 +67,10 @@ def gaussier2015(
     began = time.perf_counter()
     check_folder("--output-dir", output_dir)
     studied = studied_logs(logs, processors or ())
-    options = ("clipped",) * clip_negative
+    variant = ("clipped",) * clip_negative
     if recent_half_life is not None:
-        options += (f"half-life={recent_half_life:g}",)
-    settings = StudySettings(repeat, event_order, options=options)
+        variant += (f"half-life={recent_half_life:g}",)
+    settings = StudySettings(repeat, event_order, options=variant)
     parse_estimator(settings.paper_choice.prediction)  # a wrong half-life is refused here
     with resumable(output_dir):
         found = study(studied, output_dir, kept_runs(output_dir, workers), settings)
@@ -80,16 +79,13 @@ def gaussier2015(
     from foretime_sim.studies.gaussier2015_figures import figures  # matplotlib is slow to load
     from foretime_sim.studies.gaussier2015_report import report
 
-    words = ["foretime", "study", "gaussier2015", *(log.name for log in logs)]
-    for given in processors or ():
-        words += ["--processors", given]
-    for option, value, default in (
-        ("--event-order", str(event_order), str(_DEFAULT.event_order)),
+    options = (
+        ("--processors", processors or None, None),
+        ("--event-order", event_order, _DEFAULT.event_order),
         ("--recent-half-life", recent_half_life, None),
         ("--repeat", repeat, _DEFAULT.repeats),
-    ):
-        words += [] if value == default else [option, str(value)]
-    words += ["--clip-negative"] if clip_negative else []
-    written = report(found, predicted, shlex.join(words))
+        ("--clip-negative", clip_negative, False),
+    )
+    written = report(found, predicted, study_command("gaussier2015", logs, options))
     written.write(output_dir, figures(found, predicted))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

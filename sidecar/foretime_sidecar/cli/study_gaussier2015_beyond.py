@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from foretime_sim.studies.gaussier2015_beyond import study
 from foretime_sidecar.cli.kept_runs import kept_runs, resumable
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.studied_logs import SizesOption, studied_logs
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 SHOWN = ("logs", "targets-gap", "targets-waits", "ablation", "oracles", "orders")
 """Tables that are printed; all are written."""
@@ -49,10 +48,7 @@ def gaussier2015_beyond(
         found = study(studied, output_dir, kept_runs(output_dir, workers), repeats=repeat)
     from foretime_sim.studies.gaussier2015_beyond_report import figures, report  # matplotlib
 
-    words = ["foretime", "study", "gaussier2015-beyond", *(log.name for log in logs)]
-    for given in processors or ():
-        words += ["--processors", given]
-    words += [] if repeat == REPEATS else ["--repeat", str(repeat)]
-    written = report(found, shlex.join(words))
+    options = (("--processors", processors or None, None), ("--repeat", repeat, REPEATS))
+    written = report(found, study_command("gaussier2015-beyond", logs, options))
     written.write(output_dir, figures(found))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

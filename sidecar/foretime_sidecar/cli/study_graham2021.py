@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from foretime_sim.studies.graham2021_polls import read_noon_polls
 
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 SHOWN = ("published", "online", "bounds", "ablations")
 """Tables that are printed; all are written."""
@@ -44,6 +43,6 @@ def graham2021(
         found = graham.study(polls, progress, workers=workers)
     from foretime_sim.studies.graham2021_report import figures, report  # matplotlib is slow to load
 
-    written = report(found, shlex.join(["foretime", "study", "graham2021", archive.name]))
+    written = report(found, study_command("graham2021", [archive]))
     written.write(output_dir, figures(found))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

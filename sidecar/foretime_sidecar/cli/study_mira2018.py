@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from foretime_sim.studies import mira2018 as mira
 
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 SHOWN = ("weeks", "waits", "queues")
 """Tables that are printed; all are written."""
@@ -53,9 +52,10 @@ def mira2018(
     from foretime_sim.studies.mira2018_figures import figures  # matplotlib is slow to load
     from foretime_sim.studies.mira2018_report import report
 
-    words = ["foretime", "study", "mira2018", *(log.name for log in logs)]
-    words += ["--machine", machine.name]
-    words += [] if schedulable is None else ["--schedulable", schedulable.name]
-    written = report(found, shlex.join(words))
+    options = (
+        ("--machine", machine.name, None),
+        ("--schedulable", None if schedulable is None else schedulable.name, None),
+    )
+    written = report(found, study_command("mira2018", logs, options))
     written.write(output_dir, figures(found))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

@@ -1,9 +1,10 @@
-"""What ``foretime study`` prints of a study's report."""
+"""What ``foretime study`` prints of a study's report, and the command that gives it again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+import shlex
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import typer
@@ -15,6 +16,30 @@ from rich.table import Table
 
 _LONGEST_NAME = 40
 """Longer texts are sentences."""
+
+
+def study_command(
+    study: str, logs: Sequence[Path] | None, options: Iterable[tuple[str, object, object]] = ()
+) -> str:
+    """Write the command that gives a report again.
+
+    Parameters
+    ----------
+    study
+        Its name.
+    logs
+        What it reads; folders are left out.
+    options
+        Each with its value and its default, with which it is left out; the values of an option that
+        is given repeatedly in a list.
+    """
+    words = ["foretime", "study", study, *(log.name for log in logs or ())]
+    for option, value, default in options:
+        if value == default:
+            continue
+        for one in value if isinstance(value, list) else (value,):
+            words += [option] if one is True else [option, str(one)]
+    return shlex.join(words)
 
 
 def print_report(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +14,7 @@ from foretime_sim.studies.gaussier2015_paper import paper_log
 
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 
 def runtime_accuracy(
@@ -58,11 +57,8 @@ def runtime_accuracy(
         workloads.append(workload if jobs is None else workload.head(jobs))
     with progress_bar("predicting", sum(map(len, workloads)), "jobs") as progress:
         found = study(workloads, names, progress)
-    words = ["foretime", "study", "runtime-accuracy", *(log.name for log in logs)]
-    for name in estimator or ():
-        words += ["--estimator", name]
-    words += [] if jobs is None else ["--jobs", str(jobs)]
-    written = report(found, shlex.join(words))
+    options = (("--estimator", estimator or None, None), ("--jobs", jobs, None))
+    written = report(found, study_command("runtime-accuracy", logs, options))
     written.write(output_dir, {})
     seconds = time.perf_counter() - began
     shown = [table.key for table in written.tables]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.log_files import read_log
 from foretime_sim.studies.streit2002 import study
 from foretime_sim.studies.streit2002_runs import StudySettings
-from foretime_sim.studies.streit2002_sets import PC2, JobSource, LogSource, Pc2Source, sets_of_logs
+from foretime_sim.studies.streit2002_sets import read_sources
 
 from foretime_sidecar.cli.kept_runs import resumable
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
-from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.progress_bar import later_progress_bar
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 SHOWN = ("table3", "table5", "table6", "figure4", "best", "claims")
 """Tables that are printed; all are written."""
@@ -61,31 +56,18 @@ def streit2002(
     """
     began = time.perf_counter()
     check_folder("--output-dir", output_dir)
-    of_logs = sets_of_logs([log.name for log in logs or ()])
-    sources: dict[str, JobSource] = {PC2.name: Pc2Source()}
-    notes: list[str] = []
-    for log in logs or ():
-        # Runtimes beyond the estimate are part of what is generated; jobs are killed all the same.
-        workload, filtered = workload_of_log(read_log(log), filters=Filters(overruns="keep"))
-        sources[of_logs[log.name].name] = LogSource.of(of_logs[log.name], workload)
-        notes.append(filtered.text)
+    sources, notes = read_sources(logs or ())
     settings = StudySettings(seeds, further_seeds, jobs)
-    with resumable(output_dir), ExitStack() as bar:
-
-        def begin(runs: int) -> Callable[[int], None]:
-            return bar.enter_context(progress_bar("simulating", runs, "runs"))
-
+    with resumable(output_dir), later_progress_bar("simulating", "runs") as begin:
         found = study(sources, output_dir, settings, workers=workers, notes=notes, begin=begin)
     from foretime_sim.studies.streit2002_figures import figures  # matplotlib is slow to load
     from foretime_sim.studies.streit2002_report import report
 
-    words = ["foretime", "study", "streit2002", *(log.name for log in logs or ())]
-    for option, value, default in (
+    options = (
         ("--seeds", seeds, _DEFAULT.seeds),
         ("--further-seeds", further_seeds, _DEFAULT.further_seeds),
         ("--jobs", jobs, _DEFAULT.jobs),
-    ):
-        words += [] if value == default else [option, str(value)]
-    written = report(found, shlex.join(words))
+    )
+    written = report(found, study_command("streit2002", logs, options))
     written.write(output_dir, figures(found))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.log_files import read_log
 from foretime_sim.studies.streit2002_beyond import BeyondSettings, study
-from foretime_sim.studies.streit2002_sets import PC2, JobSource, LogSource, Pc2Source, sets_of_logs
+from foretime_sim.studies.streit2002_sets import read_sources
 
 from foretime_sidecar.cli.kept_runs import resumable
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
-from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.progress_bar import later_progress_bar
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 SHOWN = ("targets", "verdict", "tails", "tuned")
 """Tables that are printed; all are written."""
@@ -62,30 +57,18 @@ def streit2002_beyond(
     """
     began = time.perf_counter()
     check_folder("--output-dir", output_dir)
-    of_logs = sets_of_logs([log.name for log in logs or ()])
-    sources: dict[str, JobSource] = {PC2.name: Pc2Source()}
-    notes: list[str] = []
-    for log in logs or ():
-        workload, filtered = workload_of_log(read_log(log), filters=Filters(overruns="keep"))
-        sources[of_logs[log.name].name] = LogSource.of(of_logs[log.name], workload)
-        notes.append(filtered.text)
+    sources, notes = read_sources(logs or ())
     settings = BeyondSettings(seeds, min(few_seeds, seeds), tuning_seeds, jobs)
-    with resumable(output_dir), ExitStack() as bar:
-
-        def begin(runs: int) -> Callable[[int], None]:
-            return bar.enter_context(progress_bar("simulating", runs, "runs"))
-
+    with resumable(output_dir), later_progress_bar("simulating", "runs") as begin:
         found = study(sources, output_dir, settings, workers=workers, notes=notes, begin=begin)
     from foretime_sim.studies.streit2002_beyond_report import figures, report  # matplotlib
 
-    words = ["foretime", "study", "streit2002-beyond", *(log.name for log in logs or ())]
-    for option, value, default in (
+    options = (
         ("--seeds", seeds, _DEFAULT.seeds),
         ("--few-seeds", few_seeds, _DEFAULT.few_seeds),
         ("--tuning-seeds", tuning_seeds, _DEFAULT.tuning_seeds),
         ("--jobs", jobs, _DEFAULT.jobs),
-    ):
-        words += [] if value == default else [option, str(value)]
-    written = report(found, shlex.join(words))
+    )
+    written = report(found, study_command("streit2002-beyond", logs, options))
     written.write(output_dir, figures(found))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

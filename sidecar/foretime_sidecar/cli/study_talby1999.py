@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +12,9 @@ from foretime_sim.studies.talby1999_months import read_months
 
 from foretime_sidecar.cli.kept_runs import resumable
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
-from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.progress_bar import later_progress_bar
 from foretime_sidecar.cli.studied_logs import SizesOption, sizes_of
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 SHOWN = ("months", "baselines", "orders", "gap", "logs", "claims")
 """Tables that are printed; all are written."""
@@ -54,20 +51,16 @@ def talby1999(
     check_folder("--output-dir", output_dir)
     sizes = sizes_of(processors or (), logs)
     read = [read_months(path, sizes.get(path.name)) for path in logs]
-    with resumable(output_dir), ExitStack() as bar:
-
-        def begin(jobs: int) -> Callable[[int], None]:
-            return bar.enter_context(progress_bar("simulating", jobs, "jobs"))
-
+    with resumable(output_dir), later_progress_bar("simulating", "jobs") as begin:
         found = study(read, output_dir, repeats=repeat, seed=seed, workers=workers, begin=begin)
     from foretime_sim.studies.talby1999_figures import figures  # matplotlib is slow to load
     from foretime_sim.studies.talby1999_report import report
 
-    words = ["foretime", "study", "talby1999", *(log.name for log in logs)]
-    for given in processors or ():
-        words += ["--processors", given]
-    for option, value, default in (("--repeat", repeat, REPEATS), ("--seed", seed, SEED)):
-        words += [] if value == default else [option, str(value)]
-    written = report(found, shlex.join(words))
+    options = (
+        ("--processors", processors or None, None),
+        ("--repeat", repeat, REPEATS),
+        ("--seed", seed, SEED),
+    )
+    written = report(found, study_command("talby1999", logs, options))
     written.write(output_dir, figures(found))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

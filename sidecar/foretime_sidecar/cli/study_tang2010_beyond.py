@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -21,8 +18,8 @@ from foretime_sim.repeats import Repeats
 from foretime_sim.studies import tang2010_beyond as beyond
 
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
-from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.progress_bar import later_progress_bar
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 
 def tang2010_beyond(
@@ -68,22 +65,15 @@ def tang2010_beyond(
             f"The workload is generated (intrepid-like, seed {seed}); its jobs from July on are "
             "scored."
         )
-    with ExitStack() as bar:
-
-        def begin(jobs: int) -> Callable[[int], None]:
-            return bar.enter_context(progress_bar("simulating", jobs, "jobs"))
-
+    with later_progress_bar("simulating", "jobs") as begin:
         found = beyond.run(inputs, Repeats(repeat, seed=seed, workers=workers), begin)
-    words = ["foretime", "study", "tang2010-beyond", *(log.name for log in logs or ())]
-    for option, value, default in (
+    options = (
         ("--processors", processors, None),
         ("--warm-up-share", warm_up_share, 0.1),
         ("--repeat", repeat, 10),
         ("--seed", seed, 1),
-    ):
-        if value != default:
-            words += [option, str(value)]
-    written = beyond.report(found, shlex.join(words), notes)
+    )
+    written = beyond.report(found, study_command("tang2010-beyond", logs, options), notes)
     written.write(output_dir, {})
     keys = [table.key for table in written.tables]
     seconds = time.perf_counter() - began

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +18,7 @@ from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import HeadOption, check_head
-from foretime_sidecar.cli.study_output import print_report
+from foretime_sidecar.cli.study_output import print_report, study_command
 
 SHOWN = ("logs", "targets")
 """Tables that are printed; all are written."""
@@ -86,8 +85,7 @@ def waits(
     from foretime_sim.studies.waits_figures import figures  # matplotlib is slow to load
     from foretime_sim.studies.waits_report import report
 
-    words = ["foretime", "study", "waits", *(log.name for log in logs)]
-    for option, value, default in (
+    options = (
         ("--processors", processors, None),
         ("--head", head, None),
         ("--order", order, "fcfs"),
@@ -95,10 +93,8 @@ def waits(
         ("--submissions", submissions, _DEFAULT.submissions),
         ("--samples", samples, _DEFAULT.samples),
         ("--seed", seed, _DEFAULT.seed),
-    ):
-        if value != default:
-            words += [option, str(value)]
-    words += ["--logged"] if logged else []
-    written = report(runs, settings, notes, shlex.join(words))
+        ("--logged", logged, False),
+    )
+    written = report(runs, settings, notes, study_command("waits", logs, options))
     written.write(output_dir, figures(runs))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import pc2
+from foretime_sim.filters import Filters, workload_of_log
+from foretime_sim.log_files import read_log
 from foretime_sim.log_model import LogModel
 from foretime_sim.studies.streit2002_paper import TABLE_2
 from foretime_sim.weibull import Weibull
@@ -199,3 +202,23 @@ def sets_of_logs(names: Sequence[str]) -> Mapping[str, JobSet]:
             raise InputError(f"{name}: another log of {of_log[0].name} is given, too; give one")
         found[name] = of_log[0]
     return found
+
+
+def read_sources(logs: Sequence[Path]) -> tuple[dict[str, JobSource], list[str]]:
+    """Read the paper's logs; give the sets' sources, PC2's always, and what was done to each log.
+
+    Raises
+    ------
+    InputError
+        As `sets_of_logs`, before any log is read; or if one can't be simulated.
+    """
+    of_logs = sets_of_logs([log.name for log in logs])
+    sources: dict[str, JobSource] = {PC2.name: Pc2Source()}
+    notes: list[str] = []
+    for log in logs:
+        job_set = of_logs[log.name]
+        # Runtimes beyond the estimate are part of what is generated; jobs are killed all the same.
+        workload, filtered = workload_of_log(read_log(log), filters=Filters(overruns="keep"))
+        sources[job_set.name] = LogSource.of(job_set, workload)
+        notes.append(filtered.text)
+    return sources, notes

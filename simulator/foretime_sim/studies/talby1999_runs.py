@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from foretime_sim.campaign_cells import FORMAT
-from foretime_sim.campaign_store import CampaignStore
 from foretime_sim.engine import simulate
 from foretime_sim.job_classes import LENGTHS, SIZES, JobClasses
-from foretime_sim.lublin2003 import generate
 from foretime_sim.metrics import Float64Array, bounded_slowdown, rank
 from foretime_sim.policy import Backfill
 from foretime_sim.repeats import Repeats
 from foretime_sim.schedule import Schedule
 from foretime_sim.slack import INFINITE_SLACK, SlackJobs
+from foretime_sim.studies.kept_results import Result, kept_results
+from foretime_sim.studies.known_by_behaviour import known_by_jobs, probe
 from foretime_sim.studies.study_runs import JITTER_S, Gain, paired_gain
 from foretime_sim.studies.talby1999_cases import (
     CONSERVATIVE,
@@ -36,7 +33,6 @@ from foretime_sim.studies.talby1999_cases import (
 from foretime_sim.studies.talby1999_months import Month, MonthlyLog, cut_by, numbered_month
 from foretime_sim.workload import Int64Array, Workload
 
-_PROBE_JOBS, _PROBE_PROCESSORS = 250, 32
 _CLASSES = JobClasses()
 
 
@@ -157,42 +153,15 @@ def run_cases(
     InputError
         If another study is writing into the folder.
     """
-    tasks = tasks_of(cases, repeats)
     prepared = _Prepared(log, repeats, seed)
-    probe = _probe()
-    known = {case.name: _identity(log, case, seed, probe) for case in cases}
-    runs = LogRuns()
-    store = CampaignStore(folder)
-    with store.writing() as writer:
-        kept = store.records()
-        missing = []
-        for case, copy in tasks:
-            record = kept.get(f"{known[case.name]}-{copy}")
-            if record is None:
-                missing.append((case, copy))
-            else:
-                runs[case.name, copy] = RunFigures.from_json(record["figures"])
-        if progress is not None:
-            progress(len(runs))
-        with ThreadPoolExecutor(workers) as pool:
-            futures = {
-                pool.submit(prepared.run, case, copy): (case, copy) for case, copy in missing
-            }
-            try:
-                for future in as_completed(futures):
-                    case, copy = futures[future]
-                    figures = future.result()
-                    runs[case.name, copy] = figures
-                    identity = f"{known[case.name]}-{copy}"
-                    told = {"log": log.name, "case": case.name, "copy": copy}
-                    kept_figures = {"figures": dataclasses.asdict(figures)}
-                    writer.add({"format": FORMAT, "id": identity} | told | kept_figures)
-                    if progress is not None:
-                        progress(len(runs))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    return runs
+    few = _probe()
+    known = {case.name: _identity(log, case, seed, few) for case in cases}
+    todo = {
+        (case.name, copy): (f"{known[case.name]}-{copy}", partial(_result, prepared, case, copy))
+        for case, copy in tasks_of(cases, repeats)
+    }
+    found = kept_results(dict(todo.values()), folder, workers=workers, progress=progress)
+    return LogRuns({task: RunFigures.from_json(found[run]) for task, (run, _) in todo.items()})
 
 
 def tasks_of(cases: Iterable[Case], repeats: int) -> list[tuple[Case, int]]:
@@ -232,6 +201,10 @@ class _Prepared:
                 average = self._averages[case.average_wait][number][jobs.job_id]
             done.append((jobs, _schedule(jobs, case, average)))
         return _figures([month.name for month in months], done)
+
+
+def _result(prepared: _Prepared, case: Case, copy: int) -> Result:
+    return dataclasses.asdict(prepared.run(case, copy))
 
 
 def _averages(log: MonthlyLog) -> dict[AverageWait, tuple[Float64Array, ...]]:
@@ -349,37 +322,21 @@ def _offered_load(months: Sequence[Workload]) -> float:
     return work / (months[0].machine_processors * span) if span else float("nan")
 
 
-def _identity(log: MonthlyLog, case: Case, seed: int, probe: Month) -> str:
+def _identity(log: MonthlyLog, case: Case, seed: int, few: Month) -> str:
     """Name a case's runs by the jobs, the case, and what is made of it on a small workload."""
-    found = hashlib.sha256()
-    for month in log.months:
-        jobs = month.jobs
-        for column in (
-            jobs.submit_time,
-            jobs.processors,
-            jobs.actual_runtime,
-            jobs.requested_time,
-        ):
-            found.update(np.ascontiguousarray(column, dtype=np.int64).tobytes())
-    jobs = _jobs(probe.jobs, replace(case, processors=None))
+    jobs = _jobs(few.jobs, replace(case, processors=None))
     average = None
     if case.average_wait is not AverageWait.GIVEN:
         average = np.full(len(jobs), 1_000.0)
-    behaviour = _figures([probe.name], [(jobs, _schedule(jobs, case, average))])
-    decides = [
-        repr(replace(case, name="", repeated=True)),
-        log.whole.machine_processors,
-        seed,
-        dataclasses.asdict(behaviour),
-    ]
-    found.update(json.dumps(decides).encode())
-    return found.hexdigest()[:20]
+    behaviour = _figures([few.name], [(jobs, _schedule(jobs, case, average))])
+    months = [(month.name, len(month.jobs)) for month in log.months]
+    scheduler = f"{replace(case, name='', repeated=True)} {months} {seed}"
+    return known_by_jobs(log.whole, scheduler, f"{behaviour}".encode())
 
 
 def _probe() -> Month:
-    """Give a small workload, busy enough that jobs wait."""
-    jobs = generate(_PROBE_JOBS, processors=_PROBE_PROCESSORS, load=0.9)
-    # Some outlive their requests.
+    """Give a small workload, busy enough that jobs wait, in which some outlive their requests."""
+    jobs = probe()
     requested = np.where(
         np.arange(len(jobs)) % 10 == 0, np.maximum(jobs.actual_runtime // 2, 1), jobs.requested_time
     )
