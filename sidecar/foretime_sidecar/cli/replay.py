@@ -303,6 +303,7 @@ def replay(
         machine=machine,
         estimates=estimates,
         longest_estimate=longest_estimate,
+        history=history,
     )
     workload, notes = source.read()
     past: Workload | None = None
