@@ -102,6 +102,8 @@ def parse_sacct(
     numbered = [
         (number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()
     ]
+    if not numbered:
+        raise InputError(f"{source}: the file is empty; run: {COMMAND}")
     fields, has_header = _fields(numbered[0][1], columns, source)
     trailing = has_header and numbered[0][1].endswith("|")  # --parsable, not --parsable2
     rows: list[list[str]] = []

@@ -117,6 +117,11 @@ def test_generate_takes_a_model_or_a_log(tmp_path: Path) -> None:
         (["--like", log, "--jobs", "0"], "0 jobs"),
         (["--like", log, "--shrink", "0"], "shrinking factor 0"),
         (["--like", tmp_path / "no.swf"], "no such file"),
+        (["pc2", "--lenient"], "--lenient says how a log is read, and pc2 reads none"),
+        (["pc2", "--format", "pbs"], "--format says how a log is read"),
+        (["pc2", "--columns", "xdmod"], "--columns says how a log is read"),
+        (["pc2", "--time-zone", "Mars/X"], "--time-zone says how a log is read"),
+        (["pc2", "--missing-request", "soon"], "--missing-request says how a log is read"),
     ):
         with pytest.raises(InputError, match=says):
             run("generate", *arguments, "-o", out)

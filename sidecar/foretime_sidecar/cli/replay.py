@@ -52,6 +52,7 @@ from foretime_sidecar.cli.run_options import (
     CheckOption,
     ClassesOption,
     CompressionOption,
+    CorrectionStepsOption,
     DepthOption,
     EventOrderOption,
     HeadOption,
@@ -214,6 +215,7 @@ def replay(
     correction: Annotated[
         Correction | None, typer.Option(help="What a job that outlives t_sched is planned with.")
     ] = None,
+    correction_steps: CorrectionStepsOption = None,
     roles: RolesOption = None,
     guard: Annotated[
         str | None,
@@ -301,6 +303,7 @@ def replay(
         machine=machine,
         estimates=estimates,
         longest_estimate=longest_estimate,
+        history=history,
     )
     workload, notes = source.read()
     past: Workload | None = None
@@ -338,6 +341,8 @@ def replay(
     policy = mechanism_policy(mechanism, replace(unguarded, guard_s=_guard_s(guard, unguarded)))
     if correction is not None:
         policy = replace(policy, correction=correction)
+    if correction_steps is not None:
+        policy = replace(policy, correction_steps=correction_steps)
     if roles is not None:
         policy = replace(policy, roles=Roles.parse(roles))
     task = Replay(
@@ -375,6 +380,7 @@ def replay(
         "rule": str(settings) if settings is not None else rule or "production",
         "mechanism": mechanism.value,
         "correction": str(policy.correction),
+        **({} if correction_steps is None else {"correction steps": str(correction_steps)}),
         "roles": str(policy.roles),
         "guard": "off" if policy.guard_s is None else format_duration(policy.guard_s),
         "learn": learn.value,

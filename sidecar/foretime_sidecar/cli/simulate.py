@@ -51,6 +51,7 @@ from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import (
     CheckOption,
     ClassesOption,
+    CorrectionStepsOption,
     EventOrderOption,
     GuardOption,
     HeadOption,
@@ -170,6 +171,7 @@ def simulate(
     correction: Annotated[
         Correction, typer.Option(help="What a job that outlives t_sched is planned with.")
     ] = Correction.REQUESTED,
+    correction_steps: CorrectionStepsOption = None,
     roles: RolesOption = None,
     guard: GuardOption = "off",
     event_order: EventOrderOption = EventOrder.PER_TIMESTEP,
@@ -200,6 +202,7 @@ def simulate(
     began = time.perf_counter()
     shared = Policy(
         correction=correction,
+        correction_steps=correction_steps,
         roles=Roles() if roles is None else Roles.parse(roles),
         event_order=event_order,
         scheduling_interval_s=(
@@ -284,6 +287,7 @@ def simulate(
         options={
             **({} if machine is None else {"machine": str(machine)}),
             "correction": str(correction),
+            **({} if correction_steps is None else {"correction steps": str(correction_steps)}),
             "roles": str(shared.roles),
             "guard": guard,
             "event order": str(event_order),
