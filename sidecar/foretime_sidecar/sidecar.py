@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from foretime_estimators.errors import SchedulerError, StateError
 from foretime_estimators.jobs import JobRequest
@@ -50,7 +49,8 @@ from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
 from foretime_sidecar.switched_order import SwitchedOrder
-from foretime_sidecar.table import Advice, Mode, read_table, write_table
+from foretime_sidecar.table import Mode
+from foretime_sidecar.table_publication import PublishedTable, TablePublication
 from foretime_sidecar.wait_forecasting import WaitForecasting
 
 logger = logging.getLogger("foretime")
@@ -79,8 +79,8 @@ class PollResult:
 
 
 @dataclass(slots=True)
-class Progress:
-    """What the daemon tells of itself.
+class Progress(PublishedTable):
+    """What the daemon tells of itself, and of its table.
 
     Attributes
     ----------
@@ -88,22 +88,10 @@ class Progress:
         Epoch seconds of the last poll that went through, ``None`` before the first.
     finished_jobs
         Finished jobs learned since the start, and from the store at the start.
-    generation, written_at, valid_until
-        Of the table in place, ``None`` before the first of this process.
-    table_rows
-        Rows in it.
-    mode, mode_reason
-        The mode that it carries, and why if it is not the one that was set.
     """
 
     polled_at: int | None = None
     finished_jobs: int = 0
-    generation: int | None = None
-    written_at: int | None = None
-    valid_until: int | None = None
-    table_rows: int = 0
-    mode: str | None = None
-    mode_reason: str = ""
 
 
 class Sidecar:
@@ -180,6 +168,9 @@ class Sidecar:
         self.private_data: frozenset[str] = frozenset()
         self.pause_s = settings.scheduler.poll_interval_s
         self.oversight = Oversight(settings, store, self.lock)
+        self._table = TablePublication(
+            settings.table, store, self.lock, lambda: self.learner, self.oversight, self.progress
+        )
         self.forecasting: WaitForecasting | None = None
         self.noted_bounds: NotedBounds | None = None
         if forecasts or bounds or settings.queue_order.keep_promises:
@@ -245,11 +236,8 @@ class Sidecar:
                 self.noted_bounds if settings.queue_order.keep_promises else None,
             )
         self._cursor: Cursor | None = None
-        self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
-        self._must_publish = False  # as somebody was forgotten; changed with the lock held
         self._next_cleaning = 0
-        self._carried: tuple[Mode, Exclusions, Advice] | None = None
 
     @property
     def waits(self) -> WaitForecasting:
@@ -275,12 +263,7 @@ class Sidecar:
             self.learner, self.progress.finished_jobs = self._learned()
             first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
             cursor = self._cursor = self.store.cursor(self.settings.scheduler.kind) or first
-        path = Path(self.settings.table.path)
-        if path.exists():
-            try:
-                self._table_generation = read_table(path).generation
-            except StateError as error:
-                logger.warning("the table in place is replaced: %s", error)
+        self._table.take_over()
         return cursor
 
     def _learned(self, without: str | None = None) -> tuple[Learner, int]:
@@ -312,7 +295,7 @@ class Sidecar:
             self.oversight.forget(user)
             if self.estimating is not None:
                 self.estimating.forget()
-            self._must_publish = True
+            self._table.must_write = True
         if self.forecasting is not None:
             self.forecasting.forget(user)
         return erased
@@ -334,7 +317,7 @@ class Sidecar:
         learned = self._learn(self._cursor or self.start(now), now)
         self._estimate(now)
         generation = None
-        if now >= self._next_publication or self._must_publish:
+        if now >= self._next_publication or self._table.must_write:
             generation = self._publish(now)
             self._next_publication = now + self.settings.table.publish_interval_s
         if now >= self._next_cleaning:
@@ -550,51 +533,4 @@ class Sidecar:
     def _publish(self, now: int) -> int | None:
         configuration: SchedulerConfiguration = self.client.configuration()
         mode, reason = self._mode(configuration)
-        return self._write(now, mode, reason, self._exclusions(configuration, now))
-
-    def _write(self, now: int, mode: Mode, reason: str, exclusions: Exclusions) -> int | None:
-        """Write a table unless the one in place says the same and will last.
-
-        Only the thread that polls calls it, so nothing is learned between its two locks.
-        """
-        table_settings = self.settings.table
-        with self.lock:
-            changed = self.learner.refresh(now)
-            advice = self.oversight.advice(mode, self.learner, now)
-            carried = (mode, exclusions, advice)
-            valid_until = self.progress.valid_until
-            lasting = valid_until is not None and (
-                valid_until - now > table_settings.valid_for_s // 2
-            )
-            path = Path(table_settings.path)
-            same = not changed and carried == self._carried and not self._must_publish
-            if lasting and same and path.exists():
-                return None
-            rows = self.learner.row_count()
-            valid_until = now + table_settings.valid_for_s
-            generation = self.store.begin_generation(
-                now,
-                valid_until,
-                mode.value,
-                rows,
-                above=self._table_generation,
-            )
-            table = self.learner.table(generation, now, valid_until, mode, exclusions, advice)
-            learner, self._must_publish = self.learner, False
-        # It can't change any more, and a slow disk must keep no question waiting.
-        try:
-            write_table(path, table)
-        except StateError:
-            self._must_publish = True
-            raise
-        with self.lock:
-            self.store.mark_published(generation)
-            learner.published()
-        if reason and reason != self.progress.mode_reason:
-            logger.warning("the hook is told to observe only: %s", reason)
-        self._carried = carried
-        progress = self.progress
-        progress.generation, progress.written_at = generation, now
-        progress.valid_until, progress.table_rows = valid_until, rows
-        progress.mode, progress.mode_reason = mode.value, reason
-        return generation
+        return self._table.write(now, mode, reason, self._exclusions(configuration, now))
