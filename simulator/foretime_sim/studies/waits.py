@@ -18,6 +18,7 @@ from foretime_sim.studies.waits_runs import (
     run_log,
 )
 from foretime_sim.studies.waits_scores import ScoredRun
+from foretime_sim.worker_processes import end_at_interrupt, interrupts_wait
 from foretime_sim.workload import Workload
 
 _LOOK_S = 0.5
@@ -100,13 +101,16 @@ def _run_beside(
 ) -> None:
     """Go through several logs at once, a process each."""
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager:
+    with interrupts_wait():
+        manager = context.Manager()
+    with manager:
         counts = manager.list([0] * len(logs))
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
-            running = {
-                pool.submit(_counted, place, log, settings, folder, counts)
-                for place, log in enumerate(logs)
-            }
+        with ProcessPoolExecutor(workers, context, end_at_interrupt) as pool:
+            with interrupts_wait():
+                running = {
+                    pool.submit(_counted, place, log, settings, folder, counts)
+                    for place, log in enumerate(logs)
+                }
             while running:
                 ended, running = wait(running, _LOOK_S)
                 for run in ended:
