@@ -143,12 +143,12 @@ def tune_order(
         waiting = int(waits.sum())
         return Tuning(switching.orders, current, current, current, none, None, waiting)
     sampled = planned_runtimes(snapshot, policy) if runtimes is None else runtimes
+    by_priority = replace(policy, order=Order.PRIORITY)
     schedules = []
     for order in switching.orders:
         place = _places(snapshot, replace(policy, order=order), goes_first)
-        ranked = replace(snapshot, pending=replace(snapshot.pending, priority=-place))
-        by_place = replace(policy, order=Order.PRIORITY)
-        starts = forward_runs(ranked, by_place, sampled, threads=threads)
+        ranked = snapshot.with_priorities(-place)
+        starts = forward_runs(ranked, by_priority, sampled, threads=threads)
         schedules.append(_Schedules.of(snapshot, starts, sampled, place, waits, weight))
     return _decided(schedules, switching, current, int(waits.sum()))
 
