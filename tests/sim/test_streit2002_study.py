@@ -80,7 +80,7 @@ def test_what_is_run(found: Streit2002, sources: dict[str, JobSource]) -> None:
     """PC2 has no log: 10 factors with table 4's, 6 schedulers on three draws; ..."""
     of_pc2 = [case for case in found.results if case.job_set == "PC2"]
     at_1, curves, exact, rest = 3 * len(SCHEDULERS), 9 * 3 * 6, 10 * 1 * 4, 9 * (11 - 6)
-    loaded, one_list = 3 * (5 + len(ONE_LIST)), 9 * 1 * 2
+    loaded, one_list = 3 * (5 + len(ONE_LIST)), 9 * 3 * 2
     assert len(of_pc2) == at_1 + curves + exact + rest + loaded + one_list
     of_kth = [case for case in found.results if case.job_set == "KTH"]
     assert {case.kind for case in of_kth} == {"independent", "loaded", "modulated", "log"}
@@ -175,6 +175,9 @@ def test_tables_of_one_list(found: Streit2002) -> None:
     singles = {row[0]: row[1:] for row in by_key["one-list-artww"].rows}
     assert singles["KTH"][-2:] == ("48,077", "33,299")
     assert singles["KTH"][6] == f"{np.mean(advanced):,.0f}"
+    curve = {row[:2]: row[2:] for row in by_key["one-list-curves"].rows}
+    runs = found.runs("PC2", LIST_ADVANCED, 0.4)
+    assert curve["PC2", 0.4][4] == pytest.approx(np.mean([run.measures.artww_s for run in runs]))
 
 
 def test_a_log_has_parts_and_pc2_has_no_week(sources: dict[str, JobSource]) -> None:

@@ -195,8 +195,7 @@ class StudySettings:
         Of generated sets: 1, 2, ...; the first is the paper-like single draw.
     further_seeds
         Of what else runs over shrinking factors: exact requests (figure 6), the qualities ART and
-        MS and one list (figures 2 and 3), other machines, modulated submissions, the logs
-        themselves.
+        MS (figures 2 and 3), other machines, modulated submissions, the logs themselves.
     jobs
         In each set.
     """
@@ -240,7 +239,7 @@ def _cases_of(job_set: JobSet, source: JobSource, settings: StudySettings) -> It
     # The sets of tables 4 to 6 with the paper's load, and figure 2, with one list.
     loaded = (*SINGLES, SIMPLE, ADVANCED, *ONE_LIST)
     yield from crossed(loaded, (TABLE_FACTOR,), settings.seeds, kind="loaded")
-    yield from crossed((LIST_SIMPLE, LIST_ADVANCED), job_set.factors, few)
+    yield from crossed((LIST_SIMPLE, LIST_ADVANCED), job_set.factors, settings.seeds)
     some = job_set.some_factors
     kinds: tuple[Kind, ...] = ("modulated", "log")
     for kind in kinds:
