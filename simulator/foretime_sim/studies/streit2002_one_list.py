@@ -107,8 +107,8 @@ def _gains(found: Streit2002) -> StudyTable:
         "By how much the advanced decider's ARTwW is below the simple one's",
         tuple(columns),
         tuple(rows),
-        f"Means over {found.settings.seeds} draws. Anew, and over factors: on the sets above. One "
-        "list in table 4: on sets with the paper's load, whose gaps are stretched until it is that.",
+        f"Means over {found.settings.seeds} draws. Anew, and over factors: on the sets above; one "
+        f"list in table 4: {_LOADED[0].lower()}{_LOADED[1:]}",
     )
 
 
