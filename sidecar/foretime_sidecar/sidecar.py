@@ -258,8 +258,13 @@ class Sidecar:
             raise TypeError("this sidecar forecasts no waits")
         return self.forecasting
 
-    def start(self, now: int) -> None:
+    def start(self, now: int) -> Cursor:
         """Learn everything stored, and go on where the reading of finished jobs had stopped.
+
+        Returns
+        -------
+        Cursor
+            That place.
 
         Raises
         ------
@@ -269,13 +274,14 @@ class Sidecar:
         with self.lock:
             self.learner, self.progress.finished_jobs = self._learned()
             first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
-            self._cursor = self.store.cursor(self.settings.scheduler.kind) or first
+            cursor = self._cursor = self.store.cursor(self.settings.scheduler.kind) or first
         path = Path(self.settings.table.path)
         if path.exists():
             try:
                 self._table_generation = read_table(path).generation
             except StateError as error:
                 logger.warning("the table in place is replaced: %s", error)
+        return cursor
 
     def _learned(self, without: str | None = None) -> tuple[Learner, int]:
         """Learn what is stored, without one user's; give how many jobs that were, too."""
@@ -325,9 +331,7 @@ class Sidecar:
             If the store or the table can't be written; the table in place then runs out by itself.
         """
         self.estimated_for_s = 0.0
-        if self._cursor is None:
-            self.start(now)
-        learned = self._learn(now)
+        learned = self._learn(self._cursor or self.start(now), now)
         self._estimate(now)
         generation = None
         if now >= self._next_publication or self._must_publish:
@@ -372,27 +376,19 @@ class Sidecar:
             If the store can't be read or written; no job is planned short then.
         """
         configuration, seen = self._see(now)
-        soft_limit, queue = seen.soft_limit, seen.queue
+        queue = seen.queue
         if self._guard is not None:
             self._guard.look(queue, now)
-        # What can be mended without an answer is, and it is raised then.
-        mode, exclusions, failure = Mode.OBSERVE, None, None
-        refined = NOTHING_REFINED
+        mode, refined = Mode.OBSERVE, NOTHING_REFINED
         try:
             mode, _ = self._mode(configuration)
             refined = self._refined(queue.jobs, mode, now)
             exclusions = self._exclusions(configuration, now)
-        except (SchedulerError, StateError) as error:
-            failure = error
-        if self._allowed != (mode, exclusions):
-            # Before anything is changed, which may be refused.
-            self._allowed = mode, exclusions
-            self._next_publication = now
-        if self._limits is not None:
-            self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now, self.pause_s, refined)
-        if failure is not None:
-            raise failure
-        assert exclusions is not None  # noqa: S101 - else there was a failure
+        except (SchedulerError, StateError):
+            # What can be mended without an answer is.
+            self._mend(seen, mode, None, refined)
+            raise
+        self._mend(seen, mode, exclusions, refined)
         if self.oversight.note(seen, self.learner, exclusions, now, refined):
             self._next_publication = now
         if self.noted_bounds is not None and self.forecasting is None:
@@ -400,6 +396,19 @@ class Sidecar:
         if self._ordering is not None:
             self._ordering.arrange(seen, configuration, self._scheduled_time_of)
         return seen
+
+    def _mend(
+        self, seen: Look, mode: Mode, exclusions: Exclusions | None, refined: Refined
+    ) -> None:
+        """Set time_min, and change limits that jobs would be killed at too early."""
+        now = seen.taken_at
+        if self._allowed != (mode, exclusions):
+            # Before anything is changed, which may be refused.
+            self._allowed = mode, exclusions
+            self._next_publication = now
+        if self._limits is not None:
+            jobs, soft_limit = seen.queue.jobs, seen.soft_limit
+            self._limits.mend(jobs, exclusions, mode, soft_limit, now, self.pause_s, refined)
 
     def _refined(self, jobs: Sequence[QueuedJob], mode: Mode, now: int) -> Refined:
         """Say what time_min of pending jobs is to be by what the estimator says of each now."""
@@ -510,11 +519,10 @@ class Sidecar:
         with self.lock:
             return self.learner.scheduled_time(job)
 
-    def _learn(self, now: int) -> int:
+    def _learn(self, cursor: Cursor, now: int) -> int:
+        """Learn what has finished since a place in the scheduler's records; give how many jobs."""
         learned = 0
         while True:
-            cursor = self._cursor
-            assert cursor is not None  # noqa: S101  # start() set it
             until = None
             if now - cursor.end_time > CATCH_UP_S:
                 until = cursor.end_time + CATCH_UP_S
@@ -527,6 +535,7 @@ class Sidecar:
                 learned += self._store_and_learn(records, after)
             if until is None:
                 return learned
+            cursor = after
 
     def _store_and_learn(self, records: list[FinishedRecord], after: Cursor) -> int:
         with self.lock:

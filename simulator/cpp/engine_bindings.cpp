@@ -229,17 +229,18 @@ void register_engine(nb::module_& m) {
              Compression compression, GuardBy guard_by, double guard_share,
              std::optional<Seconds> ageing_s,
              std::optional<Seconds> scheduling_interval_s,
-             std::optional<PolicySwitching> switching, std::optional<SlackSettings> slack) {
+             std::optional<PolicySwitching> switching, std::optional<SlackSettings> slack,
+             std::optional<std::int32_t> correction_steps) {
             new (self) Policy{order,       backfill, correction,  guard_s,
                               event_order, depth,    compression, guard_by,
                               guard_share, ageing_s, scheduling_interval_s,
-                              std::move(switching), slack};
+                              std::move(switching), slack, correction_steps};
           },
           nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
           nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"),
           nb::arg("guard_by"), nb::arg("guard_share"), nb::arg("ageing_s").none(),
           nb::arg("scheduling_interval_s").none(), nb::arg("switching") = nb::none(),
-          nb::arg("slack") = nb::none());
+          nb::arg("slack") = nb::none(), nb::arg("correction_steps") = nb::none());
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)

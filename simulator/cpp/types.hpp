@@ -77,6 +77,7 @@ struct Policy {
   std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
   std::optional<PolicySwitching> switching;  // none: the order is the same for good
   std::optional<SlackSettings> slack;  // under kSlack
+  std::optional<std::int32_t> correction_steps;  // after so many: the requested time
 };
 
 // Processors claimed from outside.

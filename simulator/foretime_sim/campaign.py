@@ -143,15 +143,19 @@ def _missing_request(value: object) -> object:
     return value
 
 
-def _seconds(word: str, least: int = 0) -> BeforeValidator:
-    """Take whole seconds of so many or more, or the word."""
+def _whole(word: str, what: str, least: int) -> BeforeValidator:
+    """Take a whole number of something, of so many or more, or the word."""
 
     def check(value: object) -> object:
         if value == word or (type(value) is int and value >= least):
             return value
-        raise ValueError(f'give whole seconds of {least} or more, or "{word}"')
+        raise ValueError(f'give whole {what} of {least} or more, or "{word}"')
 
     return BeforeValidator(check)
+
+
+def _seconds(word: str, least: int = 0) -> BeforeValidator:
+    return _whole(word, "seconds", least)
 
 
 Axis: TypeAlias = Annotated[tuple[_T, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
@@ -294,6 +298,11 @@ class Grid(_Table):
         default=("requested",),
         description="What a job that outlives t_sched is planned with: "
         f"{', '.join(c.value for c in Correction)}.",
+    )
+    correction_steps: Axis[Annotated[int | str, _whole(OFF, "corrections", least=1)]] = Field(
+        default=(OFF,),
+        description="With correction incremental or doubling: a job that has been corrected so "
+        'often is planned with its request; "off": it goes on in steps.',
     )
     roles: Axis[Annotated[str, AfterValidator(lambda v: _choice(Roles, v))]] = Field(
         default=("111",), description="Where t_sched is used: queue, backfill, drain."

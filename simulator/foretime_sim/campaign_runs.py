@@ -178,6 +178,8 @@ def policy_of(cell: Cell) -> Policy:
     }
     if axes["correction"] is not None:
         given["correction"] = Correction.parse(axes["correction"])
+    if axes["correction_steps"] not in (None, OFF):
+        given["correction_steps"] = axes["correction_steps"]
     if axes["roles"] is not None:
         given["roles"] = Roles.parse(axes["roles"])
     if axes["depth"] is not None:

@@ -67,6 +67,7 @@ def core_policy(policy: Policy) -> _core.Policy:
         policy.scheduling_interval_s,
         None if policy.switching is None else _core_switching(policy.switching),
         _core_slack(policy.slack_settings) if policy.backfill is Backfill.SLACK else None,
+        policy.correction_steps,
     )
 
 
