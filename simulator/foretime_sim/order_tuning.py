@@ -134,6 +134,8 @@ def tune_order(
         raise InputError(
             f"decider {switching.decider} compares no schedules: take simple or advanced"
         )
+    if switching.one_list:
+        raise InputError("one_list: a snapshot does not say how the queue was left; leave it out")
     if current not in switching.orders:
         names = ", ".join(str(order) for order in switching.orders)
         raise InputError(f"the current order is {current}, and is not among {names}")
