@@ -7,7 +7,9 @@ of the normal one that right forecasts would have: conformal prediction, localis
 E. Candes, A. Ramdas and R. Tibshirani, "Conformal prediction beyond exchangeability", Annals of
 Statistics 51, 2023). Jobs that still wait are lower bounds, so that a wait beyond its bound counts
 as such before the job starts. Alike are forecasts of like waits, like spread and like age of the
-job.
+job. Where few are, less alike and older ones fill in up to a weight, and what they leave open is
+the forecaster's own word, taken for a little too sure: were there nothing between, forecasts that
+are right would be widened wherever few are alike.
 
 The probability of a start at once is the share of alike forecasts that came true.
 
