@@ -239,7 +239,10 @@ class LearnedOrder:
         self._gradient_squares = list(state["gradient_squares"])
         self._mean_facts = list(state["mean_facts"])
         self._recent = deque(
-            (_Waited(*times, tuple(facts)) for *times, facts in state["recent"]),
+            (
+                _Waited(submit_time, start_time, took, tuple(facts))
+                for submit_time, start_time, took, facts in state["recent"]
+            ),
             self.settings.remembered,
         )
         self._asked.restore({job: tuple(facts) for job, facts in state["asked"].items()})
