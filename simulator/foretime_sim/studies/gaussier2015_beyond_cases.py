@@ -35,7 +35,7 @@ _GUARDS: dict[str, dict[str, Any]] = {
 _AGED: Sequence[tuple[int | None, Sequence[str]]] = (
     (None, ("plan", "EASY 24 h")),
     (10, tuple(_GUARDS)),
-    (1, ("plan", "EASY, longest up to 72 h", "EASY 24 h")),
+    (1, ("plan", "EASY, longest up to 72 h", "EASY, longest up to 72 h - 50%", "EASY 24 h")),
 )
 """Hours in which candidates age, and the guards beside that."""
 
