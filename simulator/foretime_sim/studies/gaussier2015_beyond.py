@@ -81,7 +81,8 @@ class Target(NamedTuple):
             missed += np.maximum(0, 1 - values / self.least)
         if self.least_mean is not None:
             missed += np.maximum(0, 1 - values.mean(axis=0) / self.least_mean)
-        return missed.sum(axis=0)
+        total: Float64Array = missed.sum(axis=0)
+        return total
 
 
 def _gap(easy: Mapping[str, Any], best: Mapping[str, Any], own: Mapping[str, Any]) -> float:
