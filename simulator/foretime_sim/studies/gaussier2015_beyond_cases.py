@@ -168,8 +168,8 @@ CASES = (
     # In Python, a hundred times slower than the others.
     _estimated("recent-maximum", "CESNET's rule", copies=1),
     _estimated("typical:0.5", "median of similar jobs", copies=1),
-    _estimated("outcomes:0.5", "outcomes", copies=3),
-    _estimated("calibrated:0.249", "calibrated", copies=3),
+    _estimated("outcomes:0.5", "outcomes", copies=1),
+    _estimated("calibrated:0.249", "calibrated", copies=1),
     _estimated("mixture:0.5", "mixture", copies=1),
     *(
         Case(f"{base}, corrected: {told}", Kind.CORRECTION, axes | correction)
