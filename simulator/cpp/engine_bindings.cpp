@@ -185,16 +185,19 @@ void register_engine(nb::module_& m) {
              std::vector<std::pair<Quality, double>> qualities, Seconds lower_bound_s,
              Seconds upper_bound_s, std::size_t least_waiting, double slackness,
              std::optional<std::size_t> first_starts, std::optional<Seconds> horizon_s,
-             Seconds slowdown_bound_s, Seconds interactive_s, double saturation) {
+             Seconds slowdown_bound_s, Seconds interactive_s, double saturation,
+             bool one_list) {
             new (self) PolicySwitching{decider,           std::move(orders), std::move(qualities),
                                        lower_bound_s,     upper_bound_s,     least_waiting,
                                        slackness,         first_starts,      horizon_s,
-                                       slowdown_bound_s,  interactive_s,     saturation};
+                                       slowdown_bound_s,  interactive_s,     saturation,
+                                       one_list};
           },
           nb::arg("decider"), nb::arg("orders"), nb::arg("qualities"), nb::arg("lower_bound_s"),
           nb::arg("upper_bound_s"), nb::arg("least_waiting"), nb::arg("slackness"),
           nb::arg("first_starts").none(), nb::arg("horizon_s").none(),
-          nb::arg("slowdown_bound_s"), nb::arg("interactive_s"), nb::arg("saturation"));
+          nb::arg("slowdown_bound_s"), nb::arg("interactive_s"), nb::arg("saturation"),
+          nb::arg("one_list"));
   nb::class_<SwitchingCounters>(m, "SwitchingCounters")
       .def_ro("tries", &SwitchingCounters::tries)
       .def_ro("switches", &SwitchingCounters::switches)

@@ -65,6 +65,7 @@ struct PolicySwitching {
   Seconds slowdown_bound = 1;
   Seconds interactive = 0;
   double saturation = 1;
+  bool one_list = false;  // FCFS leaves the queue as the last order sorted it
 };
 
 struct Policy {

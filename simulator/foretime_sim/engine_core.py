@@ -85,6 +85,7 @@ def _core_switching(switching: PolicySwitching) -> _core.PolicySwitching:
         switching.slowdown_bound_s,
         switching.interactive_s,
         switching.saturation,
+        switching.one_list,
     )
 
 

@@ -134,6 +134,8 @@ def tune_order(
         raise InputError(
             f"decider {switching.decider} compares no schedules: take simple or advanced"
         )
+    if switching.one_list:
+        raise InputError("one_list: a snapshot does not say how the queue was left; leave it out")
     if current not in switching.orders:
         names = ", ".join(str(order) for order in switching.orders)
         raise InputError(f"the current order is {current}, and is not among {names}")
@@ -143,12 +145,12 @@ def tune_order(
         waiting = int(waits.sum())
         return Tuning(switching.orders, current, current, current, none, None, waiting)
     sampled = planned_runtimes(snapshot, policy) if runtimes is None else runtimes
+    by_priority = replace(policy, order=Order.PRIORITY)
     schedules = []
     for order in switching.orders:
         place = _places(snapshot, replace(policy, order=order), goes_first)
-        ranked = replace(snapshot, pending=replace(snapshot.pending, priority=-place))
-        by_place = replace(policy, order=Order.PRIORITY)
-        starts = forward_runs(ranked, by_place, sampled, threads=threads)
+        ranked = snapshot.with_priorities(-place)
+        starts = forward_runs(ranked, by_priority, sampled, threads=threads)
         schedules.append(_Schedules.of(snapshot, starts, sampled, place, waits, weight))
     return _decided(schedules, switching, current, int(waits.sum()))
 

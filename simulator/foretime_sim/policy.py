@@ -428,6 +428,17 @@ class Policy:
         if self.switching is not None:
             raise InputError(f"{self.switching}: no switching between orders {where}")
 
+    def refuse_one_list(self, where: str) -> None:
+        """Refuse a queue that is one list where its order would have to be known.
+
+        Raises
+        ------
+        InputError
+            If the policy has one.
+        """
+        if self.switching is not None and self.switching.one_list:
+            raise InputError(f"{self.switching}: no one-list {where}, only in whole runs")
+
     def _check_switching(self, switching: PolicySwitching) -> None:
         if self.backfill is not Backfill.PLANNING:
             raise InputError(

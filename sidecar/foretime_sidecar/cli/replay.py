@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import enum
 import json
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +32,6 @@ from foretime_sim.policy import (
 from foretime_sim.replay_result import ReplayResult
 from foretime_sim.swf import write_swf
 from foretime_sim.workload import Workload
-from rich.console import Console
 
 from foretime_sidecar.cli.output_files import (
     CsvOption,
@@ -76,6 +74,7 @@ from foretime_sidecar.cli.slack_options import (
     SlackWeightsOption,
     slack_settings,
 )
+from foretime_sidecar.cli.whole_tables import report_console
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
     EstimatesOption,
@@ -428,9 +427,7 @@ def replay(
     if as_json:
         typer.echo(json.dumps(to_json(result), indent=2))
     else:
-        console = Console()
-        if not console.is_terminal and "COLUMNS" not in os.environ:
-            console = Console(width=WIDTH)
+        console = report_console(WIDTH)
         console.print(render(result, classes_of=classes, width=console.width))
 
 

@@ -14,8 +14,6 @@ from matplotlib.figure import Figure
 
 from foretime_sim.studies.study_tables import StudyTable
 
-PICTURES = ("svg", "png")
-
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
