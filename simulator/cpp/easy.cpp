@@ -7,7 +7,10 @@
 namespace foretime {
 
 Seconds Engine::backfill_time(const Pending& entry, bool on_requested) const {
-  return on_requested ? job(entry.job).requested : entry.backfill_time;
+  if (on_requested) return job(entry.job).requested;
+  if (easing_.late == 0) return entry.backfill_time;
+  const Seconds more = job(entry.job).requested - entry.backfill_time;
+  return entry.backfill_time + more * easing_.late / easing_.bound;
 }
 
 // The plan for the head job is made when a job comes up that fits at all.

@@ -13,11 +13,12 @@ Engine::Engine(Processors machine, const Policy& policy, Seconds now,
       queue_(policy.switching ? Order::kFcfs : policy.order, policy.backfill),
       now_(now) {
   availability_.reestimate(now);
-  if (policy_.guard && policy_.guard_by == GuardBy::kPlainEasy && is_easy(policy_.backfill)) {
+  if (policy_.guard && goes_by_easy(policy_.guard_by) && is_easy(policy_.backfill)) {
     Policy plain;
     plain.order = policy_.order;
     plain.interval = policy_.interval;
     beside_ = std::make_unique<Engine>(machine, plain, now);
+    beside_->is_beside_ = true;
   }
   if (needs_planner(policy_, !reservations.empty())) {
     planner_ = make_planner(std::make_unique<PoolProfile>(machine, now, jobs_), policy_, jobs_,
@@ -461,6 +462,7 @@ void Engine::start(JobIndex index, StartedBy how) {
   starting.start = now_;
   starting.state = State::kRunning;
   starting.started_by = how;
+  longest_wait_ = std::max(longest_wait_, now_ - starting.submit);
   if (starting.awaited) --awaited_;
   if (admission_) release(admission_->started(index, now_));
   availability_.start(index);

@@ -191,10 +191,14 @@ class Engine {
   void score_queue();
   void pass_by_plan();
   bool guard(JobIndex head);
-  bool is_behind(JobIndex head);
   bool has_own_order(bool on_requested) const;
 
   // plain_easy.cpp: an EASY on requested times that runs beside, for the guard
+  struct Lateness {
+    Seconds late = 0;
+    Seconds bound = 0;
+  };
+  Lateness lateness(JobIndex head);
   Job job_beside(const Job& job) const;
   void started_beside(JobIndex index);
   void ended_beside(JobIndex index);
@@ -302,7 +306,10 @@ class Engine {
   bool plan_valid_ = false;
   Plan plan_;
   std::int64_t active_guards_ = 0;
-  std::unique_ptr<Engine> beside_;  // under GuardBy::kPlainEasy
+  std::unique_ptr<Engine> beside_;  // where the guard goes by a plain EASY
+  bool is_beside_ = false;          // is one itself
+  Lateness easing_;                 // the head job's in this pass, under a gradual guard
+  Seconds longest_wait_ = 0;        // of those that have started
   // At most one of the two; none: a flat pool.
   std::unique_ptr<NodeScheduling> nodes_;
   std::unique_ptr<BgpPool> bgp_;

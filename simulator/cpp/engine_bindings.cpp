@@ -151,7 +151,9 @@ void register_engine(nb::module_& m) {
       .value("PBS", Correction::kPbs);
   nb::enum_<GuardBy>(m, "GuardBy")
       .value("REQUESTED_PLAN", GuardBy::kRequestedPlan)
-      .value("PLAIN_EASY", GuardBy::kPlainEasy);
+      .value("PLAIN_EASY", GuardBy::kPlainEasy)
+      .value("PLAIN_EASY_GRADUAL", GuardBy::kPlainEasyGradual)
+      .value("PLAIN_EASY_LONGEST", GuardBy::kPlainEasyLongest);
   nb::enum_<EventOrder>(m, "EventOrder")
       .value("PER_TIMESTEP", EventOrder::kPerTimestep)
       .value("PER_EVENT", EventOrder::kPerEvent);

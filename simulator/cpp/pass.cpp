@@ -55,7 +55,7 @@ void Engine::pass_in_order(bool full) {
   }
   const JobIndex head = queue_.front().job;
   const bool on_requested = guard(head);
-  if (on_requested && !full) {
+  if ((on_requested || easing_.late > 0) && !full) {
     full = true;
     plan_valid_ = false;
   }
@@ -124,7 +124,7 @@ void Engine::score_queue() {
 
 void Engine::pass_by_score() {
   // The guard must know the head job even if nothing can start.
-  if (!policy_.guard && queue_.least_processors() > availability_.free()) return;
+  if (!policy_.guard && !is_beside_ && queue_.least_processors() > availability_.free()) return;
   score_queue();
   if (policy_.order == Order::kOutside) score_queue_outside();
   std::make_heap(scored_.begin(), scored_.end());
@@ -161,17 +161,19 @@ void Engine::pass_by_score() {
 // EASY beside, a job's deadline is noted when it is first seen blocked at the head; a passed deadline is acted on at the next pass in
 // which the job is at the head, and from then on until it has started.
 bool Engine::guard(JobIndex head) {
-  if (!policy_.guard) return false;
   Job& blocked = job(head);
+  if (blocked.blocked_since == kNever) blocked.blocked_since = now_;
+  if (!policy_.guard) return false;
   if (!beside_ && blocked.planned_start == kNever) {
     blocked.planned_start =
         bgp_ ? drain_for(head, true).free_at
              : availability_.plan_on_requested(blocked.processors, now_).shadow_time;
   }
-  const auto is_late = [&] {
-    return beside_ ? is_behind(head) : now_ - blocked.planned_start > *policy_.guard;
-  };
-  if (!blocked.guarded && is_late()) {
+  const Lateness found =
+      beside_ ? lateness(head) : Lateness{now_ - blocked.planned_start, *policy_.guard};
+  const bool is_late = found.late > found.bound;
+  easing_ = is_gradual(policy_.guard_by) && !is_late ? found : Lateness{};
+  if (!blocked.guarded && is_late) {
     blocked.guarded = true;
     ++active_guards_;
     ++counters_.guard_activations;

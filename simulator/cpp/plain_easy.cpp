@@ -60,16 +60,22 @@ void Engine::tell_runtime(JobIndex index, Seconds actual_runtime) {
   if (told.state == State::kRunning) set_end(index);
 }
 
-// Whether a job that waits here has run there for longer than the bound of the guard, which is the
-// smaller the longer the job waited there.
-bool Engine::is_behind(JobIndex head) {
+// For how long a job that waits here has run there; under a gradual guard, for how long that EASY has
+// kept processors for it, which is from when on it was blocked at the head there. And how long that
+// may be: the less the longer the job waited there until then.
+Engine::Lateness Engine::lateness(JobIndex head) {
   beside_->advance(now_);
   beside_->settle();
   const Job& beside = beside_->job(head);
-  if (beside.state != State::kRunning && beside.state != State::kFinished) return false;
-  const auto off = static_cast<Seconds>(policy_.guard_share *
-                                        static_cast<double>(beside.start - beside.submit));
-  return now_ - beside.start > std::max<Seconds>(0, *policy_.guard - off);
+  const bool has_started = beside.state == State::kRunning || beside.state == State::kFinished;
+  Seconds since = has_started ? beside.start : kNever;
+  if (is_gradual(policy_.guard_by)) since = std::min(since, beside.blocked_since);
+  if (since == kNever) return {};
+  Seconds bound = *policy_.guard;
+  if (policy_.guard_by == GuardBy::kPlainEasyLongest) bound = std::min(bound, beside_->longest_wait_);
+  const auto off =
+      static_cast<Seconds>(policy_.guard_share * static_cast<double>(since - beside.submit));
+  return {now_ - since, std::max<Seconds>(0, bound - off)};
 }
 
 }  // namespace foretime

@@ -32,7 +32,12 @@ enum class Backfill : std::uint8_t {
 };
 enum class Compression : std::uint8_t { kReservationOrder, kSubmissionOrder, kOneByOne };
 enum class Correction : std::uint8_t { kRequested, kIncremental, kDoubling, kSlurm, kPbs };
-enum class GuardBy : std::uint8_t { kRequestedPlan, kPlainEasy };
+enum class GuardBy : std::uint8_t {
+  kRequestedPlan,
+  kPlainEasy,
+  kPlainEasyGradual,
+  kPlainEasyLongest
+};
 enum class EventOrder : std::uint8_t { kPerTimestep, kPerEvent };
 enum class StartedBy : std::uint8_t { kNotStarted, kHead, kOutOfOrder, kBackfilled };
 enum class Decider : std::uint8_t { kBasic, kVoting, kSimple, kAdvanced };
@@ -72,7 +77,7 @@ struct Policy {
   std::int64_t depth = 1;
   Compression compression = Compression::kReservationOrder;
   GuardBy guard_by = GuardBy::kRequestedPlan;
-  double guard_share = 0;  // under kPlainEasy: of the wait there that is taken off the bound
+  double guard_share = 0;  // by a plain EASY: of the wait there that is taken off the bound
   std::optional<Seconds> ageing;    // of candidates that are sorted; none: their times alone count
   std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
   std::optional<PolicySwitching> switching;  // none: the order is the same for good
@@ -91,6 +96,14 @@ struct AdvanceReservation {
 constexpr bool is_easy(Backfill backfill) {
   return backfill == Backfill::kEasy || backfill == Backfill::kEasySjbf ||
          backfill == Backfill::kEasyWspt;
+}
+
+// Under these an EASY on requested times runs beside.
+constexpr bool goes_by_easy(GuardBy by) { return by != GuardBy::kRequestedPlan; }
+
+// Under these candidates need the more of their requested times to fit the later the head job is.
+constexpr bool is_gradual(GuardBy by) {
+  return by == GuardBy::kPlainEasyGradual || by == GuardBy::kPlainEasyLongest;
 }
 
 // Under these candidates for backfilling have an order of their own; see candidate_key.
@@ -118,6 +131,7 @@ struct Job {
   Seconds end = 0;            // once running: when it will end
   Seconds expected_end = 0;   // once running: when the scheduler believes it will end
   Seconds planned_start = kNever;  // starvation guard: the note on its t_req plan
+  Seconds blocked_since = kNever;  // when it was first seen blocked at the head of the queue
   std::int32_t corrections = 0;    // how often it outlived its estimate
   State state = State::kSubmitted;
   StartedBy started_by = StartedBy::kNotStarted;

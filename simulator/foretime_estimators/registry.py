@@ -19,6 +19,7 @@ from foretime_estimators.estimator import RuntimeEstimator
 from foretime_estimators.expected_runtime import ExpectedRuntime
 from foretime_estimators.expert_mixture import ExpertMixture, MixtureSettings
 from foretime_estimators.last_two import LastTwo
+from foretime_estimators.learned_order import LearnedOrder
 from foretime_estimators.learned_runtime import OPTIONS, learned_runtime
 from foretime_estimators.outcome_classes import OutcomeClasses, OutcomeSettings
 from foretime_estimators.prediction_loss import LOSSES
@@ -170,6 +171,13 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         "mean share of their requests that similar jobs took; a time for each role",
         False,
         lambda _: ExpectedRuntime(),
+    ),
+    EstimatorName(
+        "ranked",
+        None,
+        "expected, but who goes first is learned from pairs of jobs that waited at one time",
+        False,
+        lambda _: LearnedOrder(),
     ),
     EstimatorName(
         "regression",

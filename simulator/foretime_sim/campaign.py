@@ -209,11 +209,12 @@ class Grid(_Table):
     guard_by: Axis[Annotated[str, choice(GuardBy)]] = Field(
         default=(str(GuardBy.REQUESTED_PLAN),),
         description="What that guard goes by: the head job's plan on requested times, or its start "
-        f"in a plain EASY beside (kinds of easy only): {', '.join(g.value for g in GuardBy)}.",
+        "in a plain EASY beside, at once or gradually (kinds of easy only): "
+        f"{', '.join(g.value for g in GuardBy)}.",
     )
     guard_share: Axis[Annotated[Number, Field(ge=0)]] = Field(
         default=(0.0,),
-        description="With guard_by plain-easy: share of a job's wait there that is taken off "
+        description="With a guard by a plain EASY: share of a job's wait there that is taken off "
         "guard_s.",
     )
     ageing_s: Axis[Annotated[int | str, seconds(OFF, least=1)]] = Field(

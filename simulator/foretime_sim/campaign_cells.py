@@ -162,9 +162,13 @@ def _has_no_head(values: Mapping[str, Any]) -> bool:
     return values["backfill"] not in _EASY or int(values["depth"]) != 1
 
 
+def _by_plan(values: Mapping[str, Any]) -> bool:
+    return bool(values["guard_by"] == GuardBy.REQUESTED_PLAN.value)
+
+
 def _needs_no_guard(values: Mapping[str, Any]) -> bool:
     """Say whether nothing is planned with what a guard could be needed for."""
-    steps_in = values["backfill"] != "easy" and values["guard_by"] == str(GuardBy.PLAIN_EASY)
+    steps_in = values["backfill"] != "easy" and not _by_plan(values)
     return values["estimator"] == "requested" and not steps_in
 
 
@@ -208,8 +212,8 @@ _NO_EFFECT = (
     _NoEffect(("guard_by",), _unguarded, "there is no guard"),
     _NoEffect(
         ("guard_share",),
-        lambda v: _unguarded(v) or v["guard_by"] != "plain-easy",
-        "the guard does not go by plain-easy",
+        lambda v: _unguarded(v) or _by_plan(v),
+        "the guard does not go by a plain EASY",
     ),
     _NoEffect(
         ("correction",),

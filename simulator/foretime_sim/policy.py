@@ -126,6 +126,12 @@ class GuardBy(NamedChoice):
     from the moment on at which it has ended here; until then it is taken to end after its
     t_sched(backfill), unless it runs here, too, and began no later than there. Of a flat pool
     without advance reservations, from its first job on."""
+    PLAIN_EASY_GRADUAL = "plain-easy-gradual"
+    """The same EASY, from the moment on at which it began to keep processors for the job: when it
+    was first blocked at the head of the queue there, or started if it never was. The guard eases
+    in: the later the head job is, the more of their t_req do candidates need to fit."""
+    PLAIN_EASY_LONGEST = "plain-easy-longest"
+    """The same; and a job may not be later than the longest wait that has ended there so far."""
 
 
 class EventOrder(NamedChoice):
@@ -198,7 +204,11 @@ class Policy:
         What the guard goes by. With ``plain-easy`` a job that is blocked at the head is late when
         it started there more than ``guard_s - guard_share * (its wait there)`` ago, or at all if
         that is negative (``guard_share`` from 0 on); then candidates go in queue order, too: until
-        the job has started all is as in a plain EASY. For `EASY` with a depth of 1 only.
+        the job has started all is as in a plain EASY. With ``plain-easy-gradual`` the same goes for
+        the time since processors are kept for it there, and its wait until then; and candidates fit
+        by t_sched + (t_req - t_sched) * lateness / bound (whole seconds, rounded down) as long as
+        the job is late by less than the bound. With ``plain-easy-longest`` the longest wait there
+        takes the place of ``guard_s`` while it is less. For `EASY` with a depth of 1 only.
     depth
         Of `EASY`: how many jobs hold a reservation at once, at least 1 (PBS's
         ``backfill_depth``; Slurm's ``bf_max_job_test`` bounds the same from above). In queue order
@@ -314,7 +324,13 @@ class Policy:
     @property
     def runs_beside(self) -> bool:
         """Whether a plain EASY runs beside, for the guard."""
-        return self.guard_s is not None and self.guard_by is GuardBy.PLAIN_EASY
+        return self.guard_s is not None and self.guard_by is not GuardBy.REQUESTED_PLAN
+
+    @property
+    def eases_in(self) -> bool:
+        """Whether the guard eases in, from predictions to requested times."""
+        gradual = (GuardBy.PLAIN_EASY_GRADUAL, GuardBy.PLAIN_EASY_LONGEST)
+        return self.guard_s is not None and self.guard_by in gradual
 
     def check_slack_jobs(self, slack_jobs: SlackJobs | None, workload: Workload) -> None:
         """Check what slack-based backfilling is told of the jobs, and refuse it elsewhere.
@@ -386,7 +402,9 @@ class Policy:
             If there is one; ``where`` says in words where that can't be.
         """
         if self.runs_beside:
-            raise InputError(f"guard_by is plain-easy: there is none {where}; take requested-plan")
+            raise InputError(
+                f"guard_by is {self.guard_by}: there is none {where}; take requested-plan"
+            )
 
     @property
     def order_name(self) -> str:
@@ -456,18 +474,20 @@ class Policy:
     def _check_guard_by(self) -> None:
         if not 0 <= self.guard_share < math.inf:
             raise InputError(f"guard_share is {self.guard_share}: give a share of 0 or more")
-        if self.guard_by is not GuardBy.PLAIN_EASY:
+        if self.guard_by is GuardBy.REQUESTED_PLAN:
             if self.guard_share:
                 raise InputError(
-                    f"guard_share is {self.guard_share}: only a guard by plain-easy knows how long"
-                    " a job waited there"
+                    f"guard_share is {self.guard_share}: only a guard by a plain EASY knows how"
+                    " long a job waited there"
                 )
             return
         if self.guard_s is None:
-            raise InputError("guard_by is plain-easy, but there is no guard: give guard_s as well")
+            raise InputError(
+                f"guard_by is {self.guard_by}, but there is no guard: give guard_s as well"
+            )
         if self.backfill not in EASY or isinstance(self.order, PythonOrder):
             raise InputError(
-                f"guard_by is plain-easy: only for easy, easy-sjbf and easy-wspt in a built-in"
+                f"guard_by is {self.guard_by}: only for easy, easy-sjbf and easy-wspt in a built-in"
                 f" queue order, not for {self.backfill} with {self.order}"
             )
 

@@ -22,7 +22,7 @@ from foretime_sim.policy import EASY, Backfill, Correction, EventOrder, Order, P
 from foretime_sim.policy_calls import PolicyCalls
 from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.reference_candidates import candidate_place
-from foretime_sim.reference_plain_easy import PlainEasy, jobs_beside, policy_beside
+from foretime_sim.reference_plain_easy import Lateness, PlainEasy, jobs_beside, policy_beside
 from foretime_sim.reference_plans import PlainProfile, Planner, Profile
 from foretime_sim.reference_policies import AskedPolicies
 from foretime_sim.reference_slack_passes import SlackPlanner
@@ -55,6 +55,7 @@ class ReferenceJob:
     corrections: int = 0
     started_by: StartedBy | None = None
     planned_start: int | None = None
+    blocked_since: int | None = None  # when it was first seen blocked at the head of the queue
     guarded: bool = False
     extended_s: int = 0
     rank: int = 0  # once it has arrived: its place in the order of arrival
@@ -91,6 +92,7 @@ class Simulation:
         self.now = 0
         self.passes = self.completions = self.expiries = self.submissions = 0
         self.guard_activations = self.deepest_queue = 0
+        self.lateness = Lateness(0, 0)
         head_only = isinstance(policy.backfill, PythonBackfill) or policy.backfill in (
             Backfill.NONE,
             *EASY,
@@ -298,7 +300,8 @@ class Simulation:
         if self.planner:
             self.planner.schedule()
             return
-        if not self.any_fits(self.pending) and self.policy.guard_s is None:
+        asks = isinstance(self.policy.order, PythonOrder) and self.policy.guard_s is None
+        if asks and not self.any_fits(self.pending):
             return  # so that an order in Python is not asked for nothing
         queue = self.in_order(self.pending)
         while queue and queue[0].processors <= self.free:
@@ -346,8 +349,15 @@ class Simulation:
             candidates = self.asked.chosen([head, *candidates], on_requested)
         shadow_time, extra = self.plan(head, on_requested)
 
+        gradual = self.policy.eases_in and self.lateness.late_s > 0
+
         def time(job: ReferenceJob) -> int:
-            return job.requested if on_requested else job.backfill_time
+            if on_requested:
+                return job.requested
+            if not gradual:
+                return job.backfill_time
+            more = job.requested - job.backfill_time
+            return job.backfill_time + more * self.lateness.late_s // self.lateness.bound_s
 
         own_order = self.policy.backfill in (Backfill.EASY_SJBF, Backfill.EASY_WSPT)
         if own_order and not (on_requested and self.beside):
@@ -390,26 +400,20 @@ class Simulation:
 
     def guard(self, head: ReferenceJob) -> bool:
         """Say whether to plan on requested times, because a job has been blocked for too long."""
+        if head.blocked_since is None:
+            head.blocked_since = self.now
         if self.policy.guard_s is None:
             return False
         if self.beside:
-            late = self.is_behind(head, self.beside, self.policy.guard_s)
+            self.lateness = self.beside.lateness(head.index, self.policy, self.now)
         else:
             if head.planned_start is None:
                 head.planned_start, _ = self.plan(head, on_requested=True)
-            late = self.now > head.planned_start + self.policy.guard_s
-        if not head.guarded and late:
+            self.lateness = Lateness(self.now - head.planned_start, self.policy.guard_s)
+        if not head.guarded and self.lateness.late_s > self.lateness.bound_s:
             head.guarded = True
             self.guard_activations += 1
         return any(job.guarded for job in self.pending)
-
-    def is_behind(self, head: ReferenceJob, beside: PlainEasy, bound_s: int) -> bool:
-        """Say whether a job that waits here has run there for longer than the guard's bound."""
-        start = beside.start_of(head.index, self.now)
-        if start is None:
-            return False
-        off = int(self.policy.guard_share * float(start - head.submit))
-        return self.now - start > max(0, bound_s - off)
 
 
 def simulate(

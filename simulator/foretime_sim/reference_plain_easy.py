@@ -9,12 +9,19 @@ known in time.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from foretime_sim.policy import Policy
+from foretime_sim.policy import GuardBy, Policy
 
 if TYPE_CHECKING:
     from foretime_sim.reference import ReferenceJob, Simulation
+
+
+class Lateness(NamedTuple):
+    """How late a head job is, and how late it may be, seconds."""
+
+    late_s: int
+    bound_s: int
 
 
 class PlainEasy:
@@ -52,13 +59,27 @@ class PlainEasy:
         if job in self.simulation.running:
             job.end = max(now, job.start + min(runtime, job.time_limit))
 
-    def start_of(self, index: int, now: int) -> int | None:
-        """Give when a job started there, up to now."""
+    def lateness(self, index: int, policy: Policy, now: int) -> Lateness:
+        """Say how late a head job is now by this EASY."""
         self.advance(now)
         while self.simulation.next_time() == now:
             self.simulation.step(now)
         job = self.jobs[index]
-        return None if job.started_by is None else job.start
+        since = None if job.started_by is None else job.start
+        if policy.eases_in and job.blocked_since is not None:
+            since = job.blocked_since
+        if since is None:
+            return Lateness(0, 0)
+        bound_s = policy.guard_s or 0
+        if policy.guard_by is GuardBy.PLAIN_EASY_LONGEST:
+            bound_s = min(bound_s, self.longest_wait())
+        off = int(policy.guard_share * float(since - job.submit))
+        return Lateness(now - since, max(0, bound_s - off))
+
+    def longest_wait(self) -> int:
+        """Give the longest wait of those that have started there, seconds."""
+        started = (job for job in self.jobs.values() if job.started_by is not None)
+        return max((job.start - job.submit for job in started), default=0)
 
 
 def jobs_beside(jobs: list[ReferenceJob]) -> list[ReferenceJob]:

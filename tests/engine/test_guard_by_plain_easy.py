@@ -12,9 +12,11 @@ from foretime_sim import reference
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
 from foretime_sim.policy import Backfill, GuardBy, Order, Policy
+from foretime_sim.reference import ReferenceJob, Simulation
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Workload
 
+BESIDE = [by for by in GuardBy if by is not GuardBy.REQUESTED_PLAN]
 GUARDED = Policy(backfill=Backfill.EASY_SJBF, guard_s=0, guard_by=GuardBy.PLAIN_EASY)
 
 
@@ -41,20 +43,54 @@ def test_without_predictions_it_never_steps_in(order: Order) -> None:
     np.testing.assert_array_equal(schedule.start_time, plain.start_time)
 
 
-def test_it_keeps_long_waits_near_those_of_plain_easy() -> None:
+@pytest.mark.parametrize("by", [GuardBy.PLAIN_EASY_GRADUAL, GuardBy.PLAIN_EASY_LONGEST])
+def test_without_predictions_there_is_nothing_to_ease_from(by: GuardBy) -> None:
+    workload, _ = random_jobs(1)
+    schedule = simulate(workload, Policy(guard_s=600, guard_by=by))
+    np.testing.assert_array_equal(schedule.start_time, simulate(workload).start_time)
+
+
+@pytest.mark.parametrize("guard_s", [0, 300])
+def test_it_keeps_long_waits_near_those_of_plain_easy(guard_s: int) -> None:
     """On estimates that mean nothing: nearer than the guard that goes by the plan on requests."""
     excess: dict[GuardBy, list[int]] = {by: [] for by in GuardBy}
     for seed in range(5):
         workload, scheduled = random_jobs(seed)
         plain = simulate(workload).start_time
         for by, found in excess.items():
-            policy = Policy(backfill=Backfill.EASY_SJBF, guard_s=0, guard_by=by)
+            policy = Policy(backfill=Backfill.EASY_SJBF, guard_s=guard_s, guard_by=by)
             start = simulate(workload, policy, scheduled).start_time
             found.append(int((start - plain).max()))
-    for beside, by_plan in zip(
-        *(excess[by] for by in (GuardBy.PLAIN_EASY, GuardBy.REQUESTED_PLAN)), strict=True
-    ):
-        assert beside < by_plan
+    by_plan = excess.pop(GuardBy.REQUESTED_PLAN)
+    for beside, other in zip(excess[GuardBy.PLAIN_EASY], by_plan, strict=True):
+        assert beside < other
+    for found in excess.values():
+        assert sum(found) < 0.9 * sum(by_plan)
+
+
+@pytest.mark.parametrize("by", GuardBy)
+def test_who_is_guarded_starts_as_planned_on_requests_then(
+    by: GuardBy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is predicted: from when the guard has stepped in nothing delays the job any more."""
+    promised: dict[int, int] = {}
+    guard = Simulation.guard
+
+    def noting(simulation: Simulation, head: ReferenceJob) -> bool:
+        steps_in = guard(simulation, head)
+        if head.guarded and head.index not in promised:
+            promised[head.index], _ = simulation.plan(head, on_requested=True)
+        return steps_in
+
+    monkeypatch.setattr(Simulation, "guard", noting)
+    for seed in range(3):
+        workload, scheduled = random_jobs(seed, 150)
+        policy = Policy(backfill=Backfill.EASY_SJBF, guard_s=300, guard_by=by, ageing_s=600)
+        promised.clear()
+        schedule = reference.simulate(workload, policy, scheduled)
+        began = schedule.start_time.tolist()
+        assert len(promised) == schedule.guard_activations > 0
+        assert all(began[index] <= start for index, start in promised.items())
 
 
 def test_a_changed_and_a_cancelled_job_change_there_too() -> None:
@@ -84,7 +120,7 @@ def test_a_changed_and_a_cancelled_job_change_there_too() -> None:
         ({"guard_s": None}, "give guard_s as well"),
         ({"backfill": Backfill.NONE}, "only for easy, easy-sjbf and easy-wspt"),
         ({"guard_share": -0.1}, "give a share of 0 or more"),
-        ({"guard_by": GuardBy.REQUESTED_PLAN, "guard_share": 0.1}, "only a guard by plain-easy"),
+        ({"guard_by": GuardBy.REQUESTED_PLAN, "guard_share": 0.1}, "only a guard by a plain EASY"),
         ({"depth": 2}, "with a depth of 1"),
     ],
 )

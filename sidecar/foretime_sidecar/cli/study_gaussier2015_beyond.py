@@ -19,6 +19,7 @@ SHOWN = (
     "logs",
     "targets-gap",
     "targets-waits",
+    "targets-all",
     "ablation",
     "predictors",
     "corrections",

@@ -66,6 +66,24 @@ class Target(NamedTuple):
             return False
         return self.most is None or value <= self.most
 
+    def missed(self, values: Float64Array) -> Float64Array:
+        """Say by how much cases miss the target on some logs: the sum of the shares of the bounds.
+
+        Parameters
+        ----------
+        values
+            Figures, shape (logs, cases). A bound of the mean counts once for each log.
+        """
+        missed = np.zeros_like(values)
+        if self.most is not None:
+            missed += np.maximum(0, values / self.most - 1)
+        if self.least is not None:
+            missed += np.maximum(0, 1 - values / self.least)
+        if self.least_mean is not None:
+            missed += np.maximum(0, 1 - values.mean(axis=0) / self.least_mean)
+        total: Float64Array = missed.sum(axis=0)
+        return total
+
 
 def _gap(easy: Mapping[str, Any], best: Mapping[str, Any], own: Mapping[str, Any]) -> float:
     base, least, value = (float(run["bounded_slowdown_mean"]) for run in (easy, best, own))
@@ -114,6 +132,12 @@ class Rule(enum.Enum):
     WAITS = "waits"
     """The same among the cases that keep the targets of waits on all of them; where none does, the
     one that misses them by least."""
+    ALL = "all"
+    """The same by all targets."""
+
+
+_JUDGED: Mapping[Rule, Sequence[Target]] = {Rule.GAP: (), Rule.WAITS: WAITS, Rule.ALL: TARGETS}
+"""What must not be missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +193,15 @@ class Beyond:
         if len(self.logs) < 2:
             return {}
         cases = [case for case in self.of_kind(*CHOSEN_AMONG) if case.copies is None]
-        gap = self.matrix(cases, GAP)
-        excess = sum(
-            np.maximum(0, self.matrix(cases, target) / (target.most or 1) - 1) for target in WAITS
-        )
+        values = {target: self.matrix(cases, target) for target in TARGETS}
         chosen = {}
         for place, log in enumerate(self.logs):
             others = np.arange(len(self.logs)) != place
-            score = gap[others].mean(axis=0)
-            if rule is Rule.WAITS:
-                missed = np.asarray(excess)[others].sum(axis=0)
+            score = values[GAP][others].mean(axis=0)
+            if judged := _JUDGED[rule]:
+                missed = np.sum(
+                    [target.missed(values[target][others]) for target in judged], axis=0
+                )
                 score = np.where(missed <= missed.min() + 1e-12, score, -np.inf)
             chosen[log.name] = cases[int(np.argmax(score))]
         return chosen

@@ -32,6 +32,8 @@ _RULES: Mapping[Rule, str] = {
     Rule.GAP: "the greatest share of the gap closed on the other logs",
     Rule.WAITS: "the same among the cases that keep the targets of waits on the other logs (where "
     "none does: the one that misses them by least)",
+    Rule.ALL: "the greatest share of the gap closed among the cases that keep all targets on the "
+    "other logs (where none does: the one that misses them by least)",
 }
 
 
