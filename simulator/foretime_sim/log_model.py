@@ -208,8 +208,8 @@ class LogModel:
         note = (
             f"generated, not real: {count_jobs(jobs)} like the {self.jobs:,} of {self.name} "
             f"(Streit 2002, section 4), {arrivals} submissions with Weibull gaps "
-            f"(alpha {gaps.alpha:.3g}, beta {gaps.beta_s:.3g} s), width, requested time and runtime "
-            "drawn together"
+            f"(alpha {gaps.alpha:.3g}, beta {gaps.beta_s:.3g} s), width, requested time and "
+            "runtime drawn together"
             f"{'' if runtimes == 'exact' else ', runtimes within bins'}; seed {seed}, shrinking "
             f"factor {shrink:g}"
         )
