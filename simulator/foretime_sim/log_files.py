@@ -39,7 +39,7 @@ def read_log(
         content tells if not given.
     columns
         For sacct without header line: its fields or a preset. For CSV: the mapping or a preset.
-        See `foretime_sim.sacct.read_sacct` and `foretime_sim.csv_log.read_csv_log`.
+        See `foretime_sim.sacct.parse_sacct` and `foretime_sim.csv_log.parse_csv_log`.
     time_zone
         Name of the site's time zone, for sacct, CSV and PBS; UTC if not given.
 

@@ -1,4 +1,4 @@
-"""Tables on the terminal, none of whose values is cut short."""
+"""Tables on the terminal, none of whose values is cut short, and reports where there is none."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 Thing = TypeVar("Thing")
+_ANY_WIDTH = 1_000
 
 
 def print_whole(table: Table) -> None:
@@ -24,17 +25,24 @@ def print_side_by_side(
 
     What is no terminal, and was given no width (``COLUMNS``), gets one table, however wide.
     """
-    console = Console()
-    width = console.width if console.is_terminal or "COLUMNS" in os.environ else None
+    width = report_console(_ANY_WIDTH).width
     part: list[Thing] = []
     for thing in things:
-        if part and width is not None and _needed(table_of([*part, thing])) > width:
+        if part and _needed(table_of([*part, thing])) > width:
             print_whole(table_of(part))
             part = []
         part.append(thing)
     print_whole(table_of(part))
 
 
+def report_console(width: int) -> Console:
+    """Give what prints a report: as wide as the terminal, or as COLUMNS says, or else so wide."""
+    console = Console()
+    if console.is_terminal or "COLUMNS" in os.environ:
+        return console
+    return Console(width=width)
+
+
 def _needed(table: Table) -> int:
     """Give the width of a table none of whose values is cut short."""
-    return Console(width=1_000).measure(table).maximum
+    return Console(width=_ANY_WIDTH).measure(table).maximum

@@ -12,6 +12,7 @@ from foretime_sim.studies.waits_runs import (
     WaitsRun,
     WaitsSettings,
     keep_run,
+    kept_answers,
     kept_run,
     kept_runs,
     run_log,
@@ -51,7 +52,8 @@ def study(
     """Go through the logs of which no run is kept, and score every run kept with these settings.
 
     A run that other code made is not taken for this one's: its log is gone through again if it is
-    given, and left out if not.
+    given, and left out if not. If only what is made of the methods' answers has changed, that alone
+    is made anew, of the answers kept.
 
     Parameters
     ----------
@@ -137,4 +139,5 @@ def _run_and_keep(
     progress: Callable[[int], None] | None,
 ) -> None:
     key = settings.key(log.workload, log.kind)
-    keep_run(folder, key, run_log(log.workload, log.kind, settings, progress))
+    answered = kept_answers(folder, key)
+    keep_run(folder, key, run_log(log.workload, log.kind, settings, progress, answered))
