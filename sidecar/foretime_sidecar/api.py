@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from foretime_estimators.accuracy import ClassHistory
 from foretime_estimators.errors import ForetimeError, InputError
+from foretime_sim.node_request import NeverRunsError
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
@@ -111,6 +112,8 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(ForetimeError)
     def _ours(request: Request, error: ForetimeError) -> JSONResponse:
         what, _, remedy = str(error).rpartition("; ")
+        if isinstance(error, NeverRunsError):  # reasons, one for each slurm_partition
+            what, remedy = str(error), "ask for less, or for another slurm_partition"
         status = 400 if isinstance(error, InputError) else 503
         return ApiError(
             status,

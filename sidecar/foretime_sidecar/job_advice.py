@@ -186,8 +186,7 @@ def _resized(
         options += f" --ntasks={tasks}"
     return Shape(
         change,
-        f"on {scaled} {what} instead of {parts}; the work is taken to need {time} then, the same "
-        "processor-time",
+        f"on {scaled} {what} instead of {parts}; the work is taken to need {time} then",
         f"{options} --time={time}",
         replace(
             question,

@@ -19,6 +19,7 @@ from foretime_sidecar.pbs_server import (
     HookRegistration,
     PbsServer,
 )
+from foretime_sidecar.settings import Settings
 
 NEWEST_EVENT = "postqueuejob"
 """The event that older releases don't have; without it the log has no line with the job's id."""
@@ -42,10 +43,11 @@ def registration() -> dict[str, str]:
     return {name: value for name, _, value in pairs if name not in ("type", "enabled")}
 
 
-def configuration(table: str) -> str:
-    """Give the hook's configuration (``.CF``) for a table at this path."""
+def configuration(settings: Settings) -> str:
+    """Give the hook's configuration (``.CF``): where the daemon's table and its switch are."""
     values = json.loads(plugin_file("pbs/foretime_hook.CF").read_text(encoding="utf-8"))
-    return json.dumps({**values, "table": table}, indent=4) + "\n"
+    values |= {"table": settings.table.path, "disable_file": settings.hook.disable_file}
+    return json.dumps(values, indent=4) + "\n"
 
 
 def import_directive(kind: str, path: str) -> str:
@@ -85,7 +87,7 @@ def uninstall_lines() -> list[str]:
     ]
 
 
-def install(server: PbsServer, table: str) -> Outcome:
+def install(server: PbsServer, settings: Settings) -> Outcome:
     """Register the hook, or bring the one that is there up to date.
 
     If a step fails, those before are undone.
@@ -99,7 +101,7 @@ def install(server: PbsServer, table: str) -> Outcome:
     hooks = server.hooks()
     attributes = registration()
     attributes["order"] = str(_order(attributes, hooks))
-    script, config = plugin_file("pbs/foretime_hook.py"), configuration(table)
+    script, config = plugin_file("pbs/foretime_hook.py"), configuration(settings)
     before = hooks.get(HOOK)
     with tempfile.TemporaryDirectory(prefix="foretime-") as folder:
         config_file = Path(folder) / "foretime_hook.CF"

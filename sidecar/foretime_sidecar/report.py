@@ -322,7 +322,7 @@ def _interval_line(comparison: Comparison) -> Text:
 def _hook_lines(result: ReplayResult) -> list[Text]:
     lines = [
         Text(
-            f"The starvation guard stepped in for {result.guard_activations:,} head job(s).",
+            f"The starvation guard stepped in for {counted(result.guard_activations, 'head job')}.",
             "dim",
         )
     ]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Literal, Self, get_args
+from typing import Literal, Self, TypeAlias, get_args
 
 from foretime_estimators.accuracy import AccuracySettings, Scheme
 from foretime_estimators.errors import InputError
@@ -433,6 +433,12 @@ class BreakerSettings(Section):
     )
 
 
+ForwardBackfill: TypeAlias = Literal[
+    "none", "easy", "easy-sjbf", "conservative", "planning", "first-fit"
+]
+"""What forecasts can run the queue forward under."""
+
+
 class ForecastSettings(Section):
     """How the queue is run forward; let them be what the scheduler does."""
 
@@ -443,7 +449,7 @@ class ForecastSettings(Section):
             "tells none), ties as submitted; xf is the largest expansion factor first."
         ),
     )
-    backfill: Literal["none", "easy", "easy-sjbf", "conservative", "planning", "first-fit"] = Field(
+    backfill: ForwardBackfill = Field(
         default="easy",
         description="Kind of backfilling; conservative makes its promises anew, in queue order.",
     )

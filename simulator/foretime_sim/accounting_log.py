@@ -19,6 +19,7 @@ from foretime_sim.job_log import (
     MAX_PROCESSORS,
     JobLog,
     count_jobs,
+    count_lines,
     labels_of,
     masked_column,
     missing_column,
@@ -160,7 +161,7 @@ def job_log_of_rows(
     if problems:
         more = len(problems) - SHOWN_BAD_LINES
         notes.append(
-            f"{len(problems):,} malformed lines left out ({'; '.join(problems[:SHOWN_BAD_LINES])}"
+            f"{count_lines(len(problems))} left out ({'; '.join(problems[:SHOWN_BAD_LINES])}"
             + (f"; and {more:,} more)" if more > 0 else ")")
         )
     good = [row for row in range(jobs) if row not in bad]

@@ -201,6 +201,11 @@ def count_jobs(count: int) -> str:
     return f"{count:,} job" if count == 1 else f"{count:,} jobs"
 
 
+def count_lines(count: int) -> str:
+    """Write a number of malformed lines ("1 malformed line", "12 malformed lines")."""
+    return f"{count:,} malformed line" if count == 1 else f"{count:,} malformed lines"
+
+
 def missing_column(jobs: int) -> MaskedInt64Array:
     """Give a column of which the log says nothing: shape (jobs,), all masked."""
     return np.ma.MaskedArray(np.zeros(jobs, dtype=np.int64), mask=np.ones(jobs, dtype=np.bool_))

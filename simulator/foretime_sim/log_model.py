@@ -16,6 +16,7 @@ import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
 from foretime_sim.generation import check_jobs, random_streams
+from foretime_sim.job_log import count_jobs
 from foretime_sim.week_profile import WeekProfile
 from foretime_sim.weibull import Weibull, fit_likelihood, fit_moments, fit_shape, search_moments
 from foretime_sim.workload import Int64Array, Workload
@@ -205,9 +206,10 @@ class LogModel:
         )
         gaps = self.busy_interarrival if modulated else self.interarrival
         note = (
-            f"generated, not real: {jobs:,} jobs like the {self.jobs:,} of {self.name} (Streit "
-            f"2002, section 4), {arrivals} submissions with Weibull gaps (alpha {gaps.alpha:.3g}, "
-            f"beta {gaps.beta_s:.3g} s), width, requested time and runtime drawn together"
+            f"generated, not real: {count_jobs(jobs)} like the {self.jobs:,} of {self.name} "
+            f"(Streit 2002, section 4), {arrivals} submissions with Weibull gaps "
+            f"(alpha {gaps.alpha:.3g}, beta {gaps.beta_s:.3g} s), width, requested time and "
+            "runtime drawn together"
             f"{'' if runtimes == 'exact' else ', runtimes within bins'}; seed {seed}, shrinking "
             f"factor {shrink:g}"
         )

@@ -314,10 +314,19 @@ def _obstacle(
         left -= tasks * used
         most_nodes -= used
     if left > 0:
-        tasks_asked = "1 task" if request.tasks == 1 else f"{request.tasks} tasks"
+        tasks_asked = _counted(request.tasks, "task")
+        each = _counted(request.cpus_per_task, "CPU")
+        if request.memory_per_node_mib:
+            each += f", on nodes with {request.memory_per_node_mib:,} MiB"
+        if request.gpus_per_node:
+            each += f", on nodes with {_counted(request.gpus_per_node, 'GPU')}"
         fit = f"of which {request.tasks - left} fit {where}"
-        return f"it needs {tasks_asked} of {request.cpus_per_task} CPUs, {fit}", too_few
+        return f"it needs {tasks_asked} of {each}, {fit}", too_few
     return None
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def counts_memory(machine: Machine, group: int) -> bool:

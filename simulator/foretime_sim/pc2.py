@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretime_sim.generation import check_jobs, check_machine, random_streams
+from foretime_sim.job_log import count_jobs
 from foretime_sim.weibull import Weibull
 from foretime_sim.workload import Int64Array, Workload
 
@@ -90,8 +91,8 @@ def generate(
     if load is not None and submit[-1]:
         shrink = float(processors @ runtime) / (PROCESSORS * load * float(submit[-1]))
     note = (
-        f"generated, not real: {jobs:,} jobs after the published statistics of PC2's log (Streit "
-        f"2002, tables 2, 3 and 5); seed {seed}, shrinking factor {shrink:g}"
+        f"generated, not real: {count_jobs(jobs)} after the published statistics of PC2's log "
+        f"(Streit 2002, tables 2, 3 and 5); seed {seed}, shrinking factor {shrink:g}"
     )
     workload = Workload(
         name=f"generated-pc2-{jobs}-jobs-seed-{seed}",

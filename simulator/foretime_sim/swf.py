@@ -25,6 +25,7 @@ from foretime_sim.job_log import (
     MAX_SECONDS,
     JobLog,
     MaskedFloat64Array,
+    count_lines,
     labels_of_numbers,
 )
 from foretime_sim.workload import (
@@ -270,7 +271,7 @@ def _read_line_by_line(text: str, source: str, lenient: bool) -> tuple[_Table, l
     if bad:
         shown = "; ".join(bad[:SHOWN_BAD_LINES])
         more = f"; and {len(bad) - SHOWN_BAD_LINES:,} more" if len(bad) > SHOWN_BAD_LINES else ""
-        notes.append(f"{len(bad):,} malformed lines left out ({shown}{more})")
+        notes.append(f"{count_lines(len(bad))} left out ({shown}{more})")
         if not rows:
             raise InputError(f"{source}: no line is a job in SWF: {shown}{more}")
     return _Table.of(rows), notes

@@ -170,7 +170,11 @@ class Site:
         self.content = Table(1, now - 10, now + 3_600, settings)
         write_table(self.table, self.content)
         self.settings = Settings.model_validate(
-            {"table": {"path": str(self.table)}, "scheduler": {"pbs_accounting_dir": ""}}
+            {
+                "table": {"path": str(self.table)},
+                "scheduler": {"pbs_accounting_dir": ""},
+                "hook": {"disable_file": str(folder / "foretime.off")},
+            }
         )
 
     @property
@@ -198,7 +202,7 @@ class Site:
         self.change(hooks=hooks)
 
     def install(self) -> pbs_install.Outcome:
-        return pbs_install.install(self.server, str(self.table))
+        return pbs_install.install(self.server, self.settings)
 
     def directives(self) -> list[str]:
         return [words[2] for words in self.state["log"] if words[0] == "qmgr"]
@@ -231,7 +235,9 @@ def test_install(site: Site) -> None:
         "order": "900",
     }
     assert hook[SCRIPT] == plugin_file("pbs/foretime_hook.py").read_text()
-    assert json.loads(hook[CONFIGURATION])["table"] == str(site.table)
+    configured = json.loads(hook[CONFIGURATION])
+    assert configured["table"] == str(site.table)
+    assert configured["disable_file"] == site.settings.hook.disable_file  # not the shipped one
     assert outcome.done[0] == "qmgr -c 'create hook foretime'"
     assert outcome.done[-1] == "qmgr -c 'set hook foretime enabled = true'"
 
@@ -336,7 +342,7 @@ def test_who_is_no_manager_is_told(site: Site) -> None:
 
 def test_without_pbs_it_is_told(tmp_path: Path) -> None:
     with pytest.raises(SchedulerError, match=r"can't run .*qmgr.*--commands-dir"):
-        pbs_install.install(PbsServer(str(tmp_path)), "table")
+        pbs_install.install(PbsServer(str(tmp_path)), Settings())
 
 
 # Uninstall

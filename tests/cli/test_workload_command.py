@@ -133,6 +133,16 @@ def test_generate_like_a_log(tmp_path: Path) -> None:
     assert json.loads(run("describe", out, "--json"))["logs"][0]["size"]["maximum"] == 8
 
 
+def test_jobs_that_the_model_does_not_know_are_told(tmp_path: Path) -> None:
+    log, out = tmp_path / "log.swf", tmp_path / "made.swf"
+    run("generate", "lublin2003", "--jobs", "800", "-o", log)
+    words = ["generate", "--like", str(log), "--processors", "4", "-o", str(out)]
+    ran = CliRunner().invoke(app, words)
+    assert ran.exit_code == 0
+    assert " jobs dropped: more than 4 processors" in ran.stderr
+    assert json.loads(run("describe", out, "--json"))["logs"][0]["size"]["maximum"] <= 4
+
+
 def test_generate_takes_a_model_or_a_log(tmp_path: Path) -> None:
     log, out = tmp_path / "log.swf", tmp_path / "made.swf"
     run("generate", "pc2", "--jobs", "50", "-o", log)

@@ -79,12 +79,14 @@ def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
 
 def test_the_command_refuses_what_can_not_be_shown(tmp_path: Path) -> None:
     for options, why in (
-        (["--order", "priority"], "a log has no priorities"),
+        (["--order", "priority"], "'priority' is not one of 'fcfs', 'sjf'"),
+        (["--backfill", "slack"], "'slack' is not one of 'none', 'easy'"),
+        (["--backfill", "easy-wspt"], "'easy-wspt' is not one of 'none', 'easy'"),
         (["--days", "4000"], "too short to be lived through for 4000 days"),
         ([str(tmp_path / "none.swf")], "there is no such file"),
     ):
         ran = CliRunner().invoke(app, ["demo", "--socket", str(tmp_path / "s"), *options])
-        assert why in str(ran.exception), ran.output
+        assert why in f"{ran.exception} {' '.join(ran.output.replace('│', '').split())}"
 
 
 def test_what_forecasts_can_not_run_forward_is_refused(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_the_table_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "01:00:00  00:01:30  1,234  0.50 ms" in lines[4]
     assert broken[:3] == ["-", "recent-maximum", "-"]
     assert "recent-maximum: it takes 0.2 s a job" in lines
-    assert "7 jobs were too many at a time (estimators.most_jobs)." in lines
+    assert "7 jobs left out, as there were too many at a time (estimators.most_jobs)." in lines
     assert 'accuracy.scheme = "learned", learned.estimator = "last-two"' in lines[-1]
 
 
@@ -141,7 +141,7 @@ def test_the_table_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
             board(USED, BEST | {"eligible": False}),
             "Too short for more than 50% of jobs (breaker.most_outliving_percent): last-two",
         ),
-        (board(BEST, USED, late=1_000), "1,000 jobs were seen too late"),
+        (board(BEST, USED, late=1_000), "1,000 jobs seen too late"),
     ],
 )
 def test_what_follows_is_said(

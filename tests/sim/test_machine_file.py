@@ -87,7 +87,10 @@ def test_faults_are_named(change: tuple[str, str], message: str) -> None:
     [
         (JobResources(nodes=31), "it asks for 31 nodes, above the limit of 30"),
         (JobResources(cpus_per_task=49), "it needs 1 task of 49 CPUs, of which 0 fit"),
-        (JobResources(memory_per_node_mib=2_000_000), "of which 0 fit in slurm_partition short"),
+        (
+            JobResources(memory_per_node_mib=2_000_000),
+            "with 2,000,000 MiB, of which 0 fit in",
+        ),
         (JobResources(("gpu",), gpus_per_node=5), "of which 0 fit in slurm_partition gpu"),
         (JobResources(("long",), nodes=9), "above the limit of 8 in slurm_partition long"),
         (JobResources(("lon",)), "there is no slurm_partition 'lon'; did you mean 'long'?"),

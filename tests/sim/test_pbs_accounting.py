@@ -115,9 +115,7 @@ def test_faults_are_named(assets: Path, tmp_path: Path) -> None:
     day.write_text("no record\n" + good)
     with pytest.raises(InputError, match=r"20261119:1: 1 parts where a record has 4"):
         read_log(folder, format="pbs")
-    assert "1 malformed lines left out (20261119:1" in " ".join(
-        read_log(folder, lenient=True).notes
-    )
+    assert "1 malformed line left out (20261119:1" in " ".join(read_log(folder, lenient=True).notes)
     day.write_text(good + good.splitlines()[3][:90])
     assert "the last line of 20261119 is cut off and left out" in read_log(folder).notes
     (folder / "20261119.gz").touch()

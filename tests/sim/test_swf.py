@@ -156,7 +156,7 @@ def test_malformed_value_is_located(field: int, value: str, says: str) -> None:
         parse_swf(text, source="x.swf")
     log = parse_swf(text, source="x.swf", lenient=True)
     assert len(log) == 1
-    assert log.notes[0].startswith("1 malformed lines left out (line 4: field")
+    assert log.notes[0].startswith("1 malformed line left out (line 4: field")
 
 
 @pytest.mark.parametrize("line", ["1 2 3", LINE + " 5"])

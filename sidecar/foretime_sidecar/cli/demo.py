@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
-from foretime_estimators.errors import InputError
-from foretime_sim.policy import Backfill, Order, Policy, parse_backfill
+from foretime_sim.policy import Backfill, Order, Policy
 
-from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.workload_source import (
     OptionalLogArgument,
@@ -19,6 +17,7 @@ from foretime_sidecar.cli.workload_source import (
     WorkloadSource,
 )
 from foretime_sidecar.demonstration import DAY_S, Demonstration
+from foretime_sidecar.settings import ForwardBackfill
 from foretime_sidecar.settings_file import to_toml
 
 _LOOK_EVERY_S = 1800
@@ -28,8 +27,10 @@ _GENERATED_LOAD = 0.9
 def demo(
     log: OptionalLogArgument = None,
     processors: ProcessorsOption = None,
-    order: OrderOption = "fcfs",
-    backfill: BackfillOption = "easy",
+    order: Annotated[
+        Literal["fcfs", "sjf", "ljf", "xf", "wfp"], typer.Option(help="Queue order.")
+    ] = "fcfs",
+    backfill: Annotated[ForwardBackfill, typer.Option(help="Backfilling.")] = "easy",
     days: Annotated[
         int, typer.Option(min=0, help="Days that the daemon has looked on before it answers.")
     ] = 2,
@@ -51,9 +52,7 @@ def demo(
     Example: [bold]foretime demo KTH-SP2-1996-2.1-cln.swf.gz[/bold]
     """
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
-    policy = Policy(order=order_of_log(order), backfill=parse_backfill(backfill))
-    if not isinstance(policy.order, Order) or not isinstance(policy.backfill, Backfill):
-        raise InputError("forecasts run the queue forward: take one of the engine's own policies")
+    policy = Policy(order=Order(order), backfill=Backfill(backfill))
     source = WorkloadSource(
         log=log,
         generate=None if log is not None else "lublin2003",

@@ -182,11 +182,11 @@ def _words(board: dict[str, Any]) -> list[str]:
     if not board["complete"]:
         lines.append("Not all jobs that are stored have been gone through yet.")
     for key, why in (
-        ("late", "were seen too late to be predicted"),
-        ("too_many", "were too many at a time (estimators.most_jobs)"),
+        ("late", "seen too late to be predicted"),
+        ("too_many", "left out, as there were too many at a time (estimators.most_jobs)"),
     ):
         if board[key]:
-            lines.append(f"{board[key]:,} jobs {why}.")
+            lines.append(f"{counted(board[key], 'job')} {why}.")
     limit = 100 * board["most_under_predicted"]
     beyond = [
         row["name"]

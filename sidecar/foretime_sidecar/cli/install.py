@@ -54,7 +54,9 @@ def install_pbs(
     settings: Annotated[
         Path | None,
         typer.Option(
-            "--settings", metavar="FILE", help="The daemon's settings, for where the table is."
+            "--settings",
+            metavar="FILE",
+            help="The daemon's settings, for where table and disable file are.",
         ),
     ] = None,
     yes: Annotated[bool, _YES] = False,
@@ -67,12 +69,12 @@ def install_pbs(
 
     Example: [bold]foretime install pbs --yes[/bold]
     """
-    table = (Settings() if settings is None else read_settings(settings)).table.path
+    chosen = Settings() if settings is None else read_settings(settings)
     if yes:
-        _say(pbs_install.install(PbsServer(commands_dir), table), as_json)
+        _say(pbs_install.install(PbsServer(commands_dir), chosen), as_json)
         return
     config_name = "foretime_hook.CF"
-    config = pbs_install.configuration(table)
+    config = pbs_install.configuration(chosen)
     directives = pbs_install.install_directives(
         str(plugin_file("pbs/foretime_hook.py")), config_name, pbs_install.registration()
     )

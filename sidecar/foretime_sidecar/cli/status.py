@@ -69,7 +69,7 @@ def _table(settings: Settings, now: int) -> tuple[Table | None, str | None]:
     try:
         table = read_table(Path(settings.table.path))
     except StateError as error:
-        return None, str(error)
+        return None, str(error).removeprefix(f"{settings.table.path}: ")
     if table.valid_until < now:
         return table, f"out of date for {format_duration(now - table.valid_until)}"
     return table, None

@@ -12,6 +12,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.durations import format_duration
+from foretime_sidecar.figures import counted
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.watchdog import WatchdogResult, watch
@@ -67,9 +68,10 @@ def _as_text(result: WatchdogResult) -> str:
     if result.silent_s is not None:
         silent = f"last sign of life {format_duration(round(result.silent_s))} ago"
     limits = sum(repair.change.time_limit is not None for repair in result.repairs)
+    cleared = counted(len(result.repairs) - limits, "pending job")
     done = [
-        f"{len(result.repairs) - limits:,} pending jobs lost the time_min that Foretime gave them",
-        f"{limits:,} jobs got their own limit back",
+        f"{cleared} lost the time_min of Foretime's",
+        f"{counted(limits, 'job')} got the limit back that the user asked for",
     ]
     if result.alive:
         return f"The daemon is alive: {silent}." + (

@@ -232,7 +232,8 @@ def generate_command(
                 f"--load {load:g}: this is for models; a workload like a log has its load: "
                 "multiply it with --shrink"
             )
-        real, _ = source.read_log(like)
+        real, filtered = source.read_log(like)
+        typer.echo(filtered, err=True)  # a smaller machine's model knows no wider jobs
         workload = LogModel.of(real, fit=fit or "moments").generate(
             len(real) if jobs is None else jobs,
             seed=seed,
