@@ -1,5 +1,6 @@
 # make demo   set up, then replay a log (LOG=path, or a generated workload)
 # make test   set up, then every test that needs no Slurm
+# make search  every property test with many times its examples (TIMES=20 TESTS=tests SEED=1)
 # make test-slurm  set up, then the tests on live Slurm clusters: as root, some ten minutes
 # make lint   ruff, mypy
 # make bench  what everything costs, in one table with the goals; saved in .benchmarks
@@ -8,9 +9,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 LOG ?=
+TIMES ?= 20
+TESTS ?= tests
+SEED ?= $(strip $(shell od -An -N4 -tu4 /dev/urandom))
 NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*)
 
-.PHONY: demo test test-slurm lint bench setup sanitize clean
+.PHONY: demo test search test-slurm lint bench setup sanitize clean
 setup: $(VENV)/.installed
 
 $(VENV)/.venv:
@@ -29,6 +33,11 @@ demo: setup
 
 test: setup lint
 	$(BIN)/python -m pytest --benchmark-skip -m 'not real_slurm'
+
+# What make prints has the seed, which is another at every run.
+search: setup
+	$(BIN)/python -m pytest --search $(TIMES) --hypothesis-seed=$(SEED) --timeout 0 \
+	  --benchmark-skip -m 'not real_slurm' $(TESTS)
 
 test-slurm: setup
 	$(BIN)/python -m pytest tests/slurm -m real_slurm

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import unittest
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,6 +15,40 @@ from hypothesis import settings
 # the same examples each time; everywhere else they are new at every run.
 settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--search",
+        type=int,
+        metavar="TIMES",
+        help="run the property tests alone, TIMES as many examples of each (make search)",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    times = config.getoption("--search")
+    if times is None:
+        return
+    items[:] = [item for item in items if _is_property(item)]
+    # Parametrized tests share one function, and the methods of a state machine one class.
+    for holder, name in {_kept_settings(item) for item in items}:
+        usual = getattr(holder, name)
+        more = settings(usual, max_examples=usual.max_examples * times, print_blob=True)
+        setattr(holder, name, more)
+
+
+def _is_property(item: pytest.Item) -> bool:
+    return isinstance(item, pytest.Function) and getattr(item.obj, "is_hypothesis_test", False)
+
+
+def _kept_settings(item: pytest.Item) -> tuple[Any, str]:
+    """Where hypothesis keeps a test's settings: of a state machine in its class."""
+    assert isinstance(item, pytest.Function)
+    if item.cls is not None and issubclass(item.cls, unittest.TestCase):
+        return item.cls, "settings"
+    return item.function, "_hypothesis_internal_use_settings"
+
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

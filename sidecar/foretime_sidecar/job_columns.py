@@ -11,6 +11,7 @@ from foretime_sim.admission import After, Dependencies, GroupLimit
 
 from foretime_sidecar.clients.client import QueuedJob
 
+_MINUTES = re.compile(r"\d{1,9}", re.ASCII)  # more are no delay of Slurm's
 _CONDITION = re.compile(r"([a-z]+)((?::[^:(]+)+)?(?:\(.*\))?", re.ASCII)
 # That a job ends well is taken for granted; which task waits for which is not looked at.
 _EVENTS = {
@@ -58,7 +59,7 @@ def conditions_of(dependency: str) -> tuple[tuple[Condition, ...], bool]:
             continue
         for job_id in match[2].removeprefix(":").split(":"):
             number, _, minutes = job_id.partition("+")
-            delay_s = int(minutes) * 60 if minutes.isdecimal() else 0
+            delay_s = int(minutes) * 60 if _MINUTES.fullmatch(minutes) else 0
             found.append(Condition(match[1], number.removesuffix("_*"), delay_s))
     return tuple(found), any_suffices
 

@@ -9,7 +9,7 @@ _MINUTE = 60
 # A word of AdminComment by itself; the first one is the hook's.
 _NOTE = re.compile(
     r"(?<!\S)foretime:treq=(?P<treq>\d{1,8}),(?:tmin=(?P<tmin>\d{1,8})|tsched=(?P<tsched>\d{1,8}))"
-    r"(?P<more>(?:,[a-z]+=\d+)*)(?!\S)",
+    r"(?P<more>(?:,[a-z]+=\d{1,18})*)(?!\S)",
     re.ASCII,
 )
 

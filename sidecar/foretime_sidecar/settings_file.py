@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import pydantic
 import pydantic_core
 from foretime_estimators.errors import InputError
-from pydantic import BaseModel
+from foretime_sim.toml_text import parse_toml
 
 from foretime_sidecar.settings import DAY_S, Settings
 from foretime_sidecar.settings_section import Names
@@ -57,10 +56,7 @@ def read_settings(path: Path) -> Settings:
 
 def parse_settings(text: str, where: str = "settings") -> Settings:
     """Read the text of a settings file; see `read_settings`."""
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where}: not TOML: {error}") from error
+    values = parse_toml(text, where)
     try:
         settings = Settings.model_validate(values)
     except pydantic.ValidationError as error:
@@ -210,11 +206,8 @@ def _line_of(text: str, location: tuple[str, ...]) -> int:
 
 def describe() -> Iterator[Setting]:
     """Give every setting, in the order of the file."""
-    for section, section_field in Settings.model_fields.items():
-        model = section_field.annotation
-        assert isinstance(model, type)  # noqa: S101 - for the type checker
-        assert issubclass(model, BaseModel)  # noqa: S101
-        for key, field in model.model_fields.items():
+    for section, defaults in Settings():
+        for key, field in type(defaults).model_fields.items():
             yield Setting(
                 section, key, _type_name(field.annotation), field.default, field.description or ""
             )
@@ -259,7 +252,7 @@ def origins(path: Path) -> dict[tuple[str, str], str]:
     text = path.read_text(encoding="utf-8")
     return {
         (section, key): f"{path}:{_line_of(text, (section, key))}"
-        for section, values in tomllib.loads(text).items()
+        for section, values in parse_toml(text, str(path)).items()
         for key in values
     }
 

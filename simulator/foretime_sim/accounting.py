@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime
 import re
-import zoneinfo
 from collections.abc import Sequence
 
 import numpy as np
-from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.job_log import MAX_SECONDS
+from foretime_sim.site_clock import zone_of
 from foretime_sim.workload import ENDINGS, MaskedEndings, MaskedInt64Array
 
 MISSING_WORDS = frozenset(
@@ -134,6 +133,10 @@ def _checked(seconds: int) -> int:
     return seconds
 
 
+_SIXTY = frozenset(f"{number:02d}" for number in range(60))
+"""Minutes of an hour, and seconds of a minute, as timestamps have them."""
+
+
 class Clock:
     """Reads timestamps: ISO 8601 with or without offset, or epoch seconds.
 
@@ -145,12 +148,7 @@ class Clock:
         self.name = time_zone
         self._zone: datetime.tzinfo = datetime.UTC
         if time_zone is not None:
-            try:
-                self._zone = zoneinfo.ZoneInfo(time_zone)
-            except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-                raise InputError(
-                    f"time zone {time_zone!r} is unknown; give a name like Europe/Stockholm"
-                ) from None
+            self._zone = zone_of(time_zone)
         self._hour_starts: dict[str, int] = {}
 
     def parse(self, word: str) -> int | None:
@@ -165,12 +163,12 @@ class Clock:
         if len(word) == 19 and word[13] == ":" == word[16]:
             hour, minutes, seconds = word[:13], word[14:16], word[17:]
             start = self._hour_starts.get(hour)
-            if start is not None and minutes.isdigit() and seconds.isdigit():
+            if start is not None and minutes in _SIXTY and seconds in _SIXTY:
                 return start + 60 * int(minutes) + int(seconds)
         word = word.strip()
         if is_missing(word):
             return None
-        if word.replace(".", "", 1).isdigit() and len(word) != 8:
+        if word.replace(".", "", 1).isdecimal() and len(word) != 8:
             value = float(word)
             if value > MAX_SECONDS:
                 raise ValueError("epoch seconds are too large; are these milliseconds?")
@@ -179,14 +177,19 @@ class Clock:
             moment = datetime.datetime.fromisoformat(word)
         except ValueError:
             raise ValueError("not a timestamp like 2024-01-31T12:30:00") from None
-        if moment.tzinfo is None:
+        naive = moment.tzinfo is None
+        if naive:
             moment = moment.replace(tzinfo=self._zone)
-            if len(word) == 19:
-                hour_start = moment.replace(minute=0, second=0)
-                self._hour_starts[word[:13]] = int(hour_start.timestamp())
         seconds_since_epoch = int(moment.timestamp())
         if seconds_since_epoch < 0:
             raise ValueError("before 1970")
+        if seconds_since_epoch > MAX_SECONDS:
+            raise ValueError("after the year 2286")
+        if naive and len(word) == 19:
+            first = int(moment.replace(minute=0, second=0).timestamp())
+            last = int(moment.replace(minute=59, second=59).timestamp())
+            if last == first + HOUR_S - 1 <= MAX_SECONDS:  # no change of time within this hour
+                self._hour_starts[word[:13]] = first
         return seconds_since_epoch
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ def parse_memory(word: str, mib_per_unit: float = 1.0) -> int | None:
     if match is None or match["per"]:
         raise ValueError("not an amount of memory like 4000M or 62.5G")
     unit = MIB_PER_UNIT[match["unit"]] if match["unit"] else mib_per_unit
-    return _checked(-int(-float(match["value"]) * unit // 1))
+    return _checked(-(-float(match["value"]) * unit // 1))
 
 
 def parse_requested_memory(word: str) -> Memory | None:
@@ -76,7 +77,7 @@ def parse_requested_memory(word: str) -> Memory | None:
     value = float(match["value"])
     if value >= PER_CPU_FLAG and match["unit"] == "M":
         value, per = value - PER_CPU_FLAG, "cpu"
-    mib = _checked(-int(-value * MIB_PER_UNIT[match["unit"] or "M"] // 1))
+    mib = _checked(-(-value * MIB_PER_UNIT[match["unit"] or "M"] // 1))
     return Memory(mib, per)
 
 
@@ -107,7 +108,7 @@ def tres_count(name: str) -> Callable[[str], int | None]:
         values = [value for key, value in tres.items() if key == name]
         if not values:  # gres/gpu:a100=2
             values = [value for key, value in tres.items() if key.startswith(f"{name}:")]
-        return sum(parse_count(value) or 0 for value in values) if values else None
+        return _checked(sum(parse_count(value) or 0 for value in values)) if values else None
 
     return read
 
@@ -122,16 +123,19 @@ def parse_count(word: str) -> int | None:
     word = word.strip()
     if is_missing(word):
         return None
-    value = float(word.replace("_", "?"))
-    if value != int(value) or value < 0:
+    try:
+        value = float(word.replace("_", "?"))
+    except ValueError:
+        value = math.nan
+    if not value >= 0 or value % 1:  # hundreds of digits are infinite, which has no remainder
         raise ValueError("not a whole number of 0 or more")
-    return _checked(int(value))
+    return _checked(value)
 
 
-def _checked(value: int) -> int:
-    if value > MAX_COUNT:
+def _checked(whole: float) -> int:
+    if not whole <= MAX_COUNT:  # nan is what rounding makes of hundreds of digits
         raise ValueError(f"too large (at most {MAX_COUNT:,})")
-    return value
+    return int(whole)
 
 
 def requests_of_facts(

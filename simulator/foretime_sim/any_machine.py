@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
+
+from foretime_estimators.errors import InputError
 
 from foretime_sim.bgp_machine import BgpMachine
 from foretime_sim.bgp_machine_source import find_bgp_machine
 from foretime_sim.compressed_files import read_text
 from foretime_sim.machine import Machine
 from foretime_sim.machine_file import parse_machine
+from foretime_sim.toml_text import parse_toml
 
 BLUE_GENE_KEYS = {"rows", "racks_per_row"}
 """One of these makes a TOML file the description of a Blue Gene."""
@@ -39,6 +41,6 @@ def read_any_machine(path: Path) -> Machine | BgpMachine:
 
 def _top_level_keys(text: str) -> set[str]:
     try:
-        return set(tomllib.loads(text))
-    except tomllib.TOMLDecodeError:
+        return set(parse_toml(text, "machine"))
+    except InputError:
         return set()  # its reader says what is wrong

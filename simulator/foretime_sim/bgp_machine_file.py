@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -25,6 +24,7 @@ from foretime_sim.bgp_geometry import (
 from foretime_sim.bgp_machine import BgpMachine, BgpPartition, Links
 from foretime_sim.compressed_files import read_text
 from foretime_sim.machine import nearest
+from foretime_sim.toml_text import parse_toml
 
 MOST_BGP_PARTITIONS = 20_000
 """A catalogue may not have more: conflicts are kept for every pair."""
@@ -145,10 +145,7 @@ def read_bgp_machine(path: Path | str) -> BgpMachine:
 
 def parse_bgp_machine(text: str, *, source: str) -> BgpMachine:
     """Make a machine of the text of a TOML file; see `read_bgp_machine`."""
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source}: not TOML: {error}") from None
+    values = parse_toml(text, source)
     try:
         described = Description.model_validate(values)
     except pydantic.ValidationError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +33,7 @@ from foretime_sim.campaign_accuracy import (
     BUILT_IN_ACCURACY,
     accuracy_settings,
 )
+from foretime_sim.toml_text import parse_toml
 from foretime_sim.workload_models import DEFAULTS
 
 _TABLES: dict[str, type[BaseModel]] = {
@@ -79,10 +79,7 @@ class _Reader:
         self.text, self.path = text, path
 
     def campaign(self) -> Campaign:
-        try:
-            values = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{self.path}: not TOML: {error}") from error
+        values = parse_toml(self.text, str(self.path))
         folder = self.path.absolute().parent
         try:
             declared = Declaration.model_validate(values, context={"folder": folder})
@@ -159,13 +156,19 @@ class _Reader:
                 raise self._refuse((*where, "longest_estimate_s"), "this is for estimates: give it")
             if source.path is not None:
                 path = folder / self._expanded(source.path, (*where, "path"))
-                if path.is_dir():
+                try:
+                    is_folder, is_file = path.is_dir(), path.is_file()
+                except OSError as error:
+                    raise self._refuse(
+                        (*where, "path"), f"{path} can't be looked at: {error.strerror}"
+                    ) from None
+                if is_folder:
                     raise self._refuse(
                         (*where, "path"),
                         f"{path} is a folder: name a file (foretime workload convert makes one of "
                         "PBS's accounting folder)",
                     )
-                if not path.is_file():
+                if not is_file:
                     raise self._refuse((*where, "path"), f"there is no file {path}")
                 source = source.model_copy(update={"path": str(path)})
                 name = source.name or re.sub(r"\.(gz|xz|swf|csv|txt)(?=\.|$)", "", path.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from foretime_sim.machine import (
     format_limit,
     nearest,
 )
+from foretime_sim.toml_text import parse_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,7 @@ def read_machine(path: Path | str) -> Machine:
 
 def parse_machine(text: str, *, source: str) -> Machine:
     """Make a machine of the text of a TOML file; see `read_machine`."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source}: not TOML: {error}") from None
+    tables = parse_toml(text, source)
     known = ("selection", "node_groups", "slurm_partitions")
     for name in tables:
         if name not in known:

@@ -20,6 +20,8 @@ JOB_ID = re.compile(r"\d+(?:\[\d*\]|-\d+)?(?:\.\S+)?", re.ASCII)
 _SUBJOB = re.compile(r"(\d+)(?:\[\d+\]|-\d+)(\..*)?", re.ASCII)
 _QUOTED = re.compile(r'([A-Za-z][\w.\-]*)=("(?:[^"]|"(?! [A-Za-z][\w.\-]*=|$))*"|\S*)', re.ASCII)
 _RESERVATION_QUEUE = re.compile(r"[RSM]\d+", re.ASCII)
+_MOST_DIGITS = 12
+"""Of a number in a record; more are no number of seconds or processors."""
 NO_PROJECT = "_pbs_project_default"
 """The project of jobs whose user gave none."""
 
@@ -108,7 +110,9 @@ def parse_pbs_duration(word: str) -> int:
         If it is none of these, or too long.
     """
     parts = word.partition(".")[0].split(":")
-    if len(parts) > 4 or not all(part.isascii() and part.isdigit() for part in parts):
+    if len(parts) > 4 or not all(
+        part.isascii() and part.isdecimal() and len(part) <= _MOST_DIGITS for part in parts
+    ):
         raise ValueError(f"{word!r} is no duration like 12:30:00 or 45000")
     seconds = 0
     for factor, part in zip((1, 60, 3600, 86400), reversed(parts), strict=False):
@@ -137,14 +141,20 @@ def processors_of_chunks(chunks: str, key: str) -> int:
     total = 0
     for chunk in chunks.split("+"):
         words = chunk.split(":")
-        copies = int(words[0]) if words[0].isdigit() else 1
+        copies = _count(words[0]) if words[0].isdecimal() else 1
         each = 1
         for word in words:
             name, _, value = word.partition("=")
             if name == key or (name == "ncpus" and key == "ppn"):
-                each = int(value)
+                each = _count(value)
         total += copies * each
     return total
+
+
+def _count(word: str) -> int:
+    if not (word.isascii() and word.isdecimal() and len(word) <= _MOST_DIGITS):
+        raise ValueError(f"{word!r} is no number of processors")
+    return int(word)
 
 
 def requested_processors(resources: Callable[[str], object]) -> int | None:
@@ -166,15 +176,17 @@ def requested_processors(resources: Callable[[str], object]) -> int | None:
     select, nodes, ncpus = resources("select"), resources("nodes"), resources("ncpus")
     procs = resources("procs")
     if select is not None:
-        count = int(str(ncpus)) if ncpus is not None else processors_of_chunks(str(select), "ncpus")
+        count = (
+            _count(str(ncpus)) if ncpus is not None else processors_of_chunks(str(select), "ncpus")
+        )
     elif nodes is not None:
         count = processors_of_chunks(str(nodes), "ppn")
     elif procs is not None:
-        count = int(str(procs))
+        count = _count(str(procs))
     elif ncpus is not None:
-        count = int(str(ncpus))
+        count = _count(str(ncpus))
     elif (nodect := resources("nodect")) is not None:
-        count = int(str(nodect))
+        count = _count(str(nodect))
     else:
         return None
     if not 0 <= count <= MAX_PROCESSORS:

@@ -68,6 +68,10 @@ WRONG = {
         LOG + "name = 'a'\n[[logs]]\npath = 'nowhere.swf'",
         ["c.toml:5: [[logs]] number 2 path", "there is no file", "nowhere.swf"],
     ),
+    "no name of a file": (
+        f"[[logs]]\npath = '{'a' * 300}'",
+        ["c.toml:2: [[logs]] number 1 path", "can't be looked at: File name too long"],
+    ),
     "variable not set": (
         "[[logs]]\npath = '${FORETIME_NOT_SET}/a.swf'",
         ["[[logs]] number 1 path", "FORETIME_NOT_SET is not set"],

@@ -149,6 +149,13 @@ def test_node_lists() -> None:
     assert expand_nodes("") == frozenset()
 
 
+@pytest.mark.parametrize("nodes", ["n[1-99999999]", "n[1-" + "9" * 5_000 + "]", "n[1-²]"])
+def test_more_nodes_than_there_are_stand_for_no_node(nodes: str) -> None:
+    assert len(expand_nodes(f"{nodes},login")) == 2
+    assert "login" in expand_nodes(f"{nodes},login")
+    assert expand_nodes("r[1-9999]n[1-9999]") == {"r[1-9999]n[1-9999]"}
+
+
 # As 22.05.8 and 26.05.5 print them, shortened.
 SHOWN = (
     "PartitionName=main AllowGroups=ALL Default=YES QoS=N/A DefaultTime=01:00:00 MaxNodes=UNLIMITED"

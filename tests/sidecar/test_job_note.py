@@ -18,6 +18,7 @@ from foretime_sidecar.job_note import JobNote, read_note
         ("xforetime:treq=60,tmin=30", None),
         ("foretime:treq=60,tmin=30x", None),
         ("foretime:treq=60,tmin=30,generation", None),
+        (f"foretime:treq=60,tmin=30,generation={'9' * 5_000}", None),
         ("foretime:treq=60", None),
         ("foretime:treq=,tmin=30", None),
     ],

@@ -97,6 +97,7 @@ def test_the_accuracy_section_is_the_production_rule() -> None:
         ("\nhook = {mode = 'x'}", "f:2: hook.mode = 'x'"),
         # not TOML
         ("[hook\nmode = 1", r"f: not TOML: .*line 1"),
+        (f"[hook]\nrounding_s = {'9' * 5_000}", "f: a number is far too long"),
         ("[hook]\nmode = 'a'\nmode = 'b'", r"f: not TOML: Cannot overwrite a value"),
         # each valid, but not together
         ("[accuracy]\nclass_bounds_s = [7200, 3600]", "f:2: accuracy setting class_bounds_s"),

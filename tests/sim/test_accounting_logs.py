@@ -12,10 +12,12 @@ from foretime_estimators.jobs import Ending
 from foretime_sim.accounting import Clock, parse_duration
 from foretime_sim.csv_log import parse_csv_log
 from foretime_sim.filters import workload_of_log
-from foretime_sim.job_log import JobLog
+from foretime_sim.job_log import MAX_SECONDS, JobLog
 from foretime_sim.log_files import format_of, read_log
 from foretime_sim.sacct import parse_sacct
 from foretime_sim.workload import ENDINGS
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 HEADER = "JobID|JobIDRaw|User|Account|Submit|Eligible|Start|End|Suspended|State|NCPUS|Timelimit"
 DAY = "2024-03-01T"
@@ -111,6 +113,8 @@ def test_errors_are_located() -> None:
 def test_headerless_sacct_needs_columns() -> None:
     with pytest.raises(InputError, match="without a header line"):
         parse_sacct(row(), source="x")
+    with pytest.raises(InputError, match="x: the file is empty; run: sacct"):
+        parse_sacct("\u2028\n", source="x")
     with pytest.raises(InputError, match="did you mean User"):
         parse_sacct(row(), source="x", columns="JobID,Usr")
     assert len(parse_sacct(row(), source="x", columns=HEADER.replace("|", ","))) == 1
@@ -137,6 +141,35 @@ def test_clock_knows_summer_time() -> None:
     assert clock.parse("2024-01-01T12:35:06") == clock.parse("2024-01-01T11:35:06Z")
     with pytest.raises(InputError, match="time zone 'Mars/Base' is unknown"):
         Clock("Mars/Base")
+
+
+WORDS = st.sampled_from(
+    ["00", "07", "30", "59", "60", "99", "²3", "٣٣", "+1", " 1", "1_"]
+)  # of minutes and seconds, some of them none
+ZONES = ["UTC", "Europe/Prague", "Australia/Lord_Howe"]  # where summer time is half an hour
+DAYS = ["2024-03-31", "2024-10-06", "2024-10-27", "1970-01-01", "2286-11-20", "9999-12-31"]
+STAMPS = st.builds(
+    "{}T{:02d}:{}:{}".format, st.sampled_from(DAYS), st.sampled_from([0, 1, 2, 17]), WORDS, WORDS
+)
+
+
+@given(st.sampled_from(ZONES), st.lists(STAMPS, min_size=2, max_size=8))
+@example("UTC", ["2024-03-31T00:00:00", "2024-03-31T00:99:99"])
+@example("UTC", ["2024-03-31T00:00:00", "2024-03-31T00:²3:00"])
+@example("Australia/Lord_Howe", ["2024-10-06T02:00:00", "2024-10-06T02:30:00"])
+@example("UTC", ["2286-11-20T17:00:00", "2286-11-20T17:59:00"])
+def test_no_timestamp_is_read_by_what_was_read_before(zone: str, words: list[str]) -> None:
+    def parsed(clock: Clock, word: str) -> int | str | None:
+        try:
+            return clock.parse(word)
+        except ValueError as error:
+            return str(error)
+
+    clock = Clock(zone)
+    for word in words:
+        read = parsed(clock, word)
+        assert read == parsed(Clock(zone), word)
+        assert not isinstance(read, int) or read <= MAX_SECONDS
 
 
 CSV = (

@@ -72,6 +72,8 @@ def test_the_documented_machine(repository: Path) -> None:
         (("max_time", "selection = 'x'\nmax_time"), "'selection' is unknown"),
         (("[node", "selection = 'x'\n[node"), "selection is 'x': use CR_CPU_Memory or CR_CPU"),
         (("[node_groups.cpu]", "[node_groups.cpu"), "m.toml: not TOML"),
+        (("[node_groups.cpu]", "x = " + "9" * 5_000 + "\n[node_groups.cpu]"), "m.toml: a number"),
+        (("[node_groups.cpu]", "x = " + "[" * 5_000 + "\n[node_groups.cpu]"), "m.toml: tables or"),
     ],
 )  # fmt: skip
 def test_faults_are_named(change: tuple[str, str], message: str) -> None:

@@ -37,7 +37,9 @@ def test_durations(word: str, seconds: int) -> None:
     assert parse_pbs_duration(word) == seconds
 
 
-@pytest.mark.parametrize("word", ["", "-1", "1:2:3:4:5", "12h", "١", "1::2", "9" * 12])
+@pytest.mark.parametrize(
+    "word", ["", "-1", "1:2:3:4:5", "12h", "١", "1::2", "9" * 12, "9" * 5_000, "²"]
+)
 def test_no_durations(word: str) -> None:
     with pytest.raises(ValueError, match=r"duration|too long"):
         parse_pbs_duration(word)
@@ -72,6 +74,11 @@ def test_processors(resources: dict[str, str], processors: int | None) -> None:
 def test_processors_that_are_no_number() -> None:
     with pytest.raises(ValueError, match="many"):
         processors_of_chunks("1:ncpus=many", "ncpus")
+    for word in ("²", "-4", "9" * 5_000):
+        with pytest.raises(ValueError, match="is no number of processors"):
+            processors_of_chunks(f"2:ncpus={word}", "ncpus")
+        with pytest.raises(ValueError, match="is no number of processors"):
+            requested_processors({"ncpus": word}.get)
     with pytest.raises(ValueError, match="not from 0"):
         requested_processors({"ncpus": "100000001"}.get)
 

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_sim.accounting_resources import Memory, parse_memory, parse_requested_memory
+from foretime_sim.accounting_resources import (
+    Memory,
+    parse_count,
+    parse_memory,
+    parse_requested_memory,
+)
 from foretime_sim.accounting_resources import tres_count as count_of
 from foretime_sim.csv_log import parse_csv_log
 from foretime_sim.engine import simulate
@@ -40,6 +45,24 @@ def test_memory_is_read(word: str, mib: int) -> None:
 def test_no_memory_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match="not an amount of memory"):
         parse_memory(word)
+
+
+@pytest.mark.parametrize("word", ["9" * 400 + "M", "2000000P"])
+def test_memory_beyond_any_machine_is_refused(word: str) -> None:
+    for parse in (parse_memory, parse_requested_memory):
+        with pytest.raises(ValueError, match="too large"):
+            parse(word)
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [("1.5", "whole"), ("-2", "whole"), ("two", "whole"), ("9" * 400, "whole"), ("1e20", "large")],
+)
+def test_no_count_is_refused(word: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse_count(word)
+    with pytest.raises(ValueError, match=says):
+        count_of("gres/gpu")(f"gres/gpu={word}")
 
 
 def test_requested_memory_says_what_it_is_for() -> None:

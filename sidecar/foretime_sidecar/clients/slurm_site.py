@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -23,8 +24,15 @@ _LIST_PART = re.compile(r"(?:[^,\[\]]|\[[^\]]*\])+")
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
 
+_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
+_MOST_NODES = 2**20
+
+
 def expand_nodes(expression: str) -> frozenset[str]:
-    """Give the names that a node list such as ``rack[1-2]n[01-03,7],login`` stands for."""
+    """Give the names that a node list such as ``rack[1-2]n[01-03,7],login`` stands for.
+
+    A list of more nodes than any cluster has stands for itself, a name that no node has.
+    """
     names: set[str] = set()
     for part in _LIST_PART.findall(expression):
         pieces = _BRACKETS.split(part)
@@ -32,17 +40,20 @@ def expand_nodes(expression: str) -> frozenset[str]:
             [piece] if number % 2 == 0 else list(_numbers(piece))
             for number, piece in enumerate(pieces)
         ]
-        names.update(map("".join, itertools.product(*choices)))
+        if math.prod(map(len, choices)) > _MOST_NODES:
+            names.add(part)
+        else:
+            names.update(map("".join, itertools.product(*choices)))
     return frozenset(names)
 
 
 def _numbers(ranges: str) -> Iterator[str]:
     """Give the numbers of ``01-03,7``, with their leading zeros."""
     for text in ranges.split(","):
-        first, _, last = text.partition("-")
-        if last and first.isdecimal() and last.isdecimal():
-            for number in range(int(first), int(last) + 1):
-                yield str(number).zfill(len(first))
+        found = _RANGE.fullmatch(text)
+        if found and int(found[2]) - int(found[1]) < _MOST_NODES:
+            for number in range(int(found[1]), int(found[2]) + 1):
+                yield str(number).zfill(len(found[1]))
         else:
             yield text
 
