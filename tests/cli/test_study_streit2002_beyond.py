@@ -30,15 +30,15 @@ def test_two_sets_are_studied_and_kept(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "KTH-SP2-1996-made.swf.gz"
     write_swf(log_of_workload(generate(120, processors=100, load=0.9)), log)
     output = tmp_path / "out"
-    few = ("--jobs", "60", "--seeds", "1")
+    few = ("--jobs", "60", "--seeds", "1", "--more-seeds", "1")
     words = ("study", "streit2002-beyond", log, "-o", output, *few)
     code, out, err = run(*words)
     assert (code, err) == (0, "")
     assert "How often the target is met" in out
     document = json.loads((output / "results.json").read_text())
-    assert document["command"].endswith("--seeds 1 --jobs 60")
+    assert document["command"].endswith("--seeds 1 --more-seeds 1 --jobs 60")
     assert {table["key"] for table in document["tables"]} == {
-        *("targets", "verdict", "tails", "steps", "tuned", "logs"),
+        *("targets", "verdict", "tails", "steps", "tuned", "more-draws", "logs"),
     }
     assert (output / "targets.svg").exists()
     kept = (output / "cells.jsonl").read_text()
@@ -52,7 +52,7 @@ def test_settings_are_chosen_on_the_other_sets(tmp_path: Path) -> None:
         "KTH": LogSource.of(KTH, generate(300, processors=100, load=0.9)),
         "PC2": Pc2Source(),
     }
-    found = study(sources, tmp_path, BeyondSettings(seeds=3, few_seeds=1, jobs=80))
+    found = study(sources, tmp_path, BeyondSettings(seeds=3, few_seeds=1, more_seeds=1, jobs=80))
     for job_set, other in ((KTH, PC2), (PC2, KTH)):
         product = dict.fromkeys(VARIANTS, 1.0)
         for case, result in found.results.items():
@@ -72,6 +72,24 @@ def test_settings_are_chosen_on_the_other_sets(tmp_path: Path) -> None:
     assert len(by_key["targets"].rows) == len(KTH.factors) + len(PC2.factors)
     assert by_key["verdict"].rows[-1][:2] == ("all", len(by_key["targets"].rows))
     assert len(by_key["logs"].rows) == len(log_factors(KTH))
+
+    more = by_key["more-draws"].rows
+    assert [row[0] for row in more] == ["PC2"] * len(PC2.factors)
+    for row, factor in zip(more, PC2.factors, strict=True):
+        few, many = verdict(found, PC2, factor), verdict(found, PC2, factor, 4)
+        assert few.low is not None
+        assert few.high is not None
+        assert row[1:5] == (factor, few.ratio - 1, few.low - 1, few.high - 1)
+        ours, best = (
+            [
+                found.results[BeyondCase("PC2", "independent", draw, factor, name)]
+                for draw in range(FIRST_DRAW, FIRST_DRAW + 4)
+            ]
+            for name in (found.chosen["PC2"], many.best)
+        )
+        sums = [sum(run.measures.artww_s for run in runs) for runs in (ours, best)]
+        assert row[5] == pytest.approx(sums[0] / sums[1] - 1)
+        assert row[-2:] == (many.best, many.name)
 
 
 @pytest.mark.parametrize(

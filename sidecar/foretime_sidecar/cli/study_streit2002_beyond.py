@@ -41,6 +41,9 @@ def streit2002_beyond(
     tuning_seeds: Annotated[
         int, typer.Option(min=1, help="Other draws, on which settings are chosen.")
     ] = _DEFAULT.tuning_seeds,
+    more_seeds: Annotated[
+        int, typer.Option(min=0, help="Further draws of the PC2-like set, told beside.")
+    ] = _DEFAULT.more_seeds,
     jobs: Annotated[int, typer.Option(min=10, help="Jobs in each set.")] = _DEFAULT.jobs,
     output_dir: Annotated[
         Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
@@ -58,7 +61,7 @@ def streit2002_beyond(
     began = time.perf_counter()
     check_folder("--output-dir", output_dir)
     sources, notes = read_sources(logs or ())
-    settings = BeyondSettings(seeds, min(few_seeds, seeds), tuning_seeds, jobs)
+    settings = BeyondSettings(seeds, min(few_seeds, seeds), tuning_seeds, more_seeds, jobs)
     with resumable(output_dir), later_progress_bar("simulating", "runs") as begin:
         found = study(sources, output_dir, settings, workers=workers, notes=notes, begin=begin)
     from foretime_sim.studies.streit2002_beyond_report import figures, report  # matplotlib
@@ -67,6 +70,7 @@ def streit2002_beyond(
         ("--seeds", seeds, _DEFAULT.seeds),
         ("--few-seeds", few_seeds, _DEFAULT.few_seeds),
         ("--tuning-seeds", tuning_seeds, _DEFAULT.tuning_seeds),
+        ("--more-seeds", more_seeds, _DEFAULT.more_seeds),
         ("--jobs", jobs, _DEFAULT.jobs),
     )
     written = report(found, study_command("streit2002-beyond", logs, options))

@@ -192,6 +192,9 @@ class BeyondSettings:
         keeps its reservations; and so many parts of each log.
     tuning_seeds
         Other draws, on which settings are chosen.
+    more_seeds
+        Draws after those, of the set that has no log: a few week-long jobs decide there, so that it
+        takes many draws to tell one scheduler from another. Reported beside.
     jobs
         In each set.
     """
@@ -199,7 +202,12 @@ class BeyondSettings:
     seeds: int = 10
     few_seeds: int = 2
     tuning_seeds: int = 1
+    more_seeds: int = 10
     jobs: int = 10_000
+
+    def draws_of(self, job_set: JobSet) -> int:
+        """Count a set's judged draws, further ones included."""
+        return self.seeds + (self.more_seeds if job_set.log is None else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +240,8 @@ class Streit2002Beyond:
     def runs(
         self, job_set: JobSet, factor: float, scheduler: str, draws: int | None = None
     ) -> list[BeyondResult]:
-        """Give the judged runs, by draw; the first ``draws`` alone if given."""
-        count = self.settings.seeds if draws is None else min(draws, self.settings.seeds)
+        """Give the judged runs, by draw: of the first ``draws``, ``settings.seeds`` if ``None``."""
+        count = self.settings.seeds if draws is None else draws
         return [
             self.results[BeyondCase(job_set.name, "independent", draw, factor, scheduler)]
             for draw in range(FIRST_DRAW, FIRST_DRAW + count)
@@ -325,7 +333,7 @@ def _judged_cases(
     log_parts: Mapping[str, int],
     chosen: Mapping[str, str],
 ) -> list[BeyondCase]:
-    """List what is judged; those of the first draws come first."""
+    """List what is judged; those of the first draws come first, further draws last."""
     found: list[BeyondCase] = []
     for number, job_set in itertools.product(range(settings.seeds), sets):
         ours = chosen[job_set.name]
@@ -344,7 +352,13 @@ def _judged_cases(
             BeyondCase(job_set.name, "log", number + 1, factor, scheduler)
             for factor, scheduler in itertools.product(of_log, (ours, *SINGLES))
         ]
-    return found
+    return found + [
+        BeyondCase(job_set.name, "independent", FIRST_DRAW + number, factor, scheduler)
+        for job_set in sets
+        for number in range(settings.seeds, settings.draws_of(job_set))
+        for factor in job_set.factors
+        for scheduler in (chosen[job_set.name], *RIVALS)
+    ]
 
 
 def _run(

@@ -59,12 +59,19 @@ class Verdict:
         """Whether it is below the best single policy."""
         return self.ratio < 1
 
+    @property
+    def name(self) -> str:
+        """As tables call it."""
+        return "better" if self.better else "within 2%" if self.met else "missed"
 
-def verdict(found: Streit2002Beyond, job_set: JobSet, factor: float) -> Verdict:
-    """Judge ours at one factor of one set."""
-    best = found.best_single(job_set, factor)
-    ours = found.artww(job_set, factor, found.chosen[job_set.name])
-    theirs = found.artww(job_set, factor, best)
+
+def verdict(
+    found: Streit2002Beyond, job_set: JobSet, factor: float, draws: int | None = None
+) -> Verdict:
+    """Judge ours at one factor of one set; ``draws`` as in `Streit2002Beyond.runs`."""
+    best = found.best_single(job_set, factor, draws)
+    ours = found.artww(job_set, factor, found.chosen[job_set.name], draws)
+    theirs = found.artww(job_set, factor, best, draws)
     mean = float(theirs.mean())
     low = high = None
     if len(ours) >= FEWEST_REPEATS:
@@ -76,6 +83,8 @@ def verdict(found: Streit2002Beyond, job_set: JobSet, factor: float) -> Verdict:
 def tables(found: Streit2002Beyond) -> list[StudyTable]:
     """Make every table."""
     made = [_targets(found), _verdict(found), _tails(found), _steps(found), _tuned(found)]
+    if _repeated(found):
+        made.append(_more_draws(found))
     if any(found.log_parts.values()):
         made.append(_logs(found))
     return made
@@ -93,7 +102,6 @@ def _targets(found: Streit2002Beyond) -> StudyTable:
         judged = verdict(found, job_set, factor)
         means = [float(found.artww(job_set, factor, single).mean()) for single in RIVALS]
         ours = float(found.artww(job_set, factor, found.chosen[job_set.name]).mean())
-        within = "better" if judged.better else "within 2%" if judged.met else "missed"
         rows.append(
             (
                 job_set.name,
@@ -102,7 +110,7 @@ def _targets(found: Streit2002Beyond) -> StudyTable:
                 ours,
                 _ljf(found, job_set, factor),
                 judged.best,
-                *(judged.ratio - 1, _less(judged.low), _less(judged.high), within),
+                *(judged.ratio - 1, _less(judged.low), _less(judged.high), judged.name),
             )
         )
     return StudyTable(
@@ -175,6 +183,43 @@ def _verdict(found: Streit2002Beyond) -> StudyTable:
         ),
         rows,
         "Against the best single policy at each factor, which no scheduler knows beforehand.",
+    )
+
+
+def _repeated(found: Streit2002Beyond) -> list[JobSet]:
+    """Give the sets that have further draws."""
+    settings = found.settings
+    return [job_set for job_set in found.sets if settings.draws_of(job_set) > settings.seeds]
+
+
+def _more_draws(found: Streit2002Beyond) -> StudyTable:
+    settings = found.settings
+    rows: list[tuple[Cell, ...]] = []
+    for job_set in _repeated(found):
+        for factor in job_set.factors:
+            row: list[Cell] = [job_set.name, factor]
+            for draws in (settings.seeds, settings.draws_of(job_set)):
+                judged = verdict(found, job_set, factor, draws)
+                row += [judged.ratio - 1, _less(judged.low), _less(judged.high)]
+            rows.append((*row, judged.best, judged.name))
+    counts = settings.seeds, settings.seeds + settings.more_seeds
+    return StudyTable(
+        "more-draws",
+        "The target on more draws, where few jobs decide",
+        (
+            Column("set"),
+            Column("factor", ".2f"),
+            *(
+                Column(name, "+.1%")
+                for count in counts
+                for name in (f"{count} draws", f"from ({count})", f"to ({count})")
+            ),
+            Column("best single"),
+            Column("target"),
+        ),
+        tuple(rows),
+        f"ARTwW against the best single policy of so many draws, with 95% intervals. The last two "
+        f"columns are of {counts[1]} draws.",
     )
 
 
