@@ -214,10 +214,6 @@ class QueueEvents:
             for job_id, submit_time, started, seen_at in state
         }
 
-    def knows(self, key: Key) -> bool:
-        """Whether a job was in the queue within the last days, and is not known to have ended."""
-        return key in self._known
-
     def _seen(self, job: QueuedJob, request: JobRequest, now: int) -> Iterator[Event]:
         key = request.job_id, request.submit_time
         known = self._known.get(key)

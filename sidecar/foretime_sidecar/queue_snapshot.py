@@ -84,11 +84,6 @@ class QueueSnapshot:
             counted[each.reason] += each.job.tasks
         return dict(counted)
 
-    def columns_of(self, job_id: str) -> range:
-        """Give the columns of a job, several for the pending tasks of an array, or none."""
-        columns = [at for at, each in enumerate(self.jobs) if each.request.job_id == job_id]
-        return range(columns[0], columns[-1] + 1) if columns else range(0)
-
 
 def snapshot_of(
     queue: Queue,

@@ -17,7 +17,6 @@ import pydantic
 import pydantic_core
 from foretime_estimators.errors import InputError
 from foretime_sim.toml_text import parse_toml
-from pydantic import BaseModel
 
 from foretime_sidecar.settings import DAY_S, Settings
 from foretime_sidecar.settings_section import Names
@@ -207,11 +206,8 @@ def _line_of(text: str, location: tuple[str, ...]) -> int:
 
 def describe() -> Iterator[Setting]:
     """Give every setting, in the order of the file."""
-    for section, section_field in Settings.model_fields.items():
-        model = section_field.annotation
-        assert isinstance(model, type)  # noqa: S101 - for the type checker
-        assert issubclass(model, BaseModel)  # noqa: S101
-        for key, field in model.model_fields.items():
+    for section, defaults in Settings():
+        for key, field in type(defaults).model_fields.items():
             yield Setting(
                 section, key, _type_name(field.annotation), field.default, field.description or ""
             )

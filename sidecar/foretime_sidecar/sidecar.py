@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from foretime_estimators.errors import SchedulerError, StateError
 from foretime_estimators.jobs import JobRequest
@@ -50,7 +49,8 @@ from foretime_sidecar.slurm_limits import SlurmLimits
 from foretime_sidecar.starvation_guard import StarvationGuard
 from foretime_sidecar.store import Store
 from foretime_sidecar.switched_order import SwitchedOrder
-from foretime_sidecar.table import Advice, Mode, read_table, write_table
+from foretime_sidecar.table import Mode
+from foretime_sidecar.table_publication import PublishedTable, TablePublication
 from foretime_sidecar.wait_forecasting import WaitForecasting
 
 logger = logging.getLogger("foretime")
@@ -79,8 +79,8 @@ class PollResult:
 
 
 @dataclass(slots=True)
-class Progress:
-    """What the daemon tells of itself.
+class Progress(PublishedTable):
+    """What the daemon tells of itself, and of its table.
 
     Attributes
     ----------
@@ -88,22 +88,10 @@ class Progress:
         Epoch seconds of the last poll that went through, ``None`` before the first.
     finished_jobs
         Finished jobs learned since the start, and from the store at the start.
-    generation, written_at, valid_until
-        Of the table in place, ``None`` before the first of this process.
-    table_rows
-        Rows in it.
-    mode, mode_reason
-        The mode that it carries, and why if it is not the one that was set.
     """
 
     polled_at: int | None = None
     finished_jobs: int = 0
-    generation: int | None = None
-    written_at: int | None = None
-    valid_until: int | None = None
-    table_rows: int = 0
-    mode: str | None = None
-    mode_reason: str = ""
 
 
 class Sidecar:
@@ -180,6 +168,9 @@ class Sidecar:
         self.private_data: frozenset[str] = frozenset()
         self.pause_s = settings.scheduler.poll_interval_s
         self.oversight = Oversight(settings, store, self.lock)
+        self._table = TablePublication(
+            settings.table, store, self.lock, lambda: self.learner, self.oversight, self.progress
+        )
         self.forecasting: WaitForecasting | None = None
         self.noted_bounds: NotedBounds | None = None
         if forecasts or bounds or settings.queue_order.keep_promises:
@@ -245,11 +236,8 @@ class Sidecar:
                 self.noted_bounds if settings.queue_order.keep_promises else None,
             )
         self._cursor: Cursor | None = None
-        self._table_generation = 0  # of the file found at the start
         self._next_publication = 0
-        self._must_publish = False  # as somebody was forgotten; changed with the lock held
         self._next_cleaning = 0
-        self._carried: tuple[Mode, Exclusions, Advice] | None = None
 
     @property
     def waits(self) -> WaitForecasting:
@@ -258,8 +246,13 @@ class Sidecar:
             raise TypeError("this sidecar forecasts no waits")
         return self.forecasting
 
-    def start(self, now: int) -> None:
+    def start(self, now: int) -> Cursor:
         """Learn everything stored, and go on where the reading of finished jobs had stopped.
+
+        Returns
+        -------
+        Cursor
+            That place.
 
         Raises
         ------
@@ -269,13 +262,9 @@ class Sidecar:
         with self.lock:
             self.learner, self.progress.finished_jobs = self._learned()
             first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
-            self._cursor = self.store.cursor(self.settings.scheduler.kind) or first
-        path = Path(self.settings.table.path)
-        if path.exists():
-            try:
-                self._table_generation = read_table(path).generation
-            except StateError as error:
-                logger.warning("the table in place is replaced: %s", error)
+            cursor = self._cursor = self.store.cursor(self.settings.scheduler.kind) or first
+        self._table.take_over()
+        return cursor
 
     def _learned(self, without: str | None = None) -> tuple[Learner, int]:
         """Learn what is stored, without one user's; give how many jobs that were, too."""
@@ -306,7 +295,7 @@ class Sidecar:
             self.oversight.forget(user)
             if self.estimating is not None:
                 self.estimating.forget()
-            self._must_publish = True
+            self._table.must_write = True
         if self.forecasting is not None:
             self.forecasting.forget(user)
         return erased
@@ -325,12 +314,10 @@ class Sidecar:
             If the store or the table can't be written; the table in place then runs out by itself.
         """
         self.estimated_for_s = 0.0
-        if self._cursor is None:
-            self.start(now)
-        learned = self._learn(now)
+        learned = self._learn(self._cursor or self.start(now), now)
         self._estimate(now)
         generation = None
-        if now >= self._next_publication or self._must_publish:
+        if now >= self._next_publication or self._table.must_write:
             generation = self._publish(now)
             self._next_publication = now + self.settings.table.publish_interval_s
         if now >= self._next_cleaning:
@@ -372,27 +359,19 @@ class Sidecar:
             If the store can't be read or written; no job is planned short then.
         """
         configuration, seen = self._see(now)
-        soft_limit, queue = seen.soft_limit, seen.queue
+        queue = seen.queue
         if self._guard is not None:
             self._guard.look(queue, now)
-        # What can be mended without an answer is, and it is raised then.
-        mode, exclusions, failure = Mode.OBSERVE, None, None
-        refined = NOTHING_REFINED
+        mode, refined = Mode.OBSERVE, NOTHING_REFINED
         try:
             mode, _ = self._mode(configuration)
             refined = self._refined(queue.jobs, mode, now)
             exclusions = self._exclusions(configuration, now)
-        except (SchedulerError, StateError) as error:
-            failure = error
-        if self._allowed != (mode, exclusions):
-            # Before anything is changed, which may be refused.
-            self._allowed = mode, exclusions
-            self._next_publication = now
-        if self._limits is not None:
-            self._limits.mend(queue.jobs, exclusions, mode, soft_limit, now, self.pause_s, refined)
-        if failure is not None:
-            raise failure
-        assert exclusions is not None  # noqa: S101 - else there was a failure
+        except (SchedulerError, StateError):
+            # What can be mended without an answer is.
+            self._mend(seen, mode, None, refined)
+            raise
+        self._mend(seen, mode, exclusions, refined)
         if self.oversight.note(seen, self.learner, exclusions, now, refined):
             self._next_publication = now
         if self.noted_bounds is not None and self.forecasting is None:
@@ -400,6 +379,19 @@ class Sidecar:
         if self._ordering is not None:
             self._ordering.arrange(seen, configuration, self._scheduled_time_of)
         return seen
+
+    def _mend(
+        self, seen: Look, mode: Mode, exclusions: Exclusions | None, refined: Refined
+    ) -> None:
+        """Set time_min, and change limits that jobs would be killed at too early."""
+        now = seen.taken_at
+        if self._allowed != (mode, exclusions):
+            # Before anything is changed, which may be refused.
+            self._allowed = mode, exclusions
+            self._next_publication = now
+        if self._limits is not None:
+            jobs, soft_limit = seen.queue.jobs, seen.soft_limit
+            self._limits.mend(jobs, exclusions, mode, soft_limit, now, self.pause_s, refined)
 
     def _refined(self, jobs: Sequence[QueuedJob], mode: Mode, now: int) -> Refined:
         """Say what time_min of pending jobs is to be by what the estimator says of each now."""
@@ -510,11 +502,10 @@ class Sidecar:
         with self.lock:
             return self.learner.scheduled_time(job)
 
-    def _learn(self, now: int) -> int:
+    def _learn(self, cursor: Cursor, now: int) -> int:
+        """Learn what has finished since a place in the scheduler's records; give how many jobs."""
         learned = 0
         while True:
-            cursor = self._cursor
-            assert cursor is not None  # noqa: S101  # start() set it
             until = None
             if now - cursor.end_time > CATCH_UP_S:
                 until = cursor.end_time + CATCH_UP_S
@@ -527,6 +518,7 @@ class Sidecar:
                 learned += self._store_and_learn(records, after)
             if until is None:
                 return learned
+            cursor = after
 
     def _store_and_learn(self, records: list[FinishedRecord], after: Cursor) -> int:
         with self.lock:
@@ -541,51 +533,4 @@ class Sidecar:
     def _publish(self, now: int) -> int | None:
         configuration: SchedulerConfiguration = self.client.configuration()
         mode, reason = self._mode(configuration)
-        return self._write(now, mode, reason, self._exclusions(configuration, now))
-
-    def _write(self, now: int, mode: Mode, reason: str, exclusions: Exclusions) -> int | None:
-        """Write a table unless the one in place says the same and will last.
-
-        Only the thread that polls calls it, so nothing is learned between its two locks.
-        """
-        table_settings = self.settings.table
-        with self.lock:
-            changed = self.learner.refresh(now)
-            advice = self.oversight.advice(mode, self.learner, now)
-            carried = (mode, exclusions, advice)
-            valid_until = self.progress.valid_until
-            lasting = valid_until is not None and (
-                valid_until - now > table_settings.valid_for_s // 2
-            )
-            path = Path(table_settings.path)
-            same = not changed and carried == self._carried and not self._must_publish
-            if lasting and same and path.exists():
-                return None
-            rows = self.learner.row_count()
-            valid_until = now + table_settings.valid_for_s
-            generation = self.store.begin_generation(
-                now,
-                valid_until,
-                mode.value,
-                rows,
-                above=self._table_generation,
-            )
-            table = self.learner.table(generation, now, valid_until, mode, exclusions, advice)
-            learner, self._must_publish = self.learner, False
-        # It can't change any more, and a slow disk must keep no question waiting.
-        try:
-            write_table(path, table)
-        except StateError:
-            self._must_publish = True
-            raise
-        with self.lock:
-            self.store.mark_published(generation)
-            learner.published()
-        if reason and reason != self.progress.mode_reason:
-            logger.warning("the hook is told to observe only: %s", reason)
-        self._carried = carried
-        progress = self.progress
-        progress.generation, progress.written_at = generation, now
-        progress.valid_until, progress.table_rows = valid_until, rows
-        progress.mode, progress.mode_reason = mode.value, reason
-        return generation
+        return self._table.write(now, mode, reason, self._exclusions(configuration, now))

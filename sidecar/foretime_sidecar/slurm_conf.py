@@ -18,9 +18,13 @@ _INCLUDE = re.compile(r"^[ \t]*include[ \t]+(\S+)", re.IGNORECASE | re.MULTILINE
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Where a key gets a value: from ``start`` to ``end`` in the text of ``path``."""
+    """Where a key gets a value: from ``start`` to ``end`` in the text of ``path``.
+
+    ``key_start`` is where the key stands, in the same line.
+    """
 
     path: Path
+    key_start: int
     start: int
     end: int
     value: str
@@ -33,7 +37,7 @@ def assignments(text: str, key: str, path: Path) -> Iterator[Assignment]:
     for line in _LINE.finditer(text):
         for found in pattern.finditer(text, line.start("said"), line.end("said")):
             value = _CONTINUED.sub("", found[1]).strip('"')
-            yield Assignment(path, found.start(1), found.end(1), value)
+            yield Assignment(path, found.start(), found.start(1), found.end(1), value)
 
 
 def octets(text: str) -> bytes:
@@ -138,10 +142,7 @@ class SlurmConf:
         begins = text.rfind("\n", 0, last.start) + 1
         ends = text.find("\n", last.end)
         ends = len(text) if ends < 0 else ends + 1
-        named = re.search(rf"{re.escape(key)}[ \t]*=[ \t]*$", text[begins : last.start], re.I)
-        assert named is not None  # noqa: S101 - it was found by its key
-        before, after = text[begins : begins + named.start()], text[last.end : ends]
-        rest = before + after
+        rest = text[begins : last.key_start] + text[last.end : ends]
         if not rest.strip():
             rest = ""
         self.texts[last.path] = text[:begins] + rest + text[ends:]

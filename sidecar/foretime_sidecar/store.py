@@ -231,11 +231,6 @@ class Store:
         """Count the finished jobs stored."""
         return int(self.rows("SELECT count(*) FROM jobs")[0][0])
 
-    def users_of(self, project: str) -> int:
-        """Count the users with finished jobs in a project."""
-        query = "SELECT count(DISTINCT user) FROM jobs WHERE project = ?"
-        return int(self.rows(query, (project,))[0][0])
-
     def forget_before(self, end_time: int) -> int:
         """Delete the jobs that ended before a time, with their decisions; give how many."""
         with self._clear_errors("delete old jobs"), self._database.atomic():

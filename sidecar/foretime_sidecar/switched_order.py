@@ -17,10 +17,10 @@ import numpy as np
 from foretime_estimators.errors import ForetimeError
 from foretime_estimators.runtime_histories import RuntimeHistories
 from foretime_sim.order_tuning import PLANNED, Tuning, tune_order
-from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.policy import Backfill, Order, Policy, Roles
 from foretime_sim.policy_switching import Quality
 from foretime_sim.queue_places import waiting_now
-from foretime_sim.role_times import RoleTimes
+from foretime_sim.role_times import RoleTimes, by_role
 from foretime_sim.snapshot import Snapshot
 from foretime_sim.workload import Int64Array
 
@@ -257,11 +257,10 @@ class _IncompleteError(Exception):
 def _ordered_by(taken: QueueSnapshot, scheduled_time: Callable[[QueuedJob], int]) -> Snapshot:
     """Give the snapshot with t_sched as what pending jobs are ordered by."""
     snapshot = taken.snapshot
-    pending, planned = snapshot.pending, snapshot.pending.scheduled_time
-    assert isinstance(planned, np.ndarray)  # noqa: S101 - for the type checker
-    by_job = {id(job): scheduled_time(job) for job in taken.jobs[len(snapshot.running) :]}
-    order = [by_job[id(job)] for job in taken.jobs[len(snapshot.running) :]]
-    times = RoleTimes(np.array(order, dtype=np.int64), planned, planned)
+    pending = snapshot.pending
+    _, backfill, drain = by_role(pending.requested_time, pending.scheduled_time, Roles())
+    order = [scheduled_time(job) for job in taken.jobs[len(snapshot.running) :]]
+    times = RoleTimes(np.array(order, dtype=np.int64), backfill, drain)
     return replace(snapshot, pending=replace(pending, scheduled_time=times))
 
 

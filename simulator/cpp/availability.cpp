@@ -9,6 +9,7 @@ namespace foretime {
 Availability::Availability(Processors machine, const Policy& policy, std::vector<Job>& jobs)
     : jobs_(jobs),
       correction_(policy.correction),
+      correction_steps_(policy.correction_steps),
       keeps_hard_ends_(policy.guard.has_value()),
       free_(machine) {}
 
@@ -95,7 +96,9 @@ void Availability::correct(JobIndex index, Seconds now) {
     running.expected_end = running.hard_end();
     return;
   }
-  running.expected_end = corrected_end(correction_, running, now);
+  const bool in_steps = !correction_steps_ || running.corrections < *correction_steps_;
+  running.expected_end =
+      corrected_end(in_steps ? correction_ : Correction::kRequested, running, now);
   ++running.corrections;
   if (correction_ == Correction::kSlurm) running.belief = Belief::kOverstaying;
 }

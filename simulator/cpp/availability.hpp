@@ -87,6 +87,7 @@ class Availability {
 
   std::vector<Job>& jobs_;
   Correction correction_;
+  std::optional<std::int32_t> correction_steps_;
   bool keeps_hard_ends_;
   Processors free_;
   Releases expected_;       // Belief::kEstimate, by expected end

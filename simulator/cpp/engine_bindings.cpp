@@ -183,16 +183,19 @@ void register_engine(nb::module_& m) {
              std::vector<std::pair<Quality, double>> qualities, Seconds lower_bound_s,
              Seconds upper_bound_s, std::size_t least_waiting, double slackness,
              std::optional<std::size_t> first_starts, std::optional<Seconds> horizon_s,
-             Seconds slowdown_bound_s, Seconds interactive_s, double saturation) {
+             Seconds slowdown_bound_s, Seconds interactive_s, double saturation,
+             bool one_list) {
             new (self) PolicySwitching{decider,           std::move(orders), std::move(qualities),
                                        lower_bound_s,     upper_bound_s,     least_waiting,
                                        slackness,         first_starts,      horizon_s,
-                                       slowdown_bound_s,  interactive_s,     saturation};
+                                       slowdown_bound_s,  interactive_s,     saturation,
+                                       one_list};
           },
           nb::arg("decider"), nb::arg("orders"), nb::arg("qualities"), nb::arg("lower_bound_s"),
           nb::arg("upper_bound_s"), nb::arg("least_waiting"), nb::arg("slackness"),
           nb::arg("first_starts").none(), nb::arg("horizon_s").none(),
-          nb::arg("slowdown_bound_s"), nb::arg("interactive_s"), nb::arg("saturation"));
+          nb::arg("slowdown_bound_s"), nb::arg("interactive_s"), nb::arg("saturation"),
+          nb::arg("one_list"));
   nb::class_<SwitchingCounters>(m, "SwitchingCounters")
       .def_ro("tries", &SwitchingCounters::tries)
       .def_ro("switches", &SwitchingCounters::switches)
@@ -226,17 +229,18 @@ void register_engine(nb::module_& m) {
              Compression compression, GuardBy guard_by, double guard_share,
              std::optional<Seconds> ageing_s,
              std::optional<Seconds> scheduling_interval_s,
-             std::optional<PolicySwitching> switching, std::optional<SlackSettings> slack) {
+             std::optional<PolicySwitching> switching, std::optional<SlackSettings> slack,
+             std::optional<std::int32_t> correction_steps) {
             new (self) Policy{order,       backfill, correction,  guard_s,
                               event_order, depth,    compression, guard_by,
                               guard_share, ageing_s, scheduling_interval_s,
-                              std::move(switching), slack};
+                              std::move(switching), slack, correction_steps};
           },
           nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
           nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"),
           nb::arg("guard_by"), nb::arg("guard_share"), nb::arg("ageing_s").none(),
           nb::arg("scheduling_interval_s").none(), nb::arg("switching") = nb::none(),
-          nb::arg("slack") = nb::none());
+          nb::arg("slack") = nb::none(), nb::arg("correction_steps") = nb::none());
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)

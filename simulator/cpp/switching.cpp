@@ -36,6 +36,10 @@ Switching::Waiting Switching::waiting(Order order, JobIndex index) const {
 
 // Lines in a time-dependent order are sorted when they are planned.
 void Switching::no_longer_planned(JobIndex index) {
+  if (settings_.one_list) {
+    std::erase(list_, index);
+    return;
+  }
   if (stale_) return;
   for (Line& line : lines_) {
     const auto found = is_time_dependent(line.order)
@@ -53,6 +57,10 @@ void Switching::resumed(JobIndex index) {
 }
 
 void Switching::update_lines(const QueueInOrder& queue) {
+  if (settings_.one_list) {
+    list_.insert(list_.end(), arrivals().begin(), arrivals().end());
+    return;
+  }
   for (Line& line : lines_) {
     if (stale_) {
       line.queue.clear();
@@ -77,7 +85,7 @@ void Switching::update_lines(const QueueInOrder& queue) {
 void Switching::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
   update_lines(queue);
   profile().copy_to(running_);
-  const std::size_t jobs = lines_.front().queue.size();
+  const std::size_t jobs = settings_.one_list ? list_.size() : lines_.front().queue.size();
   bool planned = false;
   if (jobs >= settings_.least_waiting &&
       (settings_.decider != Decider::kBasic || !arrivals().empty())) {
@@ -89,7 +97,11 @@ void Switching::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {
     planned = tunes_itself(settings_.decider);
   }
   Line& line = lines_[current_];
-  if (!planned) plan_line(line, now);
+  if (settings_.one_list) {
+    plan_list(current_, now);
+  } else if (!planned) {
+    plan_line(line, now);
+  }
   begin(line, now, starts);
 }
 
@@ -131,9 +143,22 @@ std::size_t Switching::by_votes(Seconds now) const {
   return place_of(interactive > batch ? Order::kSjf : Order::kLjf);
 }
 
+// Of one list, which each order leaves as it sorted it: see policy_switching.py.
+std::array<std::size_t, 3> Switching::order_of_planning(std::size_t current) {
+  constexpr std::size_t kFcfs = 0;
+  constexpr std::size_t kSjf = 1;
+  constexpr std::size_t kLjf = 2;
+  if (current == kLjf) return {kSjf, kFcfs, kLjf};
+  return {kFcfs, kSjf, kLjf};
+}
+
 // Section 3.2: self-tuning.
 std::size_t Switching::by_schedules(Seconds now) {
-  for (Line& line : lines_) plan_line(line, now);
+  if (settings_.one_list) {
+    for (const std::size_t place : order_of_planning(current_)) plan_list(place, now);
+  } else {
+    for (Line& line : lines_) plan_line(line, now);
+  }
   const auto qualities_by = [&](Quality quality) {
     const Seconds last_end = quality == Quality::kMakespan ? last_running_end(now) : now;
     std::vector<Fraction> qualities;
@@ -183,6 +208,19 @@ void Switching::plan_line(Line& line, Seconds now) {
   for (Waiting& waits : line.queue) {
     waits.planned.start = planned_in_.add(waits.planned.time, waits.planned.processors);
   }
+}
+
+// One list: FCFS leaves it as it is, the others sort it, and jobs that are alike keep their places.
+void Switching::plan_list(std::size_t place, Seconds now) {
+  Line& line = lines_[place];
+  if (line.order != Order::kFcfs) {
+    std::stable_sort(list_.begin(), list_.end(), [&](JobIndex a, JobIndex b) {
+      return queue_key(line.order, job(a)) < queue_key(line.order, job(b));
+    });
+  }
+  line.queue.clear();
+  for (const JobIndex index : list_) line.queue.push_back(waiting(line.order, index));
+  plan_line(line, now);
 }
 
 // In no particular order.

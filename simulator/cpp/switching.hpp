@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -53,6 +54,8 @@ class Switching final : public Planner {
   template <class Value, class Number>
   std::size_t choose(const std::vector<Value>& qualities, Number number);
   void plan_line(Line& line, Seconds now);
+  static std::array<std::size_t, 3> order_of_planning(std::size_t current);
+  void plan_list(std::size_t place, Seconds now);
   template <class Visit>
   void for_each_counted(const Line& line, Seconds now, Visit visit) const;
   void begin(const Line& line, Seconds now, Starts& starts);
@@ -60,6 +63,7 @@ class Switching final : public Planner {
 
   const PolicySwitching& settings_;
   std::vector<Line> lines_;  // by order
+  std::vector<JobIndex> list_;  // of one list: the queue as it was left
   std::size_t current_;
   bool stale_ = false;  // the lines must be made anew
   Seconds next_start_ = kNever;

@@ -60,6 +60,7 @@ struct PolicySwitching {
   Seconds slowdown_bound = 1;
   Seconds interactive = 0;
   double saturation = 1;
+  bool one_list = false;  // FCFS leaves the queue as the last order sorted it
 };
 
 struct Policy {
@@ -76,6 +77,7 @@ struct Policy {
   std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
   std::optional<PolicySwitching> switching;  // none: the order is the same for good
   std::optional<SlackSettings> slack;  // under kSlack
+  std::optional<std::int32_t> correction_steps;  // after so many: the requested time
 };
 
 // Processors claimed from outside.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime
 import re
-import zoneinfo
 from collections.abc import Sequence
 
 import numpy as np
-from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending
 
 from foretime_sim.job_log import MAX_SECONDS
+from foretime_sim.site_clock import zone_of
 from foretime_sim.workload import ENDINGS, MaskedEndings, MaskedInt64Array
 
 MISSING_WORDS = frozenset(
@@ -149,12 +148,7 @@ class Clock:
         self.name = time_zone
         self._zone: datetime.tzinfo = datetime.UTC
         if time_zone is not None:
-            try:
-                self._zone = zoneinfo.ZoneInfo(time_zone)
-            except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-                raise InputError(
-                    f"time zone {time_zone!r} is unknown; give a name like Europe/Stockholm"
-                ) from None
+            self._zone = zone_of(time_zone)
         self._hour_starts: dict[str, int] = {}
 
     def parse(self, word: str) -> int | None:

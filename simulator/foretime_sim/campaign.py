@@ -6,22 +6,37 @@ docs/campaigns.md has every key; `foretime_sim.campaign_reference` writes that p
 from __future__ import annotations
 
 import datetime
-import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal
 
 from foretime_estimators.accuracy_settings import AccuracySettings
 from foretime_estimators.errors import InputError
-from foretime_estimators.registry import ESTIMATORS, estimator_name
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from foretime_estimators.registry import ESTIMATORS
+from pydantic import BaseModel, ConfigDict, Field
 
 from foretime_sim.advance_reservations import AdvanceReservation
+from foretime_sim.campaign_values import (
+    Axis,
+    BackfillName,
+    EstimatorName,
+    Lines,
+    MetricName,
+    MissingRequestValue,
+    Name,
+    Number,
+    OrderName,
+    Seeds,
+    Share,
+    choice,
+    seconds,
+    whole,
+)
 from foretime_sim.log_files import LogFormat
-from foretime_sim.metrics import METRICS, WEEK_S, ScoreSettings
+from foretime_sim.metrics import WEEK_S, ScoreSettings
 from foretime_sim.policy import (
     Backfill,
     Compression,
@@ -30,15 +45,9 @@ from foretime_sim.policy import (
     GuardBy,
     Order,
     Roles,
-    parse_backfill,
-    parse_order,
 )
-from foretime_sim.policy_switching import PolicySwitching, is_switched
-from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.slack import InsertionOrder, SlackSettings
 from foretime_sim.workload_models import EstimateModel, WorkloadModel
-
-_T = TypeVar("_T")
 
 CONDITION_AXES = ("log", "interarrival_factor", "seed")
 """Axes that say what a policy is tried on; the others together are the policy."""
@@ -49,115 +58,6 @@ OFF = "off"
 LEARNED = "learned"
 """What the axis ``average_wait_s`` calls the mean of the waits so far."""
 _SLACK = SlackSettings()
-
-
-def order_named(text: str, folder: Path) -> Order | PythonOrder | PolicySwitching:
-    """Read a queue order, or what switches between several (``dynp``).
-
-    The user's own, ``module:attribute``, is from the campaign's folder.
-    """
-    order: Order | PythonOrder | PolicySwitching
-    if is_switched(text):
-        order = PolicySwitching.parse(text)
-    else:
-        order = PythonOrder.load(text, folder) if ":" in text else parse_order(text)
-    if Order.PRIORITY in (order.orders if isinstance(order, PolicySwitching) else (order,)):
-        raise InputError("a log has no priorities; take another order, or one of your own")
-    return order
-
-
-def backfill_named(text: str, folder: Path) -> Backfill | PythonBackfill:
-    """Read a backfilling policy; the user's own, ``module:attribute``, from its folder."""
-    return PythonBackfill.load(text, folder) if ":" in text else parse_backfill(text)
-
-
-def _order(value: str, info: ValidationInfo) -> str:
-    return str(_asked(lambda: order_named(value, _folder(info))))
-
-
-def _backfill(value: str, info: ValidationInfo) -> str:
-    return str(_asked(lambda: backfill_named(value, _folder(info))))
-
-
-def _estimator(value: str) -> str:
-    return str(_asked(lambda: estimator_name(value)))
-
-
-def _metric(value: str) -> str:
-    if value not in METRICS:
-        near = difflib.get_close_matches(value, METRICS, n=3, cutoff=0.0)
-        raise ValueError(
-            f"there is no such metric; nearest are {', '.join(near)}; docs/outputs.md lists all"
-        )
-    return value
-
-
-def _folder(info: ValidationInfo) -> Path:
-    """Give the campaign's folder, with which everything is validated."""
-    folder: Path = (info.context or {})["folder"]
-    return folder
-
-
-def _asked(parse: Callable[[], object]) -> object:
-    """Call a parser of ours; what it refuses is told by pydantic, with its place."""
-    try:
-        return parse()
-    except InputError as error:
-        raise ValueError(str(error)) from error
-
-
-def _listed(value: object) -> object:
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
-
-
-def _distinct(values: tuple[_T, ...]) -> tuple[_T, ...]:
-    if not values:
-        raise ValueError("the list is empty; give at least one value, or leave the key out")
-    for place, value in enumerate(values):
-        if value in values[:place]:
-            raise ValueError(f"{value!r} stands in the list twice")
-    return values
-
-
-def _seeds(value: object) -> object:
-    """Take a number of seeds, or a list of seeds, as the tuple of seeds."""
-    if isinstance(value, list):
-        return tuple(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        if not 0 <= value <= 100_000:
-            raise ValueError("give a number of seeds from 0 (the log as it is) to 100,000")
-        return tuple(range(1, value + 1)) if value else (0,)
-    raise ValueError("give a number of seeds, or a list of seeds")
-
-
-def _number(value: object) -> object:
-    """Take whole numbers as numbers: in TOML 1 is one, too."""
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _missing_request(value: object) -> object:
-    if isinstance(value, bool) or not (
-        value in ("drop", "runtime") or (isinstance(value, int) and value >= 1)
-    ):
-        raise ValueError('give "drop", "runtime", or a limit in seconds')
-    return value
-
-
-def _seconds(word: str, least: int = 0) -> BeforeValidator:
-    """Take whole seconds of so many or more, or the word."""
-
-    def check(value: object) -> object:
-        if value == word or (type(value) is int and value >= least):
-            return value
-        raise ValueError(f'give whole seconds of {least} or more, or "{word}"')
-
-    return BeforeValidator(check)
-
-
-Axis: TypeAlias = Annotated[tuple[_T, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
-Number: TypeAlias = Annotated[float, BeforeValidator(_number)]
-Share: TypeAlias = Annotated[float, BeforeValidator(_number), Field(ge=0, lt=1)]
-Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class _Table(BaseModel):
@@ -218,7 +118,7 @@ class LogSource(_Table):
     overruns: Literal["cut", "keep"] = Field(
         default="cut", description="What becomes of runtimes beyond the requested time."
     )
-    missing_request: Annotated[int | str, BeforeValidator(_missing_request)] = Field(
+    missing_request: MissingRequestValue = Field(
         default="drop",
         description='What jobs without requested time get: "drop", "runtime", or seconds.',
     )
@@ -238,20 +138,20 @@ class LogSource(_Table):
 class Grid(_Table):
     """What is crossed with every log: each key is one value or a list of values."""
 
-    order: Axis[Annotated[str, AfterValidator(_order)]] = Field(
+    order: Axis[OrderName] = Field(
         default=("fcfs",),
         description=f"Queue order: {', '.join(o.value for o in Order if o is not Order.PRIORITY)}, "
         "dynp for switching between orders under planning (`dynp-DECIDER-QUALITY/setting=value`), "
         "or `module:attribute` of your own, from the campaign file's folder.",
     )
-    backfill: Axis[Annotated[str, AfterValidator(_backfill)]] = Field(
+    backfill: Axis[BackfillName] = Field(
         default=("easy",),
         description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
     )
     depth: Axis[Annotated[int, Field(ge=1)]] = Field(
         default=(1,), description="Reservations held at once by the kinds of easy."
     )
-    compression: Axis[Annotated[str, AfterValidator(lambda v: _choice(Compression, v))]] = Field(
+    compression: Axis[Annotated[str, choice(Compression)]] = Field(
         default=(str(Compression.RESERVATION_ORDER),),
         description="How conservative backfilling moves reservations forward: "
         f"{', '.join(c.value for c in Compression)}.",
@@ -261,24 +161,22 @@ class Grid(_Table):
         description="Of backfilling slack: how many average waits a job of priority 0 may be "
         "delayed for others.",
     )
-    average_wait_s: Axis[Annotated[int | str, _seconds(LEARNED)]] = Field(
+    average_wait_s: Axis[Annotated[int | str, seconds(LEARNED)]] = Field(
         default=(LEARNED,),
         description='Of slack: the average wait, seconds; "learned" is the mean of the jobs that '
         "have started so far.",
     )
-    insertion_order: Axis[Annotated[str, AfterValidator(lambda v: _choice(InsertionOrder, v))]] = (
-        Field(
-            default=(str(_SLACK.insertion_order),),
-            description="Of slack: in which order jobs that made room are planned again: "
-            f"{', '.join(o.value for o in InsertionOrder)}.",
-        )
+    insertion_order: Axis[Annotated[str, choice(InsertionOrder)]] = Field(
+        default=(str(_SLACK.insertion_order),),
+        description="Of slack: in which order jobs that made room are planned again: "
+        f"{', '.join(o.value for o in InsertionOrder)}.",
     )
     reservations: Axis[Name] = Field(
         default=(NONE,),
         description='Advance reservations: "none", or a CSV file with start (seconds since the '
         "log's start), duration (seconds) and processors, from the campaign file's folder on.",
     )
-    estimator: Axis[Annotated[str, AfterValidator(_estimator)]] = Field(
+    estimator: Axis[EstimatorName] = Field(
         default=("requested",),
         description=f"What t_sched comes from: {', '.join(e.spelling for e in ESTIMATORS)}.",
     )
@@ -290,20 +188,25 @@ class Grid(_Table):
     learn: Axis[bool] = Field(
         default=(True,), description="Whether jobs are learned as they finish."
     )
-    correction: Axis[Annotated[str, AfterValidator(lambda v: _choice(Correction, v))]] = Field(
+    correction: Axis[Annotated[str, choice(Correction)]] = Field(
         default=("requested",),
         description="What a job that outlives t_sched is planned with: "
         f"{', '.join(c.value for c in Correction)}.",
     )
-    roles: Axis[Annotated[str, AfterValidator(lambda v: _choice(Roles, v))]] = Field(
+    correction_steps: Axis[Annotated[int | str, whole(OFF, "corrections", least=1)]] = Field(
+        default=(OFF,),
+        description="With correction incremental or doubling: a job that has been corrected so "
+        'often is planned with its request; "off": it goes on in steps.',
+    )
+    roles: Axis[Annotated[str, choice(Roles)]] = Field(
         default=("111",), description="Where t_sched is used: queue, backfill, drain."
     )
-    guard_s: Axis[Annotated[int | str, _seconds(OFF)]] = Field(
+    guard_s: Axis[Annotated[int | str, seconds(OFF)]] = Field(
         default=(OFF,),
         description="Starvation guard of the kinds of easy with a depth of 1, and of your own "
         'backfilling, seconds; "off" for none.',
     )
-    guard_by: Axis[Annotated[str, AfterValidator(lambda v: _choice(GuardBy, v))]] = Field(
+    guard_by: Axis[Annotated[str, choice(GuardBy)]] = Field(
         default=(str(GuardBy.REQUESTED_PLAN),),
         description="What that guard goes by: the head job's plan on requested times, or its start "
         f"in a plain EASY beside (kinds of easy only): {', '.join(g.value for g in GuardBy)}.",
@@ -313,12 +216,12 @@ class Grid(_Table):
         description="With guard_by plain-easy: share of a job's wait there that is taken off "
         "guard_s.",
     )
-    ageing_s: Axis[Annotated[int | str, _seconds(OFF, least=1)]] = Field(
+    ageing_s: Axis[Annotated[int | str, seconds(OFF, least=1)]] = Field(
         default=(OFF,),
         description="How fast candidates of easy-sjbf and easy-wspt with a depth of 1 age: their "
         'times count as time / (1 + wait / ageing_s); "off" for not at all.',
     )
-    event_order: Axis[Annotated[str, AfterValidator(lambda v: _choice(EventOrder, v))]] = Field(
+    event_order: Axis[Annotated[str, choice(EventOrder)]] = Field(
         default=("per-timestep",),
         description=f"What comes first in a second: {', '.join(e.value for e in EventOrder)}.",
     )
@@ -327,21 +230,11 @@ class Grid(_Table):
         description="Factor on the times between submissions (the shrinking factor of Streit "
         "2002); below 1 the load grows.",
     )
-    seeds: Annotated[
-        tuple[Annotated[int, Field(ge=0)], ...],
-        BeforeValidator(_seeds),
-        AfterValidator(_distinct),
-    ] = Field(
+    seeds: Seeds = Field(
         default=(0,),
         description="Number of runs with jittered submissions and shuffled ties, or a list of "
         "seeds. 0 is the log as it is.",
     )
-
-
-def _choice(
-    kind: type[Compression | Correction | GuardBy | InsertionOrder | Roles | EventOrder], value: str
-) -> str:
-    return str(_asked(lambda: kind.parse(value)))
 
 
 class Scoring(_Table):
@@ -396,7 +289,7 @@ class Report(_Table):
         description="Policy that gains are counted against, as a table of axes and values; the "
         "first value of each axis that it leaves out.",
     )
-    metrics: Axis[Annotated[str, AfterValidator(_metric)]] = Field(
+    metrics: Axis[MetricName] = Field(
         default=("wait_mean_s", "bounded_slowdown_mean", "wait_p99_s", "utilization_makespan"),
         description="Metrics in tables; the first two are drawn. The data files have all.",
     )
@@ -425,10 +318,10 @@ class JobQueue(_Table):
     log_directory: Name | None = Field(
         default=None, description="Folder for the jobs' output; must exist."
     )
-    prologue: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
+    prologue: Lines = Field(
         default=(), description="Lines of shell before a worker starts (module load ...)."
     )
-    directives: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
+    directives: Lines = Field(
         default=(), description='Further options for the job, such as "--qos=long".'
     )
 

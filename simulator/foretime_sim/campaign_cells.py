@@ -28,7 +28,7 @@ from foretime_estimators.registry import parse_estimator
 
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.campaign import CONDITION_AXES, OFF, Campaign, LogSource, Rule, Scoring
-from foretime_sim.policy import Backfill, GuardBy
+from foretime_sim.policy import IN_STEPS, Backfill, Correction, GuardBy
 from foretime_sim.policy_switching import is_switched
 
 FORMAT = 1
@@ -172,6 +172,11 @@ def _unguarded(values: Mapping[str, Any]) -> bool:
     return values["guard_s"] == OFF or _has_no_head(values) or _needs_no_guard(values)
 
 
+def _unstepped(values: Mapping[str, Any]) -> bool:
+    in_steps = Correction.parse(values["correction"]) in IN_STEPS
+    return not in_steps or values["estimator"] in ("requested", "actual")
+
+
 _NO_EFFECT = (
     _NoEffect(("depth",), lambda v: v["backfill"] not in _EASY, "backfilling is not EASY"),
     _NoEffect(
@@ -210,6 +215,11 @@ _NO_EFFECT = (
         ("correction",),
         lambda v: v["estimator"] == "actual",
         "no job outlives t_sched (estimator actual)",
+    ),
+    _NoEffect(
+        ("correction_steps",),
+        _unstepped,
+        "no correction goes in steps",
     ),
     _NoEffect(
         ("learn",),
@@ -353,6 +363,7 @@ _AS_BEFORE: Mapping[str, tuple[object, ...]] = {
     "guard_by": (None, str(GuardBy.REQUESTED_PLAN)),
     "guard_share": (None,),
     "ageing_s": (None, OFF),
+    "correction_steps": (None, OFF),
     **dict.fromkeys(SLACK_AXES, (None,)),
 }
 """Values with which cells are what they were before there was the axis: what is kept holds."""

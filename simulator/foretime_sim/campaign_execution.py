@@ -17,6 +17,7 @@ import psutil
 from foretime_sim.campaign_cells import Cell, Plan
 from foretime_sim.campaign_runs import Record, attempt, failure
 from foretime_sim.campaign_store import CampaignStore
+from foretime_sim.worker_processes import interrupts_wait
 
 _END_S = 5.0
 """How long a worker that is told to end may take before it is killed."""
@@ -157,12 +158,8 @@ class LocalProcesses:
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
-        # A Ctrl-C waits until the worker, which inherits this, is up and can ignore it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with interrupts_wait():  # until it is up and can ignore them
             process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         # Only the worker holds its end from now on, so that its death is seen.
         theirs.close()
         return _Worker(process, ours)

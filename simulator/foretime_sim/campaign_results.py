@@ -105,7 +105,7 @@ def _column(name: str, values: list[Any]) -> ExtensionArray:
     if name in METRICS:
         whole = METRICS[name].unit == "jobs" or name == "makespan_s"
         return pd.array(values, dtype="Int64" if whole else "Float64")
-    if name in ("guard_s", "ageing_s", "average_wait_s"):
+    if name in ("guard_s", "ageing_s", "average_wait_s", "correction_steps"):
         return pd.array([None if v in (OFF, LEARNED) else v for v in values], dtype="Int64")
     return pd.array(values, dtype=_DTYPES.get(name, "string"))
 
@@ -190,6 +190,8 @@ def policy_label(plan: Plan, policy: Mapping[str, Any]) -> str:
                 told.append("no guard" if value == OFF else f"guard {value} s")
             case "ageing_s":
                 told.append("no ageing" if value == OFF else f"ageing {value} s")
+            case "correction_steps":
+                told.append("any steps" if value == OFF else f"steps {value}")
             case "guard_by":
                 told.append(f"by {value}")
             case "guard_share":

@@ -14,15 +14,9 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from foretime_estimators.errors import ForetimeError, StateError
 
-from foretime_sim.campaign import (
-    LEARNED,
-    OFF,
-    LogSource,
-    Scoring,
-    backfill_named,
-    order_named,
-)
+from foretime_sim.campaign import LEARNED, OFF, LogSource, Scoring
 from foretime_sim.campaign_cells import FORMAT, Cell, foretime_version
+from foretime_sim.campaign_values import backfill_named, order_named
 from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.filters import Filters, MissingRequest, workload_of_log
 from foretime_sim.log_files import read_log
@@ -178,6 +172,8 @@ def policy_of(cell: Cell) -> Policy:
     }
     if axes["correction"] is not None:
         given["correction"] = Correction.parse(axes["correction"])
+    if axes["correction_steps"] not in (None, OFF):
+        given["correction_steps"] = axes["correction_steps"]
     if axes["roles"] is not None:
         given["roles"] = Roles.parse(axes["roles"])
     if axes["depth"] is not None:

@@ -12,16 +12,21 @@ from foretime_sim import _core
 
 
 @functools.cache
-def code_digest() -> str:
+def code_digest(without: frozenset[str] = frozenset()) -> str:
     """Hash all that decides what is simulated or forecast: estimators, simulator, native core.
 
     Not studies: how results are scored and written does not change them. As of the first call.
+
+    Parameters
+    ----------
+    without
+        Names of modules of ``foretime_sim.waits`` on which what is kept does not depend.
     """
     simulator = Path(__file__).parent
     files = [
         *Path(foretime_estimators.__file__).parent.glob("*.py"),
         *simulator.glob("*.py"),
-        *(simulator / "waits").glob("*.py"),
+        *(file for file in (simulator / "waits").glob("*.py") if file.stem not in without),
     ]
     found = hashlib.sha256()
     for file in [*sorted(files), Path(_core.__file__)]:

@@ -7,7 +7,6 @@ import difflib
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from foretime_estimators.errors import InputError
@@ -28,7 +27,6 @@ from foretime_sim.accounting_resources import (
     parse_count,
     parse_memory,
 )
-from foretime_sim.compressed_files import read_text
 from foretime_sim.job_log import JobLog
 
 CSV_PRESETS = {
@@ -55,19 +53,22 @@ class MappedColumn:
     unit: str | None
 
 
-def read_csv_log(
-    path: Path | str,
+def parse_csv_log(
+    text: str,
     *,
+    source: str,
     columns: str | None = None,
     time_zone: str | None = None,
     lenient: bool = False,
 ) -> JobLog:
-    """Read a CSV export (comma, semicolon or tab) with a header line, plain or compressed.
+    """Make a `JobLog` of a CSV export (comma, semicolon or tab) with a header line.
 
     Parameters
     ----------
-    path
-        The file.
+    text
+        What the file says.
+    source
+        Its name, for messages.
     columns
         The mapping, ``fact=column:unit`` separated by commas, as in
         ``user=owner,requested_time=limit:min``; or the name of a preset ("nrel-eagle"). The facts
@@ -84,23 +85,8 @@ def read_csv_log(
     Raises
     ------
     InputError
-        If the file or the mapping can't be used; names file, line, column and value.
+        If the text or the mapping can't be used; names file, line, column and value.
     """
-    path = Path(path)
-    return parse_csv_log(
-        read_text(path), source=str(path), columns=columns, time_zone=time_zone, lenient=lenient
-    )
-
-
-def parse_csv_log(
-    text: str,
-    *,
-    source: str,
-    columns: str | None = None,
-    time_zone: str | None = None,
-    lenient: bool = False,
-) -> JobLog:
-    """Make a `JobLog` of the text of a CSV export; see `read_csv_log`."""
     first_line = text.lstrip("\n").partition("\n")[0]
     delimiter = max(",;\t", key=first_line.count)
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from foretime_sim.site_clock import UTC, SiteClock
 from foretime_sim.week_profile import WeekProfile
 from foretime_sim.weibull import Weibull, fit_likelihood, fit_moments, fit_shape, search_moments
 from foretime_sim.workload import Int64Array, Labels, Workload
@@ -63,7 +64,10 @@ class Submissions:
     busiest_hour, quietest_hour
         Rates of the busiest and the quietest hour of the day over the mean rate.
     weekend
-        Rate on Saturdays and Sundays (UTC) over the mean rate.
+        Rate on Saturdays and Sundays over the mean rate; ``None`` where the log does not say when
+        it started.
+    hours_of
+        By whose clock: the site's time zone, or UTC where the log names none.
     """
 
     gap_s: Distribution
@@ -74,7 +78,8 @@ class Submissions:
     likelihood: GapFit
     busiest_hour: float
     quietest_hour: float
-    weekend: float
+    weekend: float | None
+    hours_of: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +129,8 @@ class Description:
     submissions: Submissions | None
 
 
-def describe(workload: Workload) -> Description:
-    """Work out the figures of a workload."""
+def describe(workload: Workload, clock: SiteClock = UTC) -> Description:
+    """Work out the figures of a workload; hours and days are those of a clock."""
     first, last = int(workload.submit_time[0]), int(workload.submit_time[-1])
     work = float(workload.processors.astype(np.float64) @ workload.actual_runtime)
     accuracy = workload.actual_runtime / workload.requested_time
@@ -150,13 +155,13 @@ def describe(workload: Workload) -> Description:
         at_limit=float(np.mean(accuracy >= 1)),
         requests=len(popularity),
         popular_requests=float(popularity[:POPULAR_REQUESTS].sum() / len(workload)),
-        submissions=_submissions(workload) if last > first else None,
+        submissions=_submissions(workload, clock) if last > first else None,
     )
 
 
-def _submissions(workload: Workload) -> Submissions:
+def _submissions(workload: Workload, clock: SiteClock) -> Submissions:
     gaps = np.diff(workload.submit_time)
-    profile = WeekProfile.of(workload)
+    profile = WeekProfile.of(workload, clock)
     by_hour = profile.by_hour_of_day
     return Submissions(
         gap_s=_distribution(gaps),
@@ -167,7 +172,8 @@ def _submissions(workload: Workload) -> Submissions:
         likelihood=_gap_fit(fit_likelihood(gaps), gaps),
         busiest_hour=float(by_hour.max()),
         quietest_hour=float(by_hour.min()),
-        weekend=float(profile.by_day[5:].mean()),
+        weekend=None if workload.unix_start_time is None else float(profile.by_day[5:].mean()),
+        hours_of=clock.name,
     )
 
 

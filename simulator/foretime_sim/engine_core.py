@@ -67,6 +67,7 @@ def core_policy(policy: Policy) -> _core.Policy:
         policy.scheduling_interval_s,
         None if policy.switching is None else _core_switching(policy.switching),
         _core_slack(policy.slack_settings) if policy.backfill is Backfill.SLACK else None,
+        policy.correction_steps,
     )
 
 
@@ -84,6 +85,7 @@ def _core_switching(switching: PolicySwitching) -> _core.PolicySwitching:
         switching.slowdown_bound_s,
         switching.interactive_s,
         switching.saturation,
+        switching.one_list,
     )
 
 

@@ -248,6 +248,7 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
     check_interval(policy, claims)
     policy.refuse_plain_easy("in forward runs, which know of no past")
     policy.refuse_slack("in forward runs, which know of no promises")
+    policy.refuse_one_list("in forward runs")
     if snapshot.machine is not None:
         policy.refuse_switching("on a machine of nodes")
     if policy.switching is not None and snapshot.current_order is not None:

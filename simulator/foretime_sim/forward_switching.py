@@ -142,7 +142,7 @@ def forward_costs(
                 waiting.joins_at(), waiting.processors, waiting.requested_time, all_expected
             )
             priority[:waits] = due_first(priority[:waits], due, snapshot.now)
-            there = replace(whole, pending=replace(waiting, priority=priority))
+            there = whole.with_priorities(priority)
             starts = forward_runs(there, candidate.policy(), runtimes[np.newaxis], threads=1)[0]
             response = starts[len(whole.running) :] + ran - waiting.joins_at()
             costs[row, place] = float(waiting.processors @ response)

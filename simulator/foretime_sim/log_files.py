@@ -39,7 +39,7 @@ def read_log(
         content tells if not given.
     columns
         For sacct without header line: its fields or a preset. For CSV: the mapping or a preset.
-        See `foretime_sim.sacct.read_sacct` and `foretime_sim.csv_log.read_csv_log`.
+        See `foretime_sim.sacct.parse_sacct` and `foretime_sim.csv_log.parse_csv_log`.
     time_zone
         Name of the site's time zone, for sacct, CSV and PBS; UTC if not given.
 
@@ -59,9 +59,14 @@ def read_log(
     match format or format_of(text):
         case "swf":
             if columns is not None:
-                raise InputError(f"{source}: --columns is for sacct and CSV; SWF has fixed fields")
+                raise InputError(
+                    f"{source}: --columns is for sacct and CSV; SWF has fixed fields; leave it out"
+                )
             if time_zone is not None:
-                raise InputError(f"{source}: --time-zone is for sacct and CSV; SWF has its own")
+                raise InputError(
+                    f"{source}: --time-zone is for sacct, CSV and PBS; SWF counts seconds from its "
+                    "UnixStartTime; leave it out"
+                )
             return parse_swf(text, source=source, lenient=lenient)
         case "sacct":
             return parse_sacct(
@@ -83,7 +88,9 @@ def read_log(
 
 def _refuse_columns(columns: str | None, source: str) -> None:
     if columns is not None:
-        raise InputError(f"{source}: --columns is for sacct and CSV; records name their own fields")
+        raise InputError(
+            f"{source}: --columns is for sacct and CSV; records name their own fields; leave it out"
+        )
 
 
 def format_of(text: str) -> LogFormat:

@@ -242,14 +242,13 @@ class MockPbs(MockScheduler[PbsJob]):
                 self._engine.update(index, scheduled_time=JobTimesUpdate(drain=job.planned))
         self._account(job.start_time, "S", job, self._started(job))
 
-    def _on_end(self, index: int, job: PbsJob) -> None:
-        if job.ending is Ending.NEVER_STARTED:
+    def _on_end(self, index: int, job: PbsJob, ending: Ending) -> None:
+        if ending is Ending.NEVER_STARTED:
             self._account(job.end_time, "D", job, f"requestor={MANAGER}@{SERVER}")
             return
         ran = job.end_time - job.start_time
-        assert job.ending is not None  # noqa: S101 - for the type checker: it has just ended
         ended = ended_message(
-            self._started(job), job.end_time, ran, job.submission.processors, job.ending
+            self._started(job), job.end_time, ran, job.submission.processors, ending
         )
         self._account(job.end_time, "E", job, ended)
         if self._tell_end is not None:

@@ -153,7 +153,7 @@ class MockScheduler(Generic[JobT]):
     def _on_start(self, index: int, job: JobT) -> None:
         """Do what this scheduler does when a job starts."""
 
-    def _on_end(self, index: int, job: JobT) -> None:
+    def _on_end(self, index: int, job: JobT, ending: Ending) -> None:
         """Do what this scheduler does when a job has ended."""
 
     def _ending(self, job: JobT) -> Ending:
@@ -164,7 +164,7 @@ class MockScheduler(Generic[JobT]):
         job.phase, job.end_time, job.ending = Phase.ENDED, end_time, ending
         self._ended.append(index)
         self._end_times.append(end_time)
-        self._on_end(index, job)
+        self._on_end(index, job, ending)
 
     def _enqueue(
         self,

@@ -19,15 +19,16 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 from foretime_estimators.errors import InputError
 
+from foretime_sim import _core
 from foretime_sim.forward import forward_runs
 from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.policy_switching import Decider, PolicySwitching, Quality
+from foretime_sim.policy_switching import TABLE_1_CASES, Decider, PolicySwitching, Quality
 from foretime_sim.queue_places import BoolArray, places, waiting_now
+from foretime_sim.reference_dynp import Comparable, Ratio, as_double, exactly, relative
 from foretime_sim.role_times import by_role
 from foretime_sim.snapshot import Snapshot
 from foretime_sim.workload import Int64Array
@@ -133,6 +134,8 @@ def tune_order(
         raise InputError(
             f"decider {switching.decider} compares no schedules: take simple or advanced"
         )
+    if switching.one_list:
+        raise InputError("one_list: a snapshot does not say how the queue was left; leave it out")
     if current not in switching.orders:
         names = ", ".join(str(order) for order in switching.orders)
         raise InputError(f"the current order is {current}, and is not among {names}")
@@ -142,12 +145,12 @@ def tune_order(
         waiting = int(waits.sum())
         return Tuning(switching.orders, current, current, current, none, None, waiting)
     sampled = planned_runtimes(snapshot, policy) if runtimes is None else runtimes
+    by_priority = replace(policy, order=Order.PRIORITY)
     schedules = []
     for order in switching.orders:
         place = _places(snapshot, replace(policy, order=order), goes_first)
-        ranked = replace(snapshot, pending=replace(snapshot.pending, priority=-place))
-        by_place = replace(policy, order=Order.PRIORITY)
-        starts = forward_runs(ranked, by_place, sampled, threads=threads)
+        ranked = snapshot.with_priorities(-place)
+        starts = forward_runs(ranked, by_priority, sampled, threads=threads)
         schedules.append(_Schedules.of(snapshot, starts, sampled, place, waits, weight))
     return _decided(schedules, switching, current, int(waits.sum()))
 
@@ -213,7 +216,7 @@ class _Schedules:
             ends[:, :running].max(axis=1, initial=snapshot.now),
         )
 
-    def quality(self, quality: Quality, switching: PolicySwitching) -> tuple[int, int] | None:
+    def quality(self, quality: Quality, switching: PolicySwitching) -> Ratio | None:
         """Give numerator and denominator over all samples; ``None`` if nobody counts in any."""
         total = weights = 0
         for sample in range(len(self.start)):
@@ -258,17 +261,18 @@ def _decided(
     orders, weighted = switching.orders, switching.weighted_qualities
     at = orders.index(current)
     exact = [[each.quality(quality, switching) for each in schedules] for quality, _ in weighted]
-    doubles = [[_as_double(value) for value in row] for row in exact]
+    doubles = [[as_double(value) for value in row] for row in exact]
+    compared: Sequence[Comparable]
     if len(weighted) == 1:
         values = doubles[0]
-        fractions = [None if value is None else Fraction(*value) for value in exact[0]]
-        case, best = choose(fractions, at, switching.decider)
+        compared = [exactly(value) for value in exact[0]]
     else:
         values = [0.0] * len(orders)
         for (_, weight), row in zip(weighted, doubles, strict=True):
             for place, value in enumerate(row):
-                values[place] += weight * _relative(value, row[at])
-        case, best = choose(values, at, switching.decider)
+                values[place] += weight * relative(value, row[at])
+        compared = values
+    case, best = choose(compared, at, switching.decider)
     chosen = best
     if switching.slackness > 0 and not values[best] <= (1 - switching.slackness) * values[at]:
         chosen = at
@@ -285,14 +289,14 @@ def _decided(
 
 
 def choose(
-    qualities: Sequence[Fraction | float | None], current: int, decider: Decider
+    qualities: Sequence[Comparable], current: int, decider: Decider
 ) -> tuple[str | None, int]:
     """Choose among qualities, lower being better (Streit 2002, table 1).
 
     Parameters
     ----------
     qualities
-        Of each order's schedule; ``None`` is worse than any.
+        Of each order's schedule.
     current
         Place of the order until now.
     decider
@@ -303,43 +307,6 @@ def choose(
     tuple
         The case of table 1 if there are three orders, else ``None``; and the place of the chosen.
     """
-    known = [value for value in qualities if value is not None]
-    lowest = min(known) if known else None
-    best = [place for place, value in enumerate(qualities) if value == lowest]
-    chosen = current if decider is Decider.ADVANCED and current in best else best[0]
-    if len(qualities) != 3:
-        return None, chosen
-    fcfs, sjf, ljf = (value == lowest for value in qualities)
-    letter = "abc"[current]
-    match fcfs, sjf, ljf:
-        case True, True, True:
-            return "1", chosen
-        case True, True, False:
-            return f"6{letter}", chosen
-        case True, False, True:
-            return f"8{letter}", chosen
-        case False, True, True:
-            return f"10{letter}", chosen
-        case False, True, False:
-            return ("7" if qualities[0] == qualities[2] else "2"), chosen
-        case True, False, False:
-            return ("9" if qualities[1] == qualities[2] else "3"), chosen
-        case _:
-            return f"4{_rest(qualities[0], qualities[1])}", chosen
-
-
-def _rest(fcfs: Fraction | float | None, sjf: Fraction | float | None) -> str:
-    """Tell the cases 4a, 4b and 4c from each other."""
-    if fcfs == sjf:
-        return "b"
-    return "a" if sjf is None or (fcfs is not None and fcfs < sjf) else "c"
-
-
-def _as_double(value: tuple[int, int] | None) -> float:
-    return math.inf if value is None else float(value[0]) / float(value[1])
-
-
-def _relative(value: float, current: float) -> float:
-    if value == current:
-        return 1.0
-    return math.inf if current == 0 else value / current
+    ranks = [sum(other < value for other in qualities) for value in qualities]
+    case = TABLE_1_CASES[_core.case_of_table_1(ranks, current)] if len(ranks) == 3 else None
+    return case, _core.chosen_order(_core.Decider[decider.name], ranks, current)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import zoneinfo
 from pathlib import Path
 
-from foretime_sim.accounting import Clock
+from foretime_sim.site_clock import zone_of
 
 
 class Stamps:
@@ -19,10 +18,7 @@ class Stamps:
     """
 
     def __init__(self, time_zone: str | None = None) -> None:
-        self._zone: datetime.tzinfo = datetime.UTC
-        if time_zone is not None:
-            Clock(time_zone)  # a clear error for an unknown one
-            self._zone = zoneinfo.ZoneInfo(time_zone)
+        self._zone = datetime.UTC if time_zone is None else zone_of(time_zone)
         self._minutes: dict[int, tuple[str, str]] = {}
 
     def of(self, time: int) -> tuple[str, str]:

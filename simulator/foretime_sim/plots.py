@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,8 +10,7 @@ from foretime_estimators.errors import InputError
 from matplotlib.figure import Figure
 
 from foretime_sim.comparison import Comparison
-from foretime_sim.job_classes import ALL, LENGTHS, SIZES
-from foretime_sim.metrics import METRICS, Float64Array
+from foretime_sim.metrics import Float64Array
 from foretime_sim.policy_comparison import PolicyComparison
 from foretime_sim.wait_curve import WAIT_CURVE_SHARES
 
@@ -109,33 +107,6 @@ def _coincide(one: Float64Array, other: Float64Array) -> bool:
     """Whether two curves can't be told apart along a quarter of their waits above a second."""
     waiting = (one > 1) | (other > 1)
     return bool(np.isclose(one, other, rtol=0.05)[waiting].sum() >= waiting.sum() / 4)
-
-
-def plot_class_gains(
-    comparison: Comparison, metric: str = "wait_mean_s", title: str = ""
-) -> Figure:
-    """Gain of one of `CLASS_METRICS` in every class of size and length, as a heat map."""
-    table = comparison.by_class(metric)
-    rows, columns = (*SIZES, ALL), (*LENGTHS, ALL)
-    gain = table["gain"].to_numpy(dtype=np.float64).reshape(len(rows), len(columns))
-    jobs = table["jobs"].to_numpy(dtype=np.float64).reshape(len(rows), len(columns))
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.add_subplot()
-    image = axes.imshow(gain, cmap="RdYlGn", vmin=-1, vmax=1, aspect="auto")
-    axes.set_xticks(range(len(columns)), columns)
-    axes.set_yticks(range(len(rows)), rows)
-    for row in range(len(rows)):
-        for column in range(len(columns)):
-            value = gain[row, column]
-            told = "–" if math.isnan(value) else f"{value:+.0%}"
-            text = f"{told}\n{jobs[row, column]:,.0f} jobs"
-            color = "white" if abs(value) > 0.75 else "black"
-            axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
-    figure.colorbar(image, label="gain (positive is better)")
-    axes.set_xlabel("requested time")
-    axes.set_ylabel("processors")
-    axes.set_title(title or f"Gain: {METRICS[metric].title}")
-    return figure
 
 
 def save(figure: Figure, path: Path) -> None:

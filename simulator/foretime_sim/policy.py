@@ -111,6 +111,10 @@ class Correction(NamedChoice):
     """soft * (1 + floor(elapsed / soft)), soft being t_sched(drain) (OpenPBS)."""
 
 
+IN_STEPS = (Correction.INCREMENTAL, Correction.DOUBLING)
+"""Corrections that a job may need several of, and that can be cut short by ``correction_steps``."""
+
+
 class GuardBy(NamedChoice):
     """Guard by: what tells the starvation guard that a head job waits for too long."""
 
@@ -217,6 +221,9 @@ class Policy:
     switching
         Of planning: between which queue orders it switches (`foretime_sim.policy_switching`),
         beginning with ``order``; ``None``: that is the order for good. On a flat pool.
+    correction_steps
+        Of incremental correction and doubling: a job that has been corrected so often, at least
+        once, and still outlives its estimate is planned with t_req; ``None``: it goes on in steps.
     """
 
     order: Order | PythonOrder = Order.FCFS
@@ -233,6 +240,7 @@ class Policy:
     ageing_s: int | None = None
     slack: SlackSettings | None = None
     switching: PolicySwitching | None = None
+    correction_steps: int | None = None
 
     @property
     def may_guard(self) -> bool:
@@ -283,6 +291,8 @@ class Policy:
                 f" easy-wspt with a depth of 1, not for {self.backfill}{depth}: leave it out"
             )
         self._check_guard_by()
+        if self.correction_steps is not None:
+            self._check_correction_steps(self.correction_steps)
         if self.slack is not None and self.backfill is not Backfill.SLACK:
             raise InputError(
                 "slack settings are given: only slack backfilling has a slack, not"
@@ -400,6 +410,17 @@ class Policy:
         if self.switching is not None:
             raise InputError(f"{self.switching}: no switching between orders {where}")
 
+    def refuse_one_list(self, where: str) -> None:
+        """Refuse a queue that is one list where its order would have to be known.
+
+        Raises
+        ------
+        InputError
+            If the policy has one.
+        """
+        if self.switching is not None and self.switching.one_list:
+            raise InputError(f"{self.switching}: no one-list {where}, only in whole runs")
+
     def _check_switching(self, switching: PolicySwitching) -> None:
         if self.backfill is not Backfill.PLANNING:
             raise InputError(
@@ -411,6 +432,16 @@ class Policy:
             raise InputError(
                 f"order is {self.order}: begin with one of those that are switched: {names}"
             )
+
+    def _check_correction_steps(self, steps: int) -> None:
+        given = f"correction_steps is {steps}:"
+        if self.correction not in IN_STEPS:
+            raise InputError(
+                f"{given} only incremental correction and doubling go in steps, not"
+                f" {self.correction}: leave it out"
+            )
+        if steps < 1:
+            raise InputError(f"{given} give 1 or more; with none the correction is requested")
 
     def _check_ageing(self, ageing_s: int) -> None:
         given = f"ageing_s is {ageing_s}:"

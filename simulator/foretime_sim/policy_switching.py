@@ -53,6 +53,14 @@ share: q <= (1 - slackness) * q_current, in double precision as above (of a comb
 q_current is the sum of the weights, added in their order). Not asked where slackness is 0. Cases
 are counted by the qualities as they are.
 
+**One list** (``one_list``; not in the paper's text, but what its tables look like). All the above
+takes each order for what its name says. Here the waiting jobs are one list: who arrives is put
+last, to plan in SJF or LJF sorts it (jobs with the same t_sched(queue) keep their places), to plan
+in FCFS leaves it as it is, whatever it was sorted by last. At a try the schedules are made in the
+order FCFS, SJF, LJF, but SJF, FCFS, LJF while LJF is current; then, as in each pass without a try,
+everybody is planned in the order that is current now, which sorts once more. So FCFS mostly has the
+schedule of SJF while it is compared, and that of LJF, which sorted last, when it is run.
+
 **Counted** (`SwitchingCounters`). The case of table 1 is counted at each self-tuning try with three
 orders: the first is the table's FCFS, the second its SJF, the third its LJF. Case 5 is the same as
 4b, and counts as that.
@@ -197,6 +205,9 @@ class PolicySwitching:
     interactive_s, saturation
         Of ``voting``: the longest t_sched(queue) of an interactive job, seconds; the share of the
         machine that more must be asked for than.
+    one_list
+        Whether the queue is one list, which FCFS does not sort. Of self-tuning between FCFS, SJF
+        and LJF, in whole runs.
     """
 
     decider: Decider = Decider.ADVANCED
@@ -211,6 +222,7 @@ class PolicySwitching:
     slowdown_bound_s: int = 60
     interactive_s: int = 3600
     saturation: float = 1.0
+    one_list: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -244,14 +256,20 @@ class PolicySwitching:
                 raise InputError(f"the decider {parts[0]} looks at no quality; leave it out")
             settings["quality"] = Quality.parse_weighted(parts[1])
         for setting in given:
-            key, _, value = setting.partition("=")
+            key, equals, value = setting.partition("=")
             field = key.strip().replace("-", "_")
             if field == "orders":
                 settings[field] = tuple(Order.parse(order) for order in value.split("+"))
+            elif field == "one_list":
+                if equals:
+                    raise InputError(f"{setting}: write {key} without a value")
+                settings[field] = True
             elif field in _NUMBERS:
                 settings[field] = _number(key, value, _NUMBERS[field])
             else:
-                names = ", ".join(name.replace("_", "-") for name in ("orders", *_NUMBERS))
+                names = ", ".join(
+                    name.replace("_", "-") for name in ("orders", *_NUMBERS, "one_list")
+                )
                 raise InputError(f"unknown setting {key!r}; there are {names}")
         return settings
 
@@ -269,7 +287,7 @@ class PolicySwitching:
         for field in _NUMBERS:
             if (value := getattr(self, field)) != getattr(defaults, field):
                 name += f"/{field.replace('_', '-')}={value:g}"
-        return name
+        return f"{name}/one-list" if self.one_list else name
 
     @property
     def first_order(self) -> Order:
@@ -308,6 +326,11 @@ class PolicySwitching:
             raise InputError(
                 f"orders are {names}: the decider {self.decider} switches between fcfs, sjf and"
                 " ljf; take simple or advanced for others"
+            )
+        if self.one_list and not (self.tunes_itself and self.orders == ORDERS_OF_DYNP):
+            raise InputError(
+                "one_list: only of the deciders simple and advanced, with fcfs, sjf and ljf in this"
+                " order"
             )
 
     def _check_bounds(self) -> None:

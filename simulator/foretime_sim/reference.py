@@ -258,7 +258,9 @@ class Simulation:
             return
         self.estimate_changed()
         estimate = self.now - job.start
-        match self.policy.correction:
+        steps = self.policy.correction_steps
+        in_steps = steps is None or job.corrections < steps
+        match self.policy.correction if in_steps else Correction.REQUESTED:
             case Correction.REQUESTED:
                 corrected = job.requested
             case Correction.INCREMENTAL:

@@ -53,6 +53,25 @@ class PolicySwitcher:
         self.switches = dict.fromkeys(settings.orders, 0)
         self.cases = dict.fromkeys(TABLE_1_CASES, 0)
         self.started_under: dict[int, Order] = {}  # by job index
+        self.list: list[ReferenceJob] = []  # of one list: the queue as it was left
+
+    def queue(self, waiting: Sequence[ReferenceJob]) -> list[ReferenceJob]:
+        """Ask the decider, if it is time to, and give the queue in the order that is current."""
+        if self.settings.one_list:
+            arrived = [job for job in waiting if job not in self.list]
+            self.list = [*(job for job in self.list if job in waiting), *arrived]
+        self.decide(waiting)
+        return list(self.in_order(waiting, self.current))
+
+    def in_order(self, waiting: Sequence[ReferenceJob], order: Order) -> Sequence[ReferenceJob]:
+        """Put the waiting jobs in an order: one list is sorted for good, but not by FCFS."""
+        if not self.settings.one_list:
+            return self.planner.simulation.in_order(list(waiting), order)
+        if order is Order.SJF:
+            self.list.sort(key=lambda job: job.queue_time)
+        elif order is Order.LJF:
+            self.list.sort(key=lambda job: -job.queue_time)
+        return self.list
 
     def decide(self, waiting: Sequence[ReferenceJob]) -> None:
         """Ask the decider, if it is time to: what it says is current from now on."""
@@ -103,7 +122,11 @@ class PolicySwitcher:
 
     def by_schedules(self, waiting: Sequence[ReferenceJob]) -> Order:
         """Decide by the quality of a schedule in each order (section 3.2)."""
-        plans = {order: self.plan(waiting, order) for order in self.settings.orders}
+        planned = self.settings.orders
+        if self.settings.one_list and self.current is Order.LJF:
+            planned = (Order.SJF, Order.FCFS, Order.LJF)
+        made = {order: self.plan(waiting, order) for order in planned}
+        plans = {order: made[order] for order in self.settings.orders}
         weighted = self.settings.weighted_qualities
         if len(weighted) == 1:
             quality = weighted[0][0]
@@ -134,7 +157,7 @@ class PolicySwitcher:
         """Plan every waiting job in an order."""
         profile = self.planner.profile_of_running()
         plan: Plan = []
-        for job in self.planner.simulation.in_order(list(waiting), order):
+        for job in self.in_order(waiting, order):
             start = self.planner.earliest(profile, job)
             profile.reserve(start, self.planner.time(job), job.processors)
             plan.append((job, start))

@@ -128,8 +128,7 @@ class Planner:
         elif not self.plans_anything and not self.simulation.any_fits(pending):
             return
         elif self.switcher:
-            self.switcher.decide(pending)
-            queue = self.simulation.in_order(pending, self.switcher.current)
+            queue = self.switcher.queue(pending)
         else:
             queue = self.simulation.in_order(pending)
         match self.policy.backfill:

@@ -10,6 +10,7 @@ import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim.intervals import Weeks
+from foretime_sim.worker_processes import end_at_interrupt, interrupts_wait
 from foretime_sim.workload import Int64Array, Workload
 
 FEWEST_REPEATS = 3
@@ -138,11 +139,12 @@ class Repeats:
 
         # Spawned, because a fork of a process with threads (a progress bar's) may hang.
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(processes, mp_context=context) as pool:
-            futures = {
-                pool.submit(_repeat, self, workload, work, repeat): repeat
-                for repeat in range(self.count)
-            }
+        with ProcessPoolExecutor(processes, context, end_at_interrupt) as pool:
+            with interrupts_wait():
+                futures = {
+                    pool.submit(_repeat, self, workload, work, repeat): repeat
+                    for repeat in range(self.count)
+                }
             try:
                 for future in as_completed(futures):
                     finished(futures[future], future.result())

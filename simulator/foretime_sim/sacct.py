@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from foretime_estimators.errors import InputError
@@ -24,7 +23,6 @@ from foretime_sim.accounting_resources import (
     tres_count,
     tres_memory,
 )
-from foretime_sim.compressed_files import read_text
 from foretime_sim.job_log import JobLog
 
 COMMAND = (
@@ -55,24 +53,27 @@ KNOWN_FIELDS = tuple(_FIELD_NAMES.split())
 """Fields that ``sacct --format`` knows; any other name in a header is taken as it is."""
 
 
-def read_sacct(
-    path: Path | str,
+def parse_sacct(
+    text: str,
     *,
+    source: str,
     columns: str | None = None,
     time_zone: str | None = None,
     lenient: bool = False,
 ) -> JobLog:
-    """Read what ``sacct --parsable2`` printed, plain or compressed.
+    """Make a `JobLog` of the text that ``sacct --parsable2`` printed.
 
     Job steps ("123.batch") are skipped: their job's own line says it all. ``Elapsed`` is without
     suspended time already; where only ``Start`` and ``End`` are there, ``Suspended`` is taken off.
 
     Parameters
     ----------
-    path
-        The file.
+    text
+        What it printed.
+    source
+        The file's name, for messages.
     columns
-        The fields, as they were given to ``sacct --format``, where the file has no header line; or
+        The fields, as they were given to ``sacct --format``, where there is no header line; or
         the name of a preset ("xdmod").
     time_zone
         Name of the site's time zone, in which sacct prints times; UTC if not given.
@@ -82,23 +83,8 @@ def read_sacct(
     Raises
     ------
     InputError
-        If the file can't be read or a line is malformed; names file, line, field and value.
+        If a line is malformed; names file, line, field and value.
     """
-    path = Path(path)
-    return parse_sacct(
-        read_text(path), source=str(path), columns=columns, time_zone=time_zone, lenient=lenient
-    )
-
-
-def parse_sacct(
-    text: str,
-    *,
-    source: str,
-    columns: str | None = None,
-    time_zone: str | None = None,
-    lenient: bool = False,
-) -> JobLog:
-    """Make a `JobLog` of the text that ``sacct --parsable2`` printed; see `read_sacct`."""
     numbered = [
         (number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()
     ]

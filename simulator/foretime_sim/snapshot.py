@@ -343,8 +343,11 @@ class Snapshot:
         For the order ``priority``: a job submitted later takes the place of its row. This is how a
         real scheduler's own order, whatever it comes from, is kept.
         """
-        ranks = -np.arange(len(self.pending), dtype=np.int64)
-        return replace(self, pending=replace(self.pending, priority=ranks))
+        return self.with_priorities(-np.arange(len(self.pending), dtype=np.int64))
+
+    def with_priorities(self, priority: Int64Array) -> Snapshot:
+        """Give the snapshot with other priorities of its pending jobs, larger first."""
+        return replace(self, pending=replace(self.pending, priority=priority))
 
     def with_job(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -156,4 +156,5 @@ def mean_promises(runs: Sequence[StartPromises | None]) -> StartPromises | None:
     known = [run.to_dict() for run in runs if run is not None]
     if not known:
         return None
-    return StartPromises(**{key: mean([run[key] for run in known]) for key in PROMISE_METRICS})  # type: ignore[arg-type]
+    means: dict[str, Any] = {key: mean([run[key] for run in known]) for key in PROMISE_METRICS}
+    return StartPromises(**means)

@@ -93,6 +93,7 @@ class Engine:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
+        self.policy.refuse_one_list("step by step")
         if self.policy.overruns is not Overruns.KILL:
             raise InputError(
                 f"overruns is {self.policy.overruns}: step by step jobs are killed at their limits;"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from foretime_sim.site_clock import QUARTER_S, UTC, SiteClock
 from foretime_sim.workload import Int64Array, Workload
 
 Float64Array = npt.NDArray[np.float64]
@@ -31,27 +32,29 @@ class WeekProfile:
     Attributes
     ----------
     rates
-        Shape (168,), from Monday's midnight (UTC), mean 1, all above 0.
+        Shape (168,), from Monday's midnight, mean 1, all above 0.
     """
 
     rates: Float64Array
 
     @classmethod
-    def of(cls, workload: Workload) -> WeekProfile:
-        """Measure the hours of the week from the first to the last submission."""
+    def of(cls, workload: Workload, clock: SiteClock = UTC) -> WeekProfile:
+        """Measure the hours of the week, as a clock shows them, from the first submission on."""
         submissions = workload.submit_time + workload.epoch_of_zero
         first, last = int(submissions[0]), int(submissions[-1])
-        hours = np.arange(first // HOUR_S, last // HOUR_S + 1)
-        seen_s = np.minimum((hours + 1) * HOUR_S, last) - np.maximum(hours * HOUR_S, first)
-        exposure_s = np.bincount(_hour_of_week(hours), weights=seen_s, minlength=WEEK_HOURS)
-        jobs = np.bincount(_hour_of_week(submissions // HOUR_S), minlength=WEEK_HOURS)
+        quarters_s = np.arange(first // QUARTER_S, last // QUARTER_S + 1) * QUARTER_S
+        seen_s = np.minimum(quarters_s + QUARTER_S, last) - np.maximum(quarters_s, first)
+        hours = _hour_of_week(clock.shows(quarters_s) // HOUR_S)
+        exposure_s = np.bincount(hours, weights=seen_s, minlength=WEEK_HOURS)
+        hours = _hour_of_week(clock.shows(submissions) // HOUR_S)
+        jobs = np.bincount(hours, minlength=WEEK_HOURS)
         expected = exposure_s * len(workload) / max(last - first, 1)
         rates = (jobs + PRIOR_JOBS) / (expected + PRIOR_JOBS)
         return cls(np.asarray(rates / rates.mean()))
 
     @property
     def by_hour_of_day(self) -> Float64Array:
-        """Relative rates by hour of the day (UTC): shape (24,), mean 1."""
+        """Relative rates by hour of the day: shape (24,), mean 1."""
         return np.asarray(self.rates.reshape(7, 24).mean(axis=0))
 
     @property

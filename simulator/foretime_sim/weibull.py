@@ -21,6 +21,8 @@ LEAST_ALPHA, MOST_ALPHA = 0.2, 20.0
 ALPHA_STEP, BETA_STEP_S = 0.05, 10.0
 """The grid of the paper's table 2."""
 MOST_ROUNDS = 500
+MOST_LOG_HAZARD = 700.0
+"""e to this is near the largest float; nothing survives a thousandth of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +184,13 @@ def fit_shape(gaps_s: npt.ArrayLike, resolution_s: npt.ArrayLike = 1.0) -> Weibu
 def _log_likelihoods(rows: Float64Array, place: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Give log(F(end) - F(start)) of each row, and its gradient by log alpha and log beta."""
     alpha, log_beta = math.exp(place[0]), place[1]
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore"):
         log_hazard = alpha * (np.log(rows) - log_beta)  # log((x/beta)^alpha), -inf at 0
-        hazard = np.exp(log_hazard)
+    log_hazard = np.minimum(log_hazard, MOST_LOG_HAZARD)  # a step may go too far
+    hazard = np.exp(log_hazard)
     survival = np.exp(-hazard)
     share = np.maximum(survival[:, 0] * -np.expm1(hazard[:, 0] - hazard[:, 1]), 1e-300)
-    weight = np.where(np.isfinite(hazard) & (hazard > 0), hazard * survival, 0.0)
+    weight = np.where(hazard > 0, hazard * survival, 0.0)
     by_log_alpha = -weight * np.where(weight > 0, log_hazard, 0.0)
     by_log_beta = alpha * weight
     gradients = np.column_stack(

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from foretime_sim.plots import TICKS_S
+from foretime_sim.site_clock import SiteClock
 from foretime_sim.week_profile import WEEK_HOURS, WeekProfile
 from foretime_sim.weibull import Float64Array, fit_moments, fit_shape
 from foretime_sim.workload import Workload
@@ -17,19 +18,19 @@ from foretime_sim.workload import Workload
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
-def plot_workloads(workloads: Sequence[Workload]) -> Figure:
+def plot_workloads(workloads: Sequence[Workload], clocks: Sequence[SiteClock]) -> Figure:
     """Draw each workload in a row of four panels.
 
     From the left: figure 1 of Streit 2002, the distributions of requested times and of runtimes;
     the time between submissions, with Weibull distributions fitted to it; submissions by hour of
-    the week; widths.
+    the week, on each workload's clock; widths.
     """
     figure = Figure(figsize=(17, 3.6 * len(workloads)), layout="constrained")
     rows = figure.subplots(len(workloads), 4, squeeze=False)
-    for panels, workload in zip(rows, workloads, strict=True):
+    for panels, workload, clock in zip(rows, workloads, clocks, strict=True):
         _plot_times(panels[0], workload)
         _plot_gaps(panels[1], workload)
-        _plot_week(panels[2], workload)
+        _plot_week(panels[2], workload, clock)
         _plot_widths(panels[3], workload)
         panels[0].set_ylabel(f"{workload.name}\nshare of jobs")
     return figure
@@ -57,11 +58,12 @@ def _plot_gaps(axes: Axes, workload: Workload) -> None:
     _time_axis(axes, int(gaps.max(initial=1)), "time between submissions")
 
 
-def _plot_week(axes: Axes, workload: Workload) -> None:
-    rates = WeekProfile.of(workload).rates
+def _plot_week(axes: Axes, workload: Workload, clock: SiteClock) -> None:
+    rates = WeekProfile.of(workload, clock).rates
     axes.step(np.arange(WEEK_HOURS + 1), [*rates, rates[-1]], where="post")
     axes.set_xticks(range(0, WEEK_HOURS, 24), _DAYS, ha="left")
-    axes.set_xlabel("hour of the week (UTC)")
+    known = workload.unix_start_time is not None
+    axes.set_xlabel(f"hour of the week ({clock.name if known else 'from an unknown one on'})")
     axes.set_ylabel("submissions, over the mean")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
@@ -96,4 +98,5 @@ def _time_axis(axes: Axes, longest_s: int, label: str) -> None:
     axes.set_xlabel(label)
     axes.set_ylim(0, 1.02)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
+    if axes.lines:
+        axes.legend(fontsize=7)

@@ -5,12 +5,18 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from foretime_sidecar.simulate_export import CSV_COLUMNS, JSON_FORMAT
 from foretime_sim.engine import simulate
@@ -461,3 +467,23 @@ def test_every_key_and_column_is_documented(
     keys = {*document, *policy, *policy["metrics"]["wait_mean_s"], *policy["classes"][0]}
     keys |= {*document["workload"], *document["settings"], *CSV_COLUMNS, *policy["promises"]}
     assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
+
+
+def test_ctrl_c_while_workers_begin_is_no_traceback() -> None:
+    command = "simulate --generate lublin2003 -n 2000 --repeat 2000 --workers 2"
+    process = subprocess.Popen(
+        [Path(sys.executable).parent / "foretime", *command.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    began = psutil.Process(process.pid)
+    while not any("spawn_main" in " ".join(child.cmdline()) for child in began.children()):
+        assert process.poll() is None
+        time.sleep(0.002)
+    time.sleep(0.1)  # it is in its imports
+    os.killpg(process.pid, signal.SIGINT)  # as the terminal does
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out.strip()) == (130, "")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.lublin2003 import generate
-from foretime_sim.studies.gaussier2015_beyond import CASES
+from foretime_sim.studies.gaussier2015_beyond_cases import CASES
 from foretime_sim.studies.study_page import page_tables
 from foretime_sim.studies.study_tables import fill_page
 from foretime_sim.swf import write_swf

@@ -83,6 +83,8 @@ def test_the_page_is_what_the_command_wrote(repository: Path) -> None:
     assert fill_page(page, page_tables(repository / RESULTS)) == page
     document = json.loads((repository / RESULTS / "results.json").read_text())
     assert document["command"] in page
+    points = next(table for table in page_tables(repository / RESULTS) if table.key == "intervals")
+    assert (repository / RESULTS / "intervals.csv").read_text() == points.to_csv()
     for linked in re.findall(r"\]\((streit2002/[^)]*)\)", page):
         assert (repository / PAGE.parent / linked).is_file()
 

@@ -49,6 +49,36 @@ def test_errors_reach_the_command_line(tmp_path: Path) -> None:
         run("convert", made, tmp_path / "no" / "x.swf")
 
 
+def test_logs_stand_side_by_side_where_the_terminal_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = [tmp_path / f"{name}.swf" for name in ("one", "two", "three")]
+    for seed, log in enumerate(logs):
+        run("generate", "lublin2003", "-n", "60", "--seed", str(seed), "-o", log)
+    for columns, parts in (("80", 3), ("100", 2), ("300", 1), (None, 1)):
+        if columns is None:
+            monkeypatch.delenv("COLUMNS")  # what is no terminal gets one table
+        else:
+            monkeypatch.setenv("COLUMNS", columns)
+        lines = run("describe", *logs).splitlines()
+        weekends = [line for line in lines if "weekend" in line]
+        assert len(weekends) == parts
+        assert sum(line.count("of the mean") for line in weekends) == 3
+        if columns is not None:
+            assert max(len(line) for line in lines) <= int(columns)
+    text = run("describe", logs[0])
+    assert "hours and days of" in text
+    assert "span " in text
+    assert " s │" not in text, "times are D-HH:MM:SS"
+
+
+def test_a_log_of_one_job_is_described_and_drawn(tmp_path: Path) -> None:
+    log, picture = tmp_path / "one.swf", tmp_path / "one.svg"
+    run("generate", "lublin2003", "-n", "1", "-o", log)
+    assert "1 of 1 jobs kept" in run("describe", log, "--plot", picture)
+    assert picture.read_text().startswith("<?xml")
+
+
 def test_missing_request_option() -> None:
     assert parse_missing_request("drop") == "drop"
     assert parse_missing_request("runtime") == "runtime"
@@ -117,6 +147,11 @@ def test_generate_takes_a_model_or_a_log(tmp_path: Path) -> None:
         (["--like", log, "--jobs", "0"], "0 jobs"),
         (["--like", log, "--shrink", "0"], "shrinking factor 0"),
         (["--like", tmp_path / "no.swf"], "no such file"),
+        (["pc2", "--lenient"], "--lenient says how a log is read, and pc2 reads none"),
+        (["pc2", "--format", "pbs"], "--format says how a log is read"),
+        (["pc2", "--columns", "xdmod"], "--columns says how a log is read"),
+        (["pc2", "--time-zone", "Mars/X"], "--time-zone says how a log is read"),
+        (["pc2", "--missing-request", "soon"], "--missing-request says how a log is read"),
     ):
         with pytest.raises(InputError, match=says):
             run("generate", *arguments, "-o", out)

@@ -17,7 +17,7 @@ LOG = "KTH-SP2-1996-2.1-cln.swf.gz"
 
 def printed(commands: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
     """Run ``foretime workload ...`` lines; give what the last prints, without the distributions."""
-    monkeypatch.setenv("COLUMNS", "80")  # a table wider than that is printed whole
+    monkeypatch.setenv("COLUMNS", "300")  # so that all logs stand side by side
     output = ""
     for command in commands:
         words = shlex.split(command)

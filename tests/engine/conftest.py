@@ -11,6 +11,7 @@ from types import FrameType
 import pytest
 from foretime_sim import _core
 from foretime_sim.policy import (
+    IN_STEPS,
     Backfill,
     Compression,
     Correction,
@@ -71,16 +72,19 @@ def _policies(draw: st.DrawFn) -> Policy:
     event_order = draw(st.sampled_from(list(EventOrder)))
     plans_more = depth > 1 or backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
     interval_s = draw(intervals(event_order, plans_more=plans_more))
+    correction = draw(st.sampled_from(list(Correction)))
+    steps = draw(st.none() | st.integers(1, 3)) if correction in IN_STEPS else None
     return Policy(
         draw(st.sampled_from(list(Order))),
         backfill,
-        draw(st.sampled_from(list(Correction))),
+        correction,
         guard_s,
         roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
         event_order=event_order,
         depth=depth,
         compression=compression,
         scheduling_interval_s=interval_s,
+        correction_steps=steps,
     )
 
 

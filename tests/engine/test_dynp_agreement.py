@@ -59,8 +59,22 @@ def switchings(draw: st.DrawFn) -> PolicySwitching:
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> Policy:
-    switching = draw(switchings())
+def one_lists(draw: st.DrawFn) -> PolicySwitching:
+    decider, least = draw(st.sampled_from(SELF_TUNING)), draw(st.sampled_from([None, None, 1, 3]))
+    slackness = draw(st.sampled_from([0.0, 0.0, 0.05]))
+    return PolicySwitching(
+        decider,
+        quality=draw(qualities),
+        least_waiting=least,
+        slackness=slackness,
+        first_starts=draw(st.sampled_from([None, None, 2])),
+        one_list=True,
+    )
+
+
+@st.composite
+def policies(draw: st.DrawFn, settings: st.SearchStrategy[PolicySwitching] | None = None) -> Policy:
+    switching = draw(switchings() if settings is None else settings)
     return Policy(
         draw(st.sampled_from(switching.orders)),
         Backfill.PLANNING,
@@ -101,6 +115,22 @@ def test_core_stepwise_and_reference_agree(
     engine.finish()
     assert_same(whole, engine.schedule())
     assert_counted_alike(whole.switching, engine.schedule().switching)
+
+
+@given(rows=workloads, policy=policies(one_lists()), claims=st.just([]) | reservations)
+@settings(max_examples=400)
+def test_one_list_in_the_core_is_that_of_the_reference(
+    rows: list[tuple[int, ...]], policy: Policy, claims: list[AdvanceReservation]
+) -> None:
+    columns = np.array(rows, dtype=np.int64).T
+    names = np.arange(len(rows))
+    jobs = Workload("random", MACHINE, None, names, np.cumsum(columns[0]), *columns[1:4])
+    found = simulate(jobs, policy, *columns[4:7], reservations=claims, check=True)
+    expected = reference.simulate(jobs, policy, *columns[4:7], reservations=claims)
+    assert_same(found, expected)
+    assert_counted_alike(found.switching, expected.switching)
+    assert found.switching is not None
+    event("switched" if sum(found.switching.switches) else "kept its order")
 
 
 @given(
@@ -175,8 +205,17 @@ def test_the_queue_is_shown_in_the_current_order() -> None:
     assert (engine.planned_start(short), engine.planned_start(long)) == (100, 110)
 
 
-@pytest.mark.parametrize("orders", [ORDERS_OF_DYNP, (Order.XF, Order.LJF, Order.WFP, Order.SJF)])
-def test_hundreds_waiting(orders: tuple[Order, ...]) -> None:
+@pytest.mark.parametrize(
+    "switching",
+    [
+        PolicySwitching(),
+        PolicySwitching(orders=(Order.XF, Order.LJF, Order.WFP, Order.SJF)),
+        PolicySwitching(one_list=True),
+        PolicySwitching(Decider.SIMPLE, one_list=True),
+    ],
+    ids=str,
+)
+def test_hundreds_waiting(switching: PolicySwitching) -> None:
     """As many as no generated example has, with few requests that are alike."""
     rng = np.random.default_rng(5)
     jobs = 400
@@ -191,7 +230,7 @@ def test_hundreds_waiting(orders: tuple[Order, ...]) -> None:
         actual_runtime=np.maximum(1, requested * rng.choice([1, 2, 5, 10], jobs) // 10),
         requested_time=requested,
     )
-    policy = Policy(orders[0], Backfill.PLANNING, switching=PolicySwitching(orders=orders))
+    policy = Policy(switching.orders[0], Backfill.PLANNING, switching=switching)
     found = simulate(deep, policy, check=True)
     expected = reference.simulate(deep, policy, new_profile=AvailabilityProfile)
     assert_same(found, expected)

@@ -13,6 +13,7 @@ from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
 from foretime_sim.policy import (
     EASY,
+    IN_STEPS,
     Backfill,
     Correction,
     EventOrder,
@@ -92,7 +93,12 @@ def test_native_stepwise_and_reference_agree(
     ageing_s = None
     if policy.backfill in (Backfill.EASY_SJBF, Backfill.EASY_WSPT):
         ageing_s = data.draw(st.none() | st.integers(1, 500))
-    policy = replace(policy, scheduling_interval_s=interval_s, ageing_s=ageing_s)
+    steps = None
+    if policy.correction in IN_STEPS:
+        steps = data.draw(st.none() | st.integers(1, 4))
+    policy = replace(
+        policy, scheduling_interval_s=interval_s, ageing_s=ageing_s, correction_steps=steps
+    )
     whole = simulate(jobs, policy, columns[4], columns[5], columns[6], check=True)
     assert_same(whole, reference.simulate(jobs, policy, columns[4], columns[5], columns[6]))
     engine = Engine(8, policy, now=int(jobs.submit_time[0]))

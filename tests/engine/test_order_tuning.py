@@ -253,18 +253,17 @@ def test_what_jobs_are_planned_with() -> None:
         ((1, 2, 1), "FFL", "8a 8b 8c"),
         ((1, 2, 2), "FFF", "9 9 9"),
         ((2, 1, 1), "SSL", "10a 10b 10c"),
-        ((None, 2, None), "SSS", "7 7 7"),
-        ((None, None, None), "FSL", "1 1 1"),
+        ((math.inf, 2, math.inf), "SSS", "7 7 7"),
+        ((math.inf, math.inf, math.inf), "FSL", "1 1 1"),
     ],
 )
-def test_every_row_of_table_1(qualities: tuple[int | None, ...], advanced: str, cases: str) -> None:
-    values = [None if value is None else Fraction(value) for value in qualities]
+def test_every_row_of_table_1(qualities: tuple[float, ...], advanced: str, cases: str) -> None:
+    values = [value if math.isinf(value) else Fraction(value) for value in qualities]
     found = [choose(values, current, Decider.ADVANCED) for current in range(3)]
     assert "".join("FSL"[chosen] for _, chosen in found) == advanced
     assert " ".join(str(case) for case, _ in found) == cases
-    lowest = min((value for value in values if value is not None), default=None)
     for current in range(3):
-        assert choose(values, current, Decider.SIMPLE)[1] == values.index(lowest)
+        assert choose(values, current, Decider.SIMPLE)[1] == values.index(min(values))
 
 
 def test_what_can_not_be_asked_is_refused() -> None:

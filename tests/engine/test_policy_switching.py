@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
+from foretime_sim.forward import forward_runs
+from foretime_sim.order_tuning import tune_order
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.policy_switching import (
     Decider,
@@ -15,6 +17,8 @@ from foretime_sim.policy_switching import (
     Quality,
     SwitchingCounters,
 )
+from foretime_sim.snapshot import Snapshot
+from foretime_sim.stepwise import Engine
 
 
 def test_the_papers_settings_are_the_defaults() -> None:
@@ -45,6 +49,8 @@ def test_the_papers_settings_are_the_defaults() -> None:
         ({"slowdown_bound_s": 0}, "slowdown_bound_s is 0"),
         ({"interactive_s": 0}, "interactive_s is 0"),
         ({"saturation": math.inf}, "saturation is inf"),
+        ({"one_list": True, "decider": Decider.BASIC}, "one_list: only of the deciders simple"),
+        ({"one_list": True, "orders": (Order.SJF, Order.FCFS)}, "one_list: only of the deciders"),
         ({"quality": ()}, "give one, or several"),
         ({"quality": ((Quality.ART, 1.0), (Quality.ART, 2.0))}, "each once"),
         ({"quality": ((Quality.ART, 0.0),)}, "weight of art is 0.0"),
@@ -82,6 +88,7 @@ def test_qualities_are_read_with_weights() -> None:
         ("dynp-advanced-artww", PolicySwitching()),
         ("dynp-basic", PolicySwitching(Decider.BASIC)),
         ("dynp-voting/saturation=0.9", PolicySwitching(Decider.VOTING, saturation=0.9)),
+        ("dynp-simple-artww/one-list", PolicySwitching(Decider.SIMPLE, one_list=True)),
         (
             "dynp-simple-2*artww+makespan/orders=fcfs+xf/slackness=0.05/horizon-s=21600",
             PolicySwitching(
@@ -112,6 +119,7 @@ def test_short_names() -> None:
         ("dynp-basic-art", "the decider basic looks at no quality"),
         ("dynp/slack=1", "unknown setting 'slack'; there are orders, lower-bound-s"),
         ("dynp/slackness=x", "slackness=x: give a number"),
+        ("dynp/one-list=2", "one-list=2: write one-list without a value"),
         ("dynp/horizon-s=1.5", "horizon-s=1.5: give a whole number"),
         ("dynp/orders=fcfs", "orders are fcfs: give two or more"),
     ],
@@ -119,6 +127,18 @@ def test_short_names() -> None:
 def test_bad_names_are_refused(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         PolicySwitching.parse(name)
+
+
+def test_one_list_is_of_whole_runs_alone() -> None:
+    one_list = PolicySwitching(one_list=True)
+    policy = Policy(backfill=Backfill.PLANNING, switching=one_list)
+    with pytest.raises(InputError, match="no one-list step by step, only in whole runs"):
+        Engine(4, policy)
+    snapshot = Snapshot.of(Engine(4, Policy(backfill=Backfill.PLANNING)))
+    with pytest.raises(InputError, match="no one-list in forward runs"):
+        forward_runs(snapshot, policy, np.zeros((1, 0), np.int64))
+    with pytest.raises(InputError, match="a snapshot does not say how the queue was left"):
+        tune_order(snapshot, one_list, Order.FCFS)
 
 
 def test_a_policy_is_put_in_another_order() -> None:

@@ -123,6 +123,35 @@ def test_the_short_job_goes_first() -> None:
     assert did.jobs_started.tolist() == [1, 2, 0]
 
 
+# One job runs until 100, then one at a time, of 30, 20, 10 and 25 s, submitted at 1, 2, 3 and 101.
+_WAITING = ((1, 30), (2, 20), (3, 10), (101, 25))
+FOUR_WAIT = [(0, 2, 100, 100), *((at, 2, s, s) for at, s in _WAITING)]
+
+
+def test_one_list_is_in_fcfs_as_it_was_left() -> None:
+    # At 2 the list is 30, 20: FCFS is LJF, SJF is better (7). At 3 it is 20, 30, 10: SJF is best
+    # (2). At 100 it is 10, 20, 30: FCFS is SJF, which stays (6b). At 101 it is 20, 30, 25: SJF is
+    # best (2). At 110 it is 20, 25, 30, at 130 it is 25, 30: FCFS is SJF (6b).
+    schedule, did = run(FOUR_WAIT, planning(one_list=True))
+    assert schedule.start_time.tolist() == [0, 155, 110, 100, 130]
+    assert did.cases is not None
+    assert {case: count for case, count in did.cases.items() if count} == {
+        "2": 2,
+        "6b": 3,
+        "7": 1,
+    }
+    assert did.switches == (0, 1, 0)
+
+
+def test_one_list_runs_in_fcfs_what_sorted_it_last() -> None:
+    # The simple decider takes FCFS where it ties with SJF, at 100: LJF sorted last, so 30 starts.
+    schedule, did = run(FOUR_WAIT[:4], planning(decider=Decider.SIMPLE, one_list=True))
+    assert did.cases is not None
+    assert did.cases["6b"] == 1
+    assert did.switches == (1, 2, 0)
+    assert schedule.start_time.tolist() == [0, 100, 140, 130]
+
+
 @pytest.mark.parametrize(
     ("quality", "fcfs", "sjf"),
     [

@@ -35,6 +35,7 @@ def policy_of(chosen: dict[str, Any]) -> Policy:
         guard_by=GuardBy.parse(chosen.get("guard_by", "requested-plan")),
         guard_share=chosen.get("guard_share", 0.0),
         ageing_s=chosen.get("ageing_s"),
+        correction_steps=chosen.get("correction_steps"),
         roles=Roles.parse(chosen.get("roles", "111")),
         event_order=EventOrder.parse(chosen.get("event_order", "per-timestep")),
         depth=chosen.get("depth", 1),

@@ -279,7 +279,7 @@ def test_erasure_while_a_table_is_written(
         write_table(path, table)
 
     with monkeypatch.context() as patch:
-        patch.setattr("foretime_sidecar.sidecar.write_table", and_forget)
+        patch.setattr("foretime_sidecar.table_publication.write_table", and_forget)
         scheduler.finished += [record(number, user="bob", runtime=3500) for number in range(20, 60)]
         assert site.poll(START + 700).generation == 2
     assert site.store.forgotten_at(NAME) == START + 700

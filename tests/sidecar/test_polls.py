@@ -228,7 +228,7 @@ def test_questions_need_not_wait_for_the_disk(
         asker.join()
         write_table(path, table)
 
-    monkeypatch.setattr("foretime_sidecar.sidecar.write_table", write)
+    monkeypatch.setattr("foretime_sidecar.table_publication.write_table", write)
     assert sidecar.poll(NOW).generation == 1
     assert free == [True]
     assert read_table(tmp_path / "table").generation == 1

@@ -85,14 +85,13 @@ def test_a_batch_is_stored_whole_or_not_at_all(record: Record) -> None:
     store.close()
 
 
-def test_latest_jobs_of_a_user_and_users_of_a_project(record: Record) -> None:
+def test_latest_jobs_of_a_user(record: Record) -> None:
     store = Store(":memory:")
     store.add_finished(
         [record(n, user=f"u{n % 3}", project="p" if n % 3 else "q") for n in range(9)], Cursor(1)
     )
     assert [job.request.job_id for job in store.jobs_of("u1", 2)] == ["7", "4"]
     assert store.jobs_of("nobody", 2) == []
-    assert [store.users_of(project) for project in ("p", "q", "none")] == [2, 1, 0]
     store.close()
 
 

@@ -15,16 +15,26 @@ from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.lublin2003 import generate
-from foretime_sim.policy import Backfill, GuardBy, Policy
+from foretime_sim.policy import Backfill, Correction, GuardBy, Policy
 from foretime_sim.repeats import Repeats
 from foretime_sim.studies import gaussier2015_beyond as beyond
 from foretime_sim.studies.gaussier2015 import StudiedLog
-from foretime_sim.studies.gaussier2015_beyond import CASES, Beyond, Case, Kind, Rule
+from foretime_sim.studies.gaussier2015_beyond import Beyond, Rule
+from foretime_sim.studies.gaussier2015_beyond_cases import (
+    BESIDE,
+    BOOSTED,
+    CASES,
+    CLAIRVOYANT,
+    EASY,
+    Case,
+    Kind,
+)
 from foretime_sim.studies.gaussier2015_beyond_report import figures, report
 from foretime_sim.studies.gaussier2015_beyond_tables import tables
 from foretime_sim.swf import read_swf, write_swf
 
-CHEAP = tuple(case for case in CASES if "regression" not in str(case.axes))
+COSTLY = ("regression", "mixture", "typical", "calibrated")
+CHEAP = tuple(case for case in CASES if not any(each in str(case.axes) for each in COSTLY))
 NAMES = ("one", "two", "three")
 
 
@@ -48,13 +58,13 @@ def by_hand() -> Beyond:
     bold, mild, shy = (Case(name, Kind.PRACTICAL, {}) for name in ("bold", "mild", "shy"))
     runs: dict[tuple[str, str], list[dict[str, float]]] = {}
     for name in NAMES:
-        runs[name, beyond.EASY.name] = [run_with(100, 1000, 10_000)] * 3
-        runs[name, beyond.CLAIRVOYANT.name] = [run_with(20, 600, 9_000)] * 3
+        runs[name, EASY.name] = [run_with(100, 1000, 10_000)] * 3
+        runs[name, CLAIRVOYANT.name] = [run_with(20, 600, 9_000)] * 3
         runs[name, "bold"] = [run_with(value, 500, 15_000) for value in (23, 24, 25)]
         grown = 11_000 if name == "three" else 10_000
         runs[name, "mild"] = [run_with(32, 700, grown)] * 3
         runs[name, "shy"] = [run_with(60, 800, 10_000)] * 3
-    cases = (beyond.EASY, beyond.CLAIRVOYANT, bold, mild, shy)
+    cases = (EASY, CLAIRVOYANT, bold, mild, shy)
     return Beyond(tuple(map(log_named, NAMES)), cases, runs)
 
 
@@ -125,6 +135,7 @@ def test_every_case_is_a_policy_of_its_own(small: Path) -> None:
     text = beyond.campaign_text([log_named("made", small)], 2, CASES)
     cells = plan(parse_campaign(text, Path("campaign.toml"))).cells
     assert len(cells) == 2 * len(CASES)
+    assert all(case in CASES for case in BESIDE.values())
     found: dict[str, list[Cell]] = {case.name: [] for case in CASES}
     for cell in cells:
         hits = [case.name for case in CASES if beyond._runs_in(case, cell.axes)]
@@ -139,6 +150,27 @@ def test_every_case_is_a_policy_of_its_own(small: Path) -> None:
         guard_share=0.5,
         ageing_s=36_000,
     )
+    stepped = policy_of(found["E-loss, SJBF, corrected: doublings, 2 at most"][0])
+    assert stepped == Policy(
+        backfill=Backfill.EASY_SJBF, correction=Correction.DOUBLING, correction_steps=2
+    )
+
+
+def test_what_costs_much_runs_on_fewer_copies_and_is_not_chosen(
+    by_hand: Beyond, small: Path
+) -> None:
+    text = beyond.campaign_text([log_named("made", small)], 3, (*CASES[:3], BOOSTED))
+    cells = plan(parse_campaign(text, Path("campaign.toml"))).cells
+    boosted = [cell.axes["seed"] for cell in cells if cell.axes["estimator"] == "boosted"]
+    assert (len(cells), boosted) == (3 * 3 + 1, [1])
+    best = Case("best", Kind.PREDICTOR, {}, copies=1)
+    runs = {**by_hand.runs, **{(name, "best"): [run_with(20, 1, 1)] for name in NAMES}}
+    found = Beyond(by_hand.logs, (*by_hand.cases, best), runs)
+    assert found.values("one", best, beyond.GAP) == [1.0]
+    assert {case.name for case in found.choices(Rule.GAP).values()} == {"bold"}
+    table = next(table for table in tables(found) if table.key == "predictors")
+    assert [row[0] for row in table.rows] == ["best"]
+    assert table.note.endswith("best: 1 of the copies.")
 
 
 @pytest.fixture(scope="module")
@@ -163,18 +195,20 @@ def test_a_small_log_whole(small: Path, tmp_path: Path) -> None:
     assert found.choices(Rule.GAP) == {}
     best = simulate(workload, Policy(backfill=Backfill.EASY_SJBF), workload.actual_runtime)
     wait = (best.start_time - workload.submit_time).mean()
-    got = found.runs["small", beyond.CLAIRVOYANT.name]
+    got = found.runs["small", CLAIRVOYANT.name]
     assert len(got) == 3
     assert got[0]["wait_mean_s"] == pytest.approx(wait)
     written = report(found, "foretime study gaussier2015-beyond small.swf.gz")
     assert [table.key for table in written.tables] == [
         "logs",
         "ablation",
+        "predictors",
+        "corrections",
         "oracles",
         "orders",
         "log1",
     ]
-    assert np.allclose(found.matrix([beyond.EASY, beyond.CLAIRVOYANT], beyond.GAP), [[0, 1]])
+    assert np.allclose(found.matrix([EASY, CLAIRVOYANT], beyond.GAP), [[0, 1]])
     written.write(tmp_path / "out", figures(found))
     assert (tmp_path / "out" / "ablation.svg").exists()
     again = beyond.study([log], tmp_path, run, repeats=3, cases=CHEAP)

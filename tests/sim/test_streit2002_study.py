@@ -18,6 +18,7 @@ from foretime_sim.studies.streit2002_claims import CLAIMS, Claim, claims_table
 from foretime_sim.studies.streit2002_curves import best_single, curve_tables, shares_up_to
 from foretime_sim.studies.streit2002_figures import figures
 from foretime_sim.studies.streit2002_measures import Measures
+from foretime_sim.studies.streit2002_one_list import one_list_tables
 from foretime_sim.studies.streit2002_paper import TABLE_6_ROWS
 from foretime_sim.studies.streit2002_report import report
 from foretime_sim.studies.streit2002_runs import (
@@ -27,7 +28,10 @@ from foretime_sim.studies.streit2002_runs import (
     FCFS,
     FIVE,
     KEPT,
+    LIST_ADVANCED,
+    LIST_SIMPLE,
     LJF,
+    ONE_LIST,
     SCHEDULERS,
     SIMPLE,
     SINGLES,
@@ -42,6 +46,7 @@ from foretime_sim.studies.streit2002_sets import (
     CTC,
     KTH,
     PC2,
+    JobSet,
     JobSource,
     LogSource,
     Pc2Source,
@@ -75,9 +80,10 @@ def test_what_is_run(found: Streit2002, sources: dict[str, JobSource]) -> None:
     """PC2 has no log: 10 factors with table 4's, 6 schedulers on three draws; ..."""
     of_pc2 = [case for case in found.results if case.job_set == "PC2"]
     at_1, curves, exact, rest = 3 * len(SCHEDULERS), 9 * 3 * 6, 10 * 1 * 4, 9 * (11 - 6)
-    assert len(of_pc2) == at_1 + curves + exact + rest
+    loaded, one_list = 3 * (5 + len(ONE_LIST)), 9 * 3 * 2
+    assert len(of_pc2) == at_1 + curves + exact + rest + loaded + one_list
     of_kth = [case for case in found.results if case.job_set == "KTH"]
-    assert {case.kind for case in of_kth} == {"independent", "modulated", "log"}
+    assert {case.kind for case in of_kth} == {"independent", "loaded", "modulated", "log"}
     assert {case.width for case in of_kth} == {"printed"}, "KTH's log has the printed machine"
     # Three factors (the table's is the first), four schedulers, once each.
     assert sum(case.kind == "log" for case in of_kth) == 3 * len(BESIDE)
@@ -119,6 +125,59 @@ def test_the_schedulers_are_the_papers() -> None:
     assert (art.decider, art.quality) == (Decider.SIMPLE, Quality.ART)
     planned = [policy for name, policy in SCHEDULERS.items() if name != KEPT]
     assert {policy.backfill for policy in planned} == {Backfill.PLANNING}
+
+
+def test_one_list_is_every_self_tuning_scheduler_with_it() -> None:
+    assert len(ONE_LIST) == 6
+    for name, policy in ONE_LIST.items():
+        assert policy.switching is not None
+        anew = SCHEDULERS[name.removeprefix("one list, ")].switching
+        assert anew is not None
+        assert policy.switching == replace(anew, one_list=True)
+
+
+@pytest.mark.parametrize(("job_set", "printed"), [(KTH, 0.6564), (PC2, 0.4249)])
+def test_loaded_sets_have_the_papers_load(
+    sources: dict[str, JobSource], job_set: JobSet, printed: float
+) -> None:
+    source = sources[job_set.name]
+    jobs, drawn = (source.jobs(kind, 2, JOBS, 1.0) for kind in ("loaded", "independent"))
+    work = int(jobs.processors @ jobs.actual_runtime)
+    span = int(jobs.submit_time[-1] - jobs.submit_time[0])
+    assert work / (job_set.printed_processors * span) == pytest.approx(printed, rel=1e-4)
+    np.testing.assert_array_equal(jobs.requested_time, drawn.requested_time)
+    shrunk = source.jobs("loaded", 2, JOBS, 0.5)
+    assert shrunk.submit_time[-1] - shrunk.submit_time[0] == pytest.approx(span / 2, abs=1)
+
+
+def test_tables_of_one_list(found: Streit2002) -> None:
+    by_key = {table.key: table for table in one_list_tables(found)}
+    simple, advanced = (
+        [run.measures.artww_s for run in found.runs("KTH", key, kind="loaded")]
+        for key in (LIST_SIMPLE, LIST_ADVANCED)
+    )
+    assert len(advanced) == SETTINGS.seeds
+    gains = {row[:2]: row[2:] for row in by_key["one-list-gains"].rows}
+    mean = np.mean([1 - one / other for one, other in zip(advanced, simple, strict=True)])
+    assert gains["table 4, ARTwW", "KTH"][0] == pytest.approx(1 - 33_299 / 48_077)
+    assert gains["table 4, ARTwW", "KTH"][3] == f"{mean:.1%}"
+    assert gains["figure 2, over factors", "PC2"][0] == 0.3
+    table_4 = {row[:3]: row[3:] for row in by_key["one-list-4"].rows}
+    assert table_4["KTH", "ARTwW", "simple"][:2] == ("48,077", f"{np.mean(simple):,.0f}")
+    both = {row[0]: row[1:] for row in by_key["one-list-5-6"].rows}
+    tries = [
+        run.switched.tries
+        for run in found.runs("KTH", LIST_ADVANCED, kind="loaded")
+        if run.switched is not None
+    ]
+    assert both["total tries of switches"][2] == f"{np.mean(tries):,.0f}"
+    assert both["case 6b"][0] == "72.43%"
+    singles = {row[0]: row[1:] for row in by_key["one-list-artww"].rows}
+    assert singles["KTH"][-2:] == ("48,077", "33,299")
+    assert singles["KTH"][6] == f"{np.mean(advanced):,.0f}"
+    curve = {row[:2]: row[2:] for row in by_key["one-list-curves"].rows}
+    runs = found.runs("PC2", LIST_ADVANCED, 0.4)
+    assert curve["PC2", 0.4][4] == pytest.approx(np.mean([run.measures.artww_s for run in runs]))
 
 
 def test_a_log_has_parts_and_pc2_has_no_week(sources: dict[str, JobSource]) -> None:

@@ -6,7 +6,16 @@ import json
 
 import pytest
 from foretime_estimators.errors import InputError
+from foretime_sim.studies.study_report import to_lines
 from foretime_sim.studies.study_tables import Column, StudyTable, fill_page
+from hypothesis import given
+from hypothesis import strategies as st
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda held: st.lists(held) | st.dictionaries(st.text(), held),
+)  # fmt: skip
 
 TABLE = StudyTable(
     "one",
@@ -33,6 +42,20 @@ def test_markdown_is_for_people_and_csv_for_machines() -> None:
 def test_json_gives_the_same_table_again() -> None:
     text = json.dumps(TABLE.to_json(), allow_nan=False)
     assert StudyTable.from_json(json.loads(text)).to_markdown() == TABLE.to_markdown()
+
+
+def test_a_row_of_a_table_is_a_line_of_json() -> None:
+    rows = [line.strip(" ,") for line in to_lines(TABLE.to_json()).splitlines()]
+    assert [row for row in rows if row.startswith("[")] == [
+        '["a", 0.12345, 1234]',
+        '["b", null, 5]',
+        '["c", null, 6]',
+    ]
+
+
+@given(document=JSON)
+def test_json_in_lines_is_the_same_json(document: object) -> None:
+    assert json.dumps(json.loads(to_lines(document))) == json.dumps(document)
 
 
 def test_a_row_has_a_cell_a_column() -> None:

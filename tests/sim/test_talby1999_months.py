@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import zoneinfo
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,12 @@ from foretime_estimators.errors import InputError
 from foretime_sim.filters import Filters, workload_of_log
 from foretime_sim.job_log import log_of_workload
 from foretime_sim.lublin2003 import generate
+from foretime_sim.site_clock import UTC, site_clock
 from foretime_sim.studies import talby1999_paper as paper
 from foretime_sim.studies.talby1999_months import by_months, month_names, read_months
 from foretime_sim.swf import write_swf
 
-STOCKHOLM = zoneinfo.ZoneInfo("Europe/Stockholm")
+STOCKHOLM = site_clock("Europe/Stockholm")
 
 
 def seconds(text: str) -> int:
@@ -29,7 +29,7 @@ def test_months_begin_at_the_sites_midnight() -> None:
     texts = ["1996-09-30T21:59:59+00:00", "1996-09-30T22:00:00+00:00", "1996-12-31T23:00:00+00:00"]
     times = np.array([seconds(text) for text in texts]) - 1_000
     assert month_names(times, 1_000, STOCKHOLM).tolist() == ["1996-09", "1996-10", "1997-01"]
-    assert month_names(times, 1_000, datetime.UTC).tolist() == ["1996-09", "1996-09", "1996-12"]
+    assert month_names(times, 1_000, UTC).tolist() == ["1996-09", "1996-09", "1996-12"]
 
 
 def test_every_job_is_in_its_month_once() -> None:

@@ -100,6 +100,16 @@ def test_likelihood_recovers_what_was_drawn() -> None:
     assert fitted.beta_s == pytest.approx(60.0, rel=0.04)
 
 
+def test_gaps_all_but_equal_have_a_likelihood() -> None:
+    # A script submits every 12 s or so and pauses once a week: first steps go beyond any float.
+    gaps = np.array([11.0, 12.0, 13.0] * 100 + [601_212.0])
+
+    def likelihood(weibull: Weibull) -> float:
+        return float(np.log(weibull.cdf(gaps + 1) - weibull.cdf(gaps)).sum())
+
+    assert likelihood(fit_likelihood(gaps)) > likelihood(fit_moments(gaps))
+
+
 def test_shape_is_the_alpha_of_likelihood_at_the_mean_of_the_gaps() -> None:
     gaps = np.floor(Weibull(0.5, 100.0).draw(20_000, np.random.default_rng(4)))
     down = np.append(gaps, 500_000)  # a machine that was down for six days

@@ -109,7 +109,8 @@ def test_stopping_leaves_nothing(
 
 
 _CHILD = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
 sys.path.insert(0, {repository!r})
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import RELEASES

@@ -145,11 +145,38 @@ def test_runs_of_other_code_are_not_taken_for_new(
     logs = [WaitsLog(fortnight.head(60), SIMULATED)]
     done: list[int] = []
     study(logs, FEW, tmp_path)
-    monkeypatch.setattr(waits_runs, "code_digest", lambda: "changed")
+    monkeypatch.setattr(waits_runs, "code_digest", lambda without=None: "changed")
     found = study([], FEW, tmp_path)
     assert (found.runs, found.left_out) == ([], ["fortnight"])
     assert study(logs, FEW, tmp_path, progress=done.append).left_out == []
     assert done[-1] == 60
+
+
+def test_what_is_made_of_answers_is_made_anew_of_those_kept(
+    fortnight: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Number for number as if everybody had been asked again; nobody is."""
+    log = WaitsLog(fortnight.head(80), SIMULATED)
+    digests = {frozenset(): "other", waits_runs.MADE_OF_ANSWERS: "same"}
+    monkeypatch.setattr(waits_runs, "code_digest", lambda without=frozenset(): digests[without])
+    (asked,) = study([log], FEW, tmp_path).runs
+
+    def refuse(*given: object) -> None:
+        raise AssertionError("asked again")
+
+    monkeypatch.setattr(waits_runs, "answerers", refuse)
+    digests[frozenset()] = "calibrates otherwise"
+    (again,) = study([log], FEW, tmp_path).runs
+    for column, first in zip(_columns(again), _columns(asked), strict=True):
+        np.testing.assert_array_equal(column, first)
+    digests[waits_runs.MADE_OF_ANSWERS] = "answers otherwise"
+    with pytest.raises(AssertionError, match="asked again"):
+        study([log], FEW, tmp_path)
+
+
+def _columns(scored: ScoredRun) -> list[np.ndarray]:
+    records = scored.run.records
+    return [records.job, records.made_at, records.waited_s, records.wait_s, records.starts_now]
 
 
 def test_the_report_is_whole(scored: ScoredRun, tmp_path: Path) -> None:

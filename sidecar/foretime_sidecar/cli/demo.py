@@ -64,7 +64,7 @@ def demo(
         log_format=None,
         columns=None,
         time_zone=None,
-        lenient=True,
+        lenient=log is not None,
         missing_request="drop",
         keep_overruns=False,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import enum
 import json
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +32,6 @@ from foretime_sim.policy import (
 from foretime_sim.replay_result import ReplayResult
 from foretime_sim.swf import write_swf
 from foretime_sim.workload import Workload
-from rich.console import Console
 
 from foretime_sidecar.cli.output_files import (
     CsvOption,
@@ -52,6 +50,7 @@ from foretime_sidecar.cli.run_options import (
     CheckOption,
     ClassesOption,
     CompressionOption,
+    CorrectionStepsOption,
     DepthOption,
     EventOrderOption,
     HeadOption,
@@ -75,6 +74,7 @@ from foretime_sidecar.cli.slack_options import (
     SlackWeightsOption,
     slack_settings,
 )
+from foretime_sidecar.cli.whole_tables import report_console
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
     EstimatesOption,
@@ -214,6 +214,7 @@ def replay(
     correction: Annotated[
         Correction | None, typer.Option(help="What a job that outlives t_sched is planned with.")
     ] = None,
+    correction_steps: CorrectionStepsOption = None,
     roles: RolesOption = None,
     guard: Annotated[
         str | None,
@@ -301,6 +302,7 @@ def replay(
         machine=machine,
         estimates=estimates,
         longest_estimate=longest_estimate,
+        history=history,
     )
     workload, notes = source.read()
     past: Workload | None = None
@@ -338,6 +340,8 @@ def replay(
     policy = mechanism_policy(mechanism, replace(unguarded, guard_s=_guard_s(guard, unguarded)))
     if correction is not None:
         policy = replace(policy, correction=correction)
+    if correction_steps is not None:
+        policy = replace(policy, correction_steps=correction_steps)
     if roles is not None:
         policy = replace(policy, roles=Roles.parse(roles))
     task = Replay(
@@ -375,6 +379,7 @@ def replay(
         "rule": str(settings) if settings is not None else rule or "production",
         "mechanism": mechanism.value,
         "correction": str(policy.correction),
+        **({} if correction_steps is None else {"correction steps": str(correction_steps)}),
         "roles": str(policy.roles),
         "guard": "off" if policy.guard_s is None else format_duration(policy.guard_s),
         "learn": learn.value,
@@ -422,9 +427,7 @@ def replay(
     if as_json:
         typer.echo(json.dumps(to_json(result), indent=2))
     else:
-        console = Console()
-        if not console.is_terminal and "COLUMNS" not in os.environ:
-            console = Console(width=WIDTH)
+        console = report_console(WIDTH)
         console.print(render(result, classes_of=classes, width=console.width))
 
 

@@ -14,6 +14,14 @@ from foretime_sim.policy import Compression, EventOrder
 from foretime_sidecar.durations import parse_duration
 
 HeadOption = Annotated[int | None, typer.Option(help="Run the first jobs only.")]
+CorrectionStepsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="K",
+        help="With correction incremental or doubling: a job that has been corrected so often is "
+        "planned with its request.",
+    ),
+]
 RolesOption = Annotated[
     str | None,
     typer.Option(metavar="QBD", help="Where t_sched is used: queue, backfill, drain (111)."),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -37,7 +36,6 @@ from foretime_sim.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.repeats import Repeats
 from foretime_sim.slack import InsertionOrder, Overruns, SlackSettings
 from foretime_sim.workload import Labels, Workload
-from rich.console import Console
 
 from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
 from foretime_sidecar.cli.policy_options import (
@@ -51,6 +49,7 @@ from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import (
     CheckOption,
     ClassesOption,
+    CorrectionStepsOption,
     EventOrderOption,
     GuardOption,
     HeadOption,
@@ -77,6 +76,7 @@ from foretime_sidecar.cli.slack_options import (
     parse_slack_factor,
     slack_settings,
 )
+from foretime_sidecar.cli.whole_tables import report_console
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
     EstimatesOption,
@@ -170,6 +170,7 @@ def simulate(
     correction: Annotated[
         Correction, typer.Option(help="What a job that outlives t_sched is planned with.")
     ] = Correction.REQUESTED,
+    correction_steps: CorrectionStepsOption = None,
     roles: RolesOption = None,
     guard: GuardOption = "off",
     event_order: EventOrderOption = EventOrder.PER_TIMESTEP,
@@ -200,6 +201,7 @@ def simulate(
     began = time.perf_counter()
     shared = Policy(
         correction=correction,
+        correction_steps=correction_steps,
         roles=Roles() if roles is None else Roles.parse(roles),
         event_order=event_order,
         scheduling_interval_s=(
@@ -284,6 +286,7 @@ def simulate(
         options={
             **({} if machine is None else {"machine": str(machine)}),
             "correction": str(correction),
+            **({} if correction_steps is None else {"correction steps": str(correction_steps)}),
             "roles": str(shared.roles),
             "guard": guard,
             "event order": str(event_order),
@@ -309,9 +312,7 @@ def simulate(
     if as_json:
         typer.echo(json.dumps(to_json(result), indent=2))
     else:
-        console = Console()
-        if not console.is_terminal and "COLUMNS" not in os.environ:
-            console = Console(width=WIDTH)
+        console = report_console(WIDTH)
         console.print(render(result, width=console.width))
 
 

@@ -8,13 +8,23 @@ from typing import Annotated
 
 import typer
 from foretime_sim.studies.gaussier2015_beyond import study
+from foretime_sim.studies.gaussier2015_beyond_cases import BOOSTED, CASES
 
 from foretime_sidecar.cli.kept_runs import kept_runs, resumable
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.studied_logs import SizesOption, studied_logs
 from foretime_sidecar.cli.study_output import print_report, study_command
 
-SHOWN = ("logs", "targets-gap", "targets-waits", "ablation", "oracles", "orders")
+SHOWN = (
+    "logs",
+    "targets-gap",
+    "targets-waits",
+    "ablation",
+    "predictors",
+    "corrections",
+    "oracles",
+    "orders",
+)
 """Tables that are printed; all are written."""
 REPEATS = 10
 
@@ -31,6 +41,13 @@ def gaussier2015_beyond(
     output_dir: Annotated[
         Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
     ] = Path("gaussier2015-beyond"),
+    boosted: Annotated[
+        bool,
+        typer.Option(
+            "--boosted",
+            help="Run boosted trees, too, on one copy: milliseconds a job; needs the extra learn.",
+        ),
+    ] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
     as_json: JsonOption = False,
 ) -> None:
@@ -45,10 +62,20 @@ def gaussier2015_beyond(
     check_folder("--output-dir", output_dir)
     studied = studied_logs(logs, processors or ())
     with resumable(output_dir):
-        found = study(studied, output_dir, kept_runs(output_dir, workers), repeats=repeat)
+        found = study(
+            studied,
+            output_dir,
+            kept_runs(output_dir, workers),
+            repeats=repeat,
+            cases=(*CASES, BOOSTED) if boosted else CASES,
+        )
     from foretime_sim.studies.gaussier2015_beyond_report import figures, report  # matplotlib
 
-    options = (("--processors", processors or None, None), ("--repeat", repeat, REPEATS))
+    options = (
+        ("--processors", processors or None, None),
+        ("--repeat", repeat, REPEATS),
+        ("--boosted", boosted, False),
+    )
     written = report(found, study_command("gaussier2015-beyond", logs, options))
     written.write(output_dir, figures(found))
     print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)

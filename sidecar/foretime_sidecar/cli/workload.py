@@ -15,13 +15,14 @@ from foretime_sim.job_log import count_jobs, log_of_workload
 from foretime_sim.log_files import read_log
 from foretime_sim.log_model import Arrivals, GapFit, LogModel, Runtimes
 from foretime_sim.log_model import split_wide as split_wide_jobs
+from foretime_sim.site_clock import site_clock
 from foretime_sim.swf import write_swf
 from foretime_sim.workload import Workload
 from foretime_sim.workload_models import WorkloadModel
 
 from foretime_sidecar.cli import workload_tables
 from foretime_sidecar.cli.output_files import check_outputs, check_swf_name
-from foretime_sidecar.cli.whole_tables import print_whole
+from foretime_sidecar.cli.whole_tables import print_side_by_side, print_whole
 from foretime_sidecar.cli.workload_source import (
     ColumnsOption,
     EstimatesOption,
@@ -87,24 +88,26 @@ def describe_command(
         missing_request=parse_missing_request(missing_request),
         occupied=occupied,
     )
-    workloads, found = [], []
+    workloads, clocks, found = [], [], []
     for log in logs:
         job_log = read_log(
             log, lenient=lenient, format=log_format, columns=columns, time_zone=time_zone
         )
         workload, report = workload_of_log(job_log, processors=processors, filters=filters)
         workloads.append(workload)
-        found.append(workload_tables.DescribedLog(job_log, report, describe(workload)))
+        clocks.append(site_clock(job_log.time_zone))
+        described = describe(workload, clocks[-1])
+        found.append(workload_tables.DescribedLog(job_log, report, described))
     if plot is not None:
         from foretime_sim.plots import save  # matplotlib is slow to load
         from foretime_sim.workload_plots import plot_workloads
 
-        save(plot_workloads(workloads), plot)
+        save(plot_workloads(workloads, clocks), plot)
     if as_json:
         documents = [workload_tables.as_json(of_log) for of_log in found]
         typer.echo(json.dumps({"logs": documents}, indent=2))
         return
-    print_whole(workload_tables.facts(found))
+    print_side_by_side(workload_tables.facts, found)
     for of_log in found:
         print_whole(workload_tables.distributions(of_log.description))
         typer.echo(of_log.report.text)

@@ -133,6 +133,8 @@ class WorkloadSource:
         On a Blue Gene, how many of the log's processors are a node.
     estimates, longest_estimate
         A model of user estimates to draw all requested times by, and its longest estimate.
+    history
+        Another log, read by the same options.
     """
 
     log: Path | None
@@ -151,10 +153,27 @@ class WorkloadSource:
     processors_per_node: int | None = None
     estimates: EstimateModel | None = None
     longest_estimate: str | None = None
+    history: Path | None = None
 
     def __post_init__(self) -> None:
         if self.longest_estimate is not None and self.estimates is None:
             raise InputError("--longest-estimate is for --estimates: give both")
+        if self.generate is not None and self.log is None and self.history is None:
+            self._refuse_log_options(self.generate)
+
+    def _refuse_log_options(self, model: WorkloadModel) -> None:
+        """Refuse what says how a log is read, where none is."""
+        for option, given in (
+            ("--format", self.log_format is not None),
+            ("--columns", self.columns is not None),
+            ("--time-zone", self.time_zone is not None),
+            ("--lenient", self.lenient),
+            ("--missing-request", self.missing_request != "drop"),
+        ):
+            if given:
+                raise InputError(
+                    f"{option} says how a log is read, and {model} reads none; leave it out"
+                )
 
     @property
     def longest_estimate_s(self) -> int | None:

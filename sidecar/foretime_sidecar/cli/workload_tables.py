@@ -11,6 +11,7 @@ from foretime_sim.filters import FilterReport
 from foretime_sim.job_log import JobLog
 from rich.table import Table
 
+from foretime_sidecar.durations import format_duration
 from foretime_sidecar.figures import NOTHING, counted
 
 DISTRIBUTIONS = ("size", "runtime_s", "requested_time_s", "accuracy")
@@ -75,9 +76,9 @@ def _figures(of_log: DescribedLog) -> list[tuple[str, str]]:
     gap = None if come is None else come.gap_s
     return [
         ("jobs", f"{of.jobs:,}"),
-        ("first submission", of.first_submission),
-        ("last submission", of.last_submission),
-        ("span", f"{of.span_s / 86_400:,.1f} days"),
+        ("first submission (UTC)", of.first_submission),
+        ("last submission (UTC)", of.last_submission),
+        ("span", format_duration(of.span_s)),
         ("machine", counted(of.machine_processors, "processor")),
         ("offered load", NOTHING if of.offered_load is None else f"{of.offered_load:.1%}"),
         ("users", count(of.users)),
@@ -103,20 +104,28 @@ def _figures(of_log: DescribedLog) -> list[tuple[str, str]]:
             if come is None
             else f"{come.busiest_hour:.2f}, {come.quietest_hour:.2f} of the mean",
         ),
-        ("weekend", NOTHING if come is None else f"{come.weekend:.2f} of the mean"),
+        (
+            "weekend",
+            NOTHING if come is None or come.weekend is None else f"{come.weekend:.2f} of the mean",
+        ),
+        ("  hours and days of", NOTHING if come is None else come.hours_of),
         ("scheduler", of_log.scheduler or NOTHING),
     ]
 
 
 def _mean_and_ends(name: str, values: Distribution | None) -> list[tuple[str, str]]:
-    """Give mean, least and most of what is counted in seconds."""
+    """Give mean, least and most of a time."""
     if values is None:
         return [(f"{name}, mean", NOTHING), ("  least", NOTHING), ("  most", NOTHING)]
     return [
-        (f"{name}, mean", f"{values.mean:,.0f} s"),
-        ("  least", f"{values.minimum:,.0f} s"),
-        ("  most", f"{values.maximum:,.0f} s"),
+        (f"{name}, mean", _duration(values.mean)),
+        ("  least", _duration(values.minimum)),
+        ("  most", _duration(values.maximum)),
     ]
+
+
+def _duration(seconds: float) -> str:
+    return format_duration(round(seconds))
 
 
 def _fit(fit: GapFit | None) -> str:
@@ -130,15 +139,15 @@ def distributions(description: Description) -> Table:
     """Lay out one log's distributions, a column each."""
     table = Table("", title=description.name, title_justify="left")
     columns: list[list[str]] = []
-    for heading, values, form in (
-        ("processors", description.size, ",.0f"),
-        ("runtime, s", description.runtime_s, ",.0f"),
-        ("requested, s", description.requested_time_s, ",.0f"),
-        ("R = runtime/requested", description.accuracy, ".3f"),
+    for heading, values, written in (
+        ("processors", description.size, "{:,.0f}".format),
+        ("runtime", description.runtime_s, _duration),
+        ("requested", description.requested_time_s, _duration),
+        ("R = runtime/requested", description.accuracy, "{:.3f}".format),
     ):
         table.add_column(heading, justify="right")
         numbers = (values.mean, values.minimum, *values.quantiles, values.maximum)
-        columns.append([format(number, form) for number in numbers])
+        columns.append([written(number) for number in numbers])
     names = ("mean", "min", *(f"p{round(q * 100)}" for q in QUANTILES), "max")
     for name, *cells in zip(names, *columns, strict=True):
         table.add_row(name, *cells)

@@ -38,8 +38,6 @@ class SchedulerConfiguration:
     parameters
         ``SchedulerParameters``, a parameter without a value having the value ""; the attributes of
         the PBS server.
-    enforce_part_limits
-        ``EnforcePartLimits``, upper case ("NO", "ALL", "ANY").
     prolog_slurmctld
         ``PrologSlurmctld``, "" if none is set.
     accounting_enforce
@@ -61,7 +59,6 @@ class SchedulerConfiguration:
     version: str
     scheduler_type: str
     parameters: Mapping[str, str] = field(default_factory=dict)
-    enforce_part_limits: str = "NO"
     prolog_slurmctld: str = ""
     accounting_enforce: frozenset[str] = frozenset()
     priority_type: str = ""

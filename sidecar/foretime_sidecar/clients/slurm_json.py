@@ -362,7 +362,6 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
         version=values["SLURM_VERSION"],
         scheduler_type=values.get("SchedulerType", ""),
         parameters=parse_parameters(values.get("SchedulerParameters", "").split(",")),
-        enforce_part_limits=values.get("EnforcePartLimits", "NO").upper(),
         prolog_slurmctld=",".join(prologs),
         accounting_enforce=frozenset(
             values.get("AccountingStorageEnforce", "none").lower().split(",")

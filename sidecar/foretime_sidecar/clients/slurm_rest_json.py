@@ -49,7 +49,6 @@ def parse_rest_configuration(
             version=str(slurm["release"]),
             scheduler_type=str(conf["SchedulerType"]),
             parameters=parse_parameters(conf["SchedulerParameters"]),
-            enforce_part_limits=",".join(conf["EnforcePartLimits"]).upper() or "NO",
             prolog_slurmctld=",".join(conf["PrologSlurmctld"]),
             priority_type=str(conf["PriorityType"]),
             site_factor_plugin=str(conf["PrioritySiteFactorPlugin"] or ""),

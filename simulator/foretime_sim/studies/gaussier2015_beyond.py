@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from foretime_estimators.errors import ForetimeError
-from foretime_estimators.prediction_loss import E_LOSS
 
 from foretime_sim.campaign import OFF
 from foretime_sim.campaign_cells import Plan, plan
@@ -29,139 +28,15 @@ from foretime_sim.intervals import t_interval
 from foretime_sim.metrics import Float64Array
 from foretime_sim.repeats import FEWEST_REPEATS
 from foretime_sim.studies.gaussier2015 import CAMPAIGN, StudiedLog
-from foretime_sim.studies.known_by_behaviour import known_by_behaviour
-
-HOUR_S = 3600
-_PREDICTED: dict[str, Any] = {"estimator": "expected", "backfill": "easy-wspt"}
-_BY_PLAN: dict[str, Any] = {"guard_s": 6 * HOUR_S}
-
-
-def _by_easy(hours: int, share: float = 0.0) -> dict[str, Any]:
-    return {"guard_s": hours * HOUR_S, "guard_by": "plain-easy", "guard_share": share}
-
-
-_GUARDS: dict[str, dict[str, Any]] = {
-    "plan": _BY_PLAN,
-    "EASY 48 h": _by_easy(48),
-    "EASY 48 h - 50%": _by_easy(48, 0.5),
-    "EASY 24 h": _by_easy(24),
-    "EASY 12 h": _by_easy(12),
-    "EASY 6 h": _by_easy(6),
-}
-"""From the loosest to the strictest, as tables call them."""
-_AGED: Sequence[tuple[int | None, Sequence[str]]] = (
-    (None, ("plan", "EASY 24 h")),
-    (10, tuple(_GUARDS)),
-    (1, ("plan", "EASY 24 h")),
-)
-"""Hours in which candidates age, and the guards beside that."""
-
-
-class Kind(enum.Enum):
-    """What a case is run for."""
-
-    MEASURE = "measure"
-    """What others are measured by."""
-    PRACTICAL = "practical"
-    """What a scheduler can do: among these is chosen."""
-    ORACLE = "oracle"
-    """What perfect knowledge of one thing or another would bring."""
-    ORDER = "other queue order"
-    """Not first come, first served: told, and never chosen."""
-
-
-class Case(NamedTuple):
-    """One way to schedule.
-
-    Attributes
-    ----------
-    name
-        As tables call it.
-    kind
-        What it is run for.
-    axes
-        Where it differs from EASY on requested times, as a campaign has it.
-    """
-
-    name: str
-    kind: Kind
-    axes: Mapping[str, Any]
-
-
-def _oracle(roles: str) -> Mapping[str, Any]:
-    return {"estimator": "actual", "backfill": "easy-sjbf", "roles": roles}
-
-
-EASY = Case("EASY", Kind.MEASURE, {})
-CLAIRVOYANT = Case(
-    "clairvoyant EASY-SJBF", Kind.MEASURE, {"estimator": "actual", "backfill": "easy-sjbf"}
-)
-CASES = (
-    EASY,
+from foretime_sim.studies.gaussier2015_beyond_cases import (
+    CASES,
+    CHOSEN_AMONG,
     CLAIRVOYANT,
-    Case("requests, SJBF", Kind.PRACTICAL, {"backfill": "easy-sjbf"}),
-    Case(
-        "SC'15: E-loss, incremental, SJBF",
-        Kind.PRACTICAL,
-        {
-            "estimator": f"regression:{E_LOSS.name}",
-            "backfill": "easy-sjbf",
-            "correction": "incremental",
-        },
-    ),
-    Case("last two, SJBF", Kind.PRACTICAL, {"estimator": "last-two", "backfill": "easy-sjbf"}),
-    Case(
-        "last two, SJBF, guard by plan",
-        Kind.PRACTICAL,
-        {"estimator": "last-two", "backfill": "easy-sjbf", **_BY_PLAN},
-    ),
-    Case(
-        "expected, SJBF, guard by plan",
-        Kind.PRACTICAL,
-        {"estimator": "expected", "backfill": "easy-sjbf", **_BY_PLAN},
-    ),
-    *(
-        Case(
-            "expected, WSPT" + (f", ageing {hours} h" if hours else "") + f", guard by {guard}",
-            Kind.PRACTICAL,
-            _PREDICTED | _GUARDS[guard] | ({"ageing_s": hours * HOUR_S} if hours else {}),
-        )
-        for hours, guards in _AGED
-        for guard in guards
-    ),
-    *(
-        Case(
-            f"{told}, ends at requests, SJBF, ageing 10 h, guard by EASY 48 h",
-            Kind.PRACTICAL,
-            {
-                "estimator": estimator,
-                "backfill": "easy-sjbf",
-                "roles": "110",
-                "ageing_s": 10 * HOUR_S,
-                **_GUARDS["EASY 48 h"],
-            },
-        )
-        for told, estimator in (("last two", "last-two"), ("E-loss", f"regression:{E_LOSS.name}"))
-    ),
-    Case("clairvoyant EASY", Kind.ORACLE, {"estimator": "actual"}),
-    Case("fits and order known, ends not", Kind.ORACLE, _oracle("010")),
-    Case("ends known, fits and order not", Kind.ORACLE, _oracle("001")),
-    Case(
-        "runtimes below 10 min known",
-        Kind.ORACLE,
-        {"estimator": "actual-below:600", "backfill": "easy-sjbf"},
-    ),
-    Case(
-        "runtimes below 1 min known",
-        Kind.ORACLE,
-        {"estimator": "actual-below:60", "backfill": "easy-sjbf"},
-    ),
-    Case("SJF, requests", Kind.ORDER, {"order": "sjf"}),
-    Case("SJF, expected, guard by plan", Kind.ORDER, {"order": "sjf", **_PREDICTED, **_BY_PLAN}),
-    Case("WFP, requests", Kind.ORDER, {"order": "wfp"}),
-    Case("WFP, expected, guard by plan", Kind.ORDER, {"order": "wfp", **_PREDICTED, **_BY_PLAN}),
+    EASY,
+    Case,
+    Kind,
 )
-"""Each practical case adds one idea to an earlier one; the first two measure all others."""
+from foretime_sim.studies.known_by_behaviour import known_by_behaviour
 
 
 class Target(NamedTuple):
@@ -269,10 +144,9 @@ class Beyond:
         return [case for case in self.cases if case.kind in kinds]
 
     def values(self, log: str, case: Case, target: Target) -> list[float]:
-        """Give a target's figure in each repeat."""
-        own, easy, best = (
-            self.runs[log, name] for name in (case.name, EASY.name, CLAIRVOYANT.name)
-        )
+        """Give a target's figure in each repeat that the case has."""
+        own = self.runs[log, case.name]
+        easy, best = (self.runs[log, each.name][: len(own)] for each in (EASY, CLAIRVOYANT))
         return [target.measure(*run) for run in zip(easy, best, own, strict=True)]
 
     def measured(self, log: str, case: Case, target: Target) -> Measured:
@@ -294,7 +168,7 @@ class Beyond:
         """Choose a case for each log on the others; empty with a single log."""
         if len(self.logs) < 2:
             return {}
-        cases = self.of_kind(Kind.PRACTICAL)
+        cases = [case for case in self.of_kind(*CHOSEN_AMONG) if case.copies is None]
         gap = self.matrix(cases, GAP)
         excess = sum(
             np.maximum(0, self.matrix(cases, target) / (target.most or 1) - 1) for target in WAITS
@@ -361,7 +235,7 @@ def campaign_text(logs: Sequence[StudiedLog], repeats: int, cases: Sequence[Case
     lines += ["[grid]", f"seeds = {seeds}"]
     for case in cases:
         if case.axes:
-            lines += ["[[include]]", f"seeds = {seeds}"]
+            lines += ["[[include]]", f"seeds = {seeds[: case.copies]}"]
             lines += [f"{axis} = {json.dumps(value)}" for axis, value in case.axes.items()]
     return "\n".join(lines) + "\n"
 
@@ -371,6 +245,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "backfill": "easy",
     "estimator": "requested",
     "correction": "requested",
+    "correction_steps": OFF,
     "roles": "111",
     "guard_s": OFF,
     "guard_by": "requested-plan",

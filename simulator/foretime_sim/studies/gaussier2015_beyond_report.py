@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from foretime_sim.studies.gaussier2015_beyond import GAP, P99, P99_9, Beyond, Kind
+from foretime_sim.studies.gaussier2015_beyond import GAP, P99, P99_9, Beyond
+from foretime_sim.studies.gaussier2015_beyond_cases import Kind
 from foretime_sim.studies.gaussier2015_beyond_tables import tables
 from foretime_sim.studies.study_plots import bars, panels
 from foretime_sim.studies.study_report import StudyReport

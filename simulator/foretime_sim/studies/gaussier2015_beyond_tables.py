@@ -8,8 +8,6 @@ import numpy as np
 
 from foretime_sim.studies.gaussier2015_beyond import (
     BELOW,
-    CLAIRVOYANT,
-    EASY,
     GAP,
     LONGEST,
     MEAN_WAIT,
@@ -18,10 +16,15 @@ from foretime_sim.studies.gaussier2015_beyond import (
     TARGETS,
     WAITS,
     Beyond,
-    Case,
-    Kind,
     Rule,
     Target,
+)
+from foretime_sim.studies.gaussier2015_beyond_cases import (
+    BESIDE,
+    CLAIRVOYANT,
+    EASY,
+    Case,
+    Kind,
 )
 from foretime_sim.studies.study_tables import Cell, Column, StudyTable
 
@@ -37,9 +40,11 @@ def tables(found: Beyond) -> list[StudyTable]:
     return [
         logs_table(found),
         *(table for rule in Rule for table in _chosen_tables(found, rule)),
-        cases_table(found, "ablation", "What each idea brings", (Kind.PRACTICAL,)),
-        cases_table(found, "oracles", "What perfect knowledge would bring", (Kind.ORACLE,)),
-        cases_table(found, "orders", "Other queue orders", (Kind.ORDER,)),
+        cases_table(found, "ablation", "What each idea brings", Kind.PRACTICAL),
+        cases_table(found, "predictors", "What each estimator brings", Kind.PREDICTOR),
+        cases_table(found, "corrections", "What each correction brings", Kind.CORRECTION),
+        cases_table(found, "oracles", "What perfect knowledge would bring", Kind.ORACLE),
+        cases_table(found, "orders", "Other queue orders", Kind.ORDER),
         *(of_log(found, place) for place in range(len(found.logs))),
     ]
 
@@ -140,7 +145,7 @@ def _bound(target: Target) -> str:
     return ", ".join(parts)
 
 
-def cases_table(found: Beyond, key: str, title: str, kinds: Sequence[Kind]) -> StudyTable:
+def cases_table(found: Beyond, key: str, title: str, kind: Kind) -> StudyTable:
     """Give each case's figures over the logs: what it closes, and the worst it does to waits."""
     columns = (
         Column("case"),
@@ -152,7 +157,8 @@ def cases_table(found: Beyond, key: str, title: str, kinds: Sequence[Kind]) -> S
         Column("p99.9, worst", ".2f"),
         Column("longest, worst", ".2f"),
     )
-    cases = found.of_kind(*kinds)
+    beside = BESIDE.get(kind)
+    cases = [case for case in found.cases if case.kind is kind or case == beside]
     gap, below, wait = (found.matrix(cases, target) for target in (GAP, BELOW, MEAN_WAIT))
     worst = [found.matrix(cases, target).max(axis=0) for target in (P99, P99_9, LONGEST)]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -166,7 +172,18 @@ def cases_table(found: Beyond, key: str, title: str, kinds: Sequence[Kind]) -> S
         )
         for place, case in enumerate(cases)
     )
-    return StudyTable(key, title, columns, rows, f"Waits are times EASY's. {_note(found)}")
+    note = " ".join(
+        [
+            "Waits are times EASY's.",
+            _note(found),
+            *(
+                f"{case.name}: {case.copies} of the copies."
+                for case in cases
+                if case.copies is not None and case.copies < found.repeats
+            ),
+        ]
+    )
+    return StudyTable(key, title, columns, rows, note)
 
 
 def of_log(found: Beyond, place: int) -> StudyTable:

@@ -16,6 +16,7 @@ from foretime_sim.studies.graham2021_polls import NoonPolls
 from foretime_sim.studies.graham2021_told import Told
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.survival_forest import ForestSettings, SurvivalForest
+from foretime_sim.worker_processes import end_at_interrupt, interrupts_wait
 from foretime_sim.workload import Int64Array
 
 LEARNED_DAYS = 28
@@ -113,7 +114,8 @@ class Grower:
         # Spawned, because a fork of a process with threads (a progress bar's) may hang.
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(workers, context, _begin, (self,)) as pool:
-            futures = {pool.submit(_grow, plan): number for number, plan in enumerate(plans)}
+            with interrupts_wait():
+                futures = {pool.submit(_grow, plan): number for number, plan in enumerate(plans)}
             try:
                 for future in as_completed(futures):
                     done(futures[future], future.result())
@@ -127,6 +129,7 @@ _HERE: list[Grower] = []
 
 
 def _begin(grower: Grower) -> None:
+    end_at_interrupt()
     _HERE.append(grower)
 
 

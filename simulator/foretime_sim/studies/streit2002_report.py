@@ -5,6 +5,7 @@ from __future__ import annotations
 from foretime_sim.studies.streit2002 import Streit2002
 from foretime_sim.studies.streit2002_claims import claims_table
 from foretime_sim.studies.streit2002_curves import curve_tables
+from foretime_sim.studies.streit2002_one_list import one_list_tables
 from foretime_sim.studies.streit2002_sets import JOB_SETS
 from foretime_sim.studies.streit2002_tables import tables
 from foretime_sim.studies.study_report import StudyReport
@@ -27,5 +28,5 @@ def report(found: Streit2002, command: str) -> StudyReport:
         "Streit (JSSPP 2002) again: self-tuning dynP",
         command,
         tuple(notes),
-        (*tables(found), *curve_tables(found), claims_table(found)),
+        (*tables(found), *one_list_tables(found), *curve_tables(found), claims_table(found)),
     )

@@ -37,8 +37,8 @@ def _planning(order: Order) -> Policy:
     return Policy(order=order, backfill=Backfill.PLANNING)
 
 
-def _switching(decider: Decider, quality: Quality) -> Policy:
-    switching = PolicySwitching(decider=decider, quality=quality)
+def _switching(decider: Decider, quality: Quality, *, one_list: bool = False) -> Policy:
+    switching = PolicySwitching(decider=decider, quality=quality, one_list=one_list)
     return Policy(backfill=Backfill.PLANNING, switching=switching)
 
 
@@ -65,6 +65,21 @@ SCHEDULERS: Mapping[str, Policy] = {
 }
 """What is run. `KEPT` is conservative backfilling as elsewhere in Foretime: reservations are kept,
 and only moved forward; the others plan all jobs anew in each step, as in the paper."""
+
+
+def with_one_list(decider: Decider, quality: Quality) -> str:
+    """Key of a self-tuning scheduler whose queue is one list that FCFS does not sort."""
+    return f"one list, {self_tuning(decider, quality)}"
+
+
+ONE_LIST: Mapping[str, Policy] = {
+    with_one_list(decider, quality): _switching(decider, quality, one_list=True)
+    for quality in QUALITIES
+    for decider in DECIDERS
+}
+"""The reading under which the paper's table 6 comes out (docs/dynp.md)."""
+LIST_SIMPLE, LIST_ADVANCED = (with_one_list(decider, Quality.ARTWW) for decider in DECIDERS)
+EVERY: Mapping[str, Policy] = {**SCHEDULERS, **ONE_LIST}
 FIVE = (FCFS, SJF, LJF, BASIC, ADVANCED)
 """Those of figures 4, 5, 7 and 8."""
 BESIDE = (*SINGLES, ADVANCED)
@@ -91,7 +106,7 @@ class Case:
     requests
         As estimated by users, or exact.
     scheduler
-        One of `SCHEDULERS`.
+        One of `EVERY`.
     """
 
     job_set: str
@@ -221,6 +236,10 @@ def _cases_of(job_set: JobSet, source: JobSource, settings: StudySettings) -> It
     yield from crossed((*FIVE, SIMPLE), factors, settings.seeds)
     yield from crossed((*SINGLES, ADVANCED), factors, few, requests="exact")
     yield from crossed(tuple(SCHEDULERS), factors, few)
+    # The sets of tables 4 to 6 with the paper's load, and figure 2, with one list.
+    loaded = (*SINGLES, SIMPLE, ADVANCED, *ONE_LIST)
+    yield from crossed(loaded, (TABLE_FACTOR,), settings.seeds, kind="loaded")
+    yield from crossed((LIST_SIMPLE, LIST_ADVANCED), job_set.factors, settings.seeds)
     some = job_set.some_factors
     kinds: tuple[Kind, ...] = ("modulated", "log")
     for kind in kinds:
@@ -271,7 +290,7 @@ def run(
 
     ids = {case: _identity(workload(case), case.scheduler) for case in listed}
     todo = {
-        ids[case]: functools.partial(_result, workload, case, SCHEDULERS[case.scheduler])
+        ids[case]: functools.partial(_result, workload, case, EVERY[case.scheduler])
         for case in listed
     }
     found = kept_results(todo, folder, workers=workers, progress=progress)
@@ -290,5 +309,5 @@ def _identity(workload: Workload, scheduler: str) -> str:
 def _behaviour(scheduler: str) -> bytes:
     """Say what a scheduler does to a small workload."""
     small = probe()
-    schedule = simulate(small, SCHEDULERS[scheduler])
+    schedule = simulate(small, EVERY[scheduler])
     return f"{Switched.of(schedule)}".encode() + schedule.start_time.tobytes()

@@ -15,18 +15,19 @@ import numpy as np
 from foretime_estimators.errors import InputError
 
 from foretime_sim import pc2
+from foretime_sim.description import describe
 from foretime_sim.filters import Filters, workload_of_log
 from foretime_sim.log_files import read_log
 from foretime_sim.log_model import LogModel
-from foretime_sim.studies.streit2002_paper import TABLE_2
+from foretime_sim.studies.streit2002_paper import TABLE_2, TABLE_4
 from foretime_sim.weibull import Weibull
 from foretime_sim.workload import Workload
 
 Width: TypeAlias = Literal["printed", "log"]
 """Machine as in the paper's tables 2 and 3, or as in the log's own header."""
-Kind: TypeAlias = Literal["independent", "modulated", "log"]
-"""Interarrival times drawn one by one, as in the paper, or so that days and weeks show; or a part
-of the log as it is."""
+Kind: TypeAlias = Literal["independent", "loaded", "modulated", "log"]
+"""Interarrival times drawn one by one, as in the paper; the same, stretched until the load is the
+paper's; such that days and weeks show; or a part of the log as it is."""
 JOBS = 10_000
 MOST_DRAWS = 1_000
 TABLE_FACTOR = 1.0
@@ -94,6 +95,18 @@ def printed_gaps(job_set: JobSet) -> Weibull:
     return Weibull(printed.weibull_shape, printed.weibull_scale_s)
 
 
+def as_loaded(jobs: Workload, job_set: JobSet) -> Workload:
+    """Stretch the gaps of a set until it offers its printed machine what the paper's set did.
+
+    The paper's load is taken for the utilization that its table 4 prints, which is a little less.
+    """
+    offered = describe(on_machine(jobs, job_set.printed_processors)).offered_load
+    if offered is None:
+        raise InputError(f"{job_set.name}: all jobs come at once; take more of them")
+    printed = TABLE_4[job_set.name]["artww", "advanced"].utilization
+    return jobs.with_interarrival_factor(offered / printed)
+
+
 class JobSource(Protocol):
     """Where the jobs of a set come from."""
 
@@ -112,6 +125,8 @@ class LogSource:
 
     Attributes
     ----------
+    job_set
+        Whose it is.
     log
         With runtimes beyond the requests as they are (`Filters(overruns="keep")`).
     model
@@ -120,6 +135,7 @@ class LogSource:
         Of the log, but gaps between submissions as table 2 prints them: they are denser.
     """
 
+    job_set: JobSet
     log: Workload
     model: LogModel
     as_printed: LogModel
@@ -127,7 +143,8 @@ class LogSource:
     @classmethod
     def of(cls, job_set: JobSet, log: Workload) -> LogSource:
         """Read a log of the paper."""
-        return cls(log, LogModel.of(log), LogModel.of(log, interarrival=printed_gaps(job_set)))
+        as_printed = LogModel.of(log, interarrival=printed_gaps(job_set))
+        return cls(job_set, log, LogModel.of(log), as_printed)
 
     def draws(self, kind: Kind, jobs: int) -> int:
         """Give how many different sets there are: of a log its whole parts, but one at least."""
@@ -138,6 +155,9 @@ class LogSource:
         if kind == "log":
             part = np.arange((draw - 1) * jobs, min(draw * jobs, len(self.log)), dtype=np.int64)
             return self.log.take(part).with_interarrival_factor(factor)
+        if kind == "loaded":
+            drawn = self.jobs("independent", draw, jobs, TABLE_FACTOR)
+            return as_loaded(drawn, self.job_set).with_interarrival_factor(factor)
         model = self.as_printed if kind == "independent" else self.model
         return model.generate(jobs, seed=draw, arrivals=kind, shrink=factor)
 
@@ -147,10 +167,13 @@ class Pc2Source:
 
     def draws(self, kind: Kind, jobs: int) -> int:
         """Give how many different sets there are: nothing is published of the log's weeks."""
-        return MOST_DRAWS if kind == "independent" else 0
+        return MOST_DRAWS if kind in ("independent", "loaded") else 0
 
     def jobs(self, kind: Kind, draw: int, jobs: int, factor: float) -> Workload:
         """Give a set; ``draw`` is the seed."""
+        if kind == "loaded":
+            drawn = pc2.generate(jobs, seed=draw, shrink=TABLE_FACTOR)
+            return as_loaded(drawn, PC2).with_interarrival_factor(factor)
         return pc2.generate(jobs, seed=draw, shrink=factor)
 
 

@@ -145,7 +145,7 @@ def _table_3(found: Streit2002) -> StudyTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     """A row of table 4 or 5: a figure of a run, and how it is written."""
 
     title: str
@@ -163,19 +163,19 @@ def _started(order: Order) -> Callable[[CaseResult], float]:
     return lambda result: _switched(result).started[str(order)]
 
 
-ARTWW = _Row("ARTwW, s", lambda result: result.measures.artww_s)
-UTIL = _Row("UTIL", lambda result: result.measures.utilization, ".2%")
-LOC = _Row("LOC", lambda result: result.measures.loss_of_capacity, ".5f")
-_STARTED = tuple(_Row(str(order).upper(), _started(order)) for order in STARTED_ORDERS)
+ARTWW = Row("ARTwW, s", lambda result: result.measures.artww_s)
+UTIL = Row("UTIL", lambda result: result.measures.utilization, ".2%")
+LOC = Row("LOC", lambda result: result.measures.loss_of_capacity, ".5f")
+STARTED = tuple(Row(str(order).upper(), _started(order)) for order in STARTED_ORDERS)
 
 
-def _told(row: _Row, spread: Spread | None) -> list[Cell]:
+def told_of(form: str, spread: Spread | None) -> list[Cell]:
     """Write first draw, mean, and interval."""
     if spread is None:
         return [None, None, None]
     low, high = spread.ends
-    interval = None if low is None or high is None else f"{low:{row.form}} – {high:{row.form}}"
-    return [format(spread.first, row.form), format(spread.mean, row.form), interval]
+    interval = None if low is None or high is None else f"{low:{form}} – {high:{form}}"
+    return [format(spread.first, form), format(spread.mean, form), interval]
 
 
 def _table_4(found: Streit2002) -> list[StudyTable]:
@@ -183,14 +183,14 @@ def _table_4(found: Streit2002) -> list[StudyTable]:
     title = "Table 4: deciders and qualities, shrinking factor 1.00"
     first = _compared_runs(found, "table4", title, (ARTWW, UTIL, LOC), intervals=True)
     started = f"{title}: jobs started with each order"
-    return [first, _compared_runs(found, "table4-started", started, _STARTED)]
+    return [first, _compared_runs(found, "table4-started", started, STARTED)]
 
 
 def _compared_runs(
     found: Streit2002,
     key: str,
     title: str,
-    measures: Sequence[_Row],
+    measures: Sequence[Row],
     *,
     intervals: bool = False,
 ) -> StudyTable:
@@ -203,24 +203,25 @@ def _compared_runs(
     for name, quality, decider in itertools.product(
         [job_set.name for job_set in found.sets], QUALITIES, DECIDERS
     ):
-        printed = _table_4_of(name, quality, decider)
+        printed = printed_run(name, quality, decider)
         cells: list[Cell] = []
         for row in measures:
-            told = _told(row, found.spread(row.of, name, self_tuning(decider, quality)))
+            told = told_of(row.form, found.spread(row.of, name, self_tuning(decider, quality)))
             cells += [format(printed[row], row.form), *(told if intervals else told[:2])]
-        rows.append((name, _quality_title(quality), str(decider), *cells))
+        rows.append((name, quality_title(quality), str(decider), *cells))
     return StudyTable(key, title, tuple(columns), tuple(rows))
 
 
-def _table_4_of(name: str, quality: Quality, decider: Decider) -> dict[_Row, float]:
+def printed_run(name: str, quality: Quality, decider: Decider) -> dict[Row, float]:
     """Give a printed column of a block of table 4."""
     printed = TABLE_4[name][str(quality), str(decider)]
     started = (printed.started[order] for order in STARTED_ORDERS)
     values = (printed.artww_s, printed.utilization, printed.loss_of_capacity, *started)
-    return dict(zip((ARTWW, UTIL, LOC, *_STARTED), values, strict=True))
+    return dict(zip((ARTWW, UTIL, LOC, *STARTED), values, strict=True))
 
 
-def _quality_title(quality: Quality) -> str:
+def quality_title(quality: Quality) -> str:
+    """Call a quality what the paper's tables call it."""
     return {Quality.ARTWW: "ARTwW", Quality.ART: "ART", Quality.MAKESPAN: "MS"}[quality]
 
 
@@ -244,16 +245,16 @@ def backlog(result: CaseResult) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
+class Compared:
     """A row of table 5 or 6: ours, ``None`` where only the print is told, and printed by set."""
 
-    row: _Row
+    row: Row
     printed: Mapping[str, float]
     ours: bool = True
 
 
 def _beside_the_paper(
-    found: Streit2002, key: str, title: str, rows: Sequence[_Compared], note: str = ""
+    found: Streit2002, key: str, title: str, rows: Sequence[Compared], note: str = ""
 ) -> StudyTable:
     """Make a table of three columns a set: printed, first draw, mean over the draws."""
     made = []
@@ -262,38 +263,42 @@ def _beside_the_paper(
         cells: list[Cell] = [row.title]
         for job_set in found.sets:
             spread = found.spread(row.of, job_set.name, ADVANCED) if compared.ours else None
-            cells += [format(compared.printed[job_set.name], row.form), *_told(row, spread)[:2]]
+            cells += [
+                format(compared.printed[job_set.name], row.form),
+                *told_of(row.form, spread)[:2],
+            ]
         made.append(tuple(cells))
     return StudyTable(key, title, _columns(found), tuple(made), note)
 
 
-def _table_5(found: Streit2002) -> StudyTable:
+def rows_of_table_5() -> list[Compared]:
+    """Give the rows of table 5."""
     order_rows = [
-        _Row(f"switches to {str(order).upper()}", _of_switches(order), ".2%")
+        Row(f"switches to {str(order).upper()}", _of_switches(order), ".2%")
         for order in STARTED_ORDERS
     ]
     rows = (
-        _Row("average actual runtime, s", lambda result: result.measures.actual_runtime_s),
-        _Row("average wait time, s", lambda result: result.measures.wait_s),
-        _Row("ART, s", lambda result: result.measures.art_s),
+        Row("average actual runtime, s", lambda result: result.measures.actual_runtime_s),
+        Row("average wait time, s", lambda result: result.measures.wait_s),
+        Row("ART, s", lambda result: result.measures.art_s),
         ARTWW,
         UTIL,
         LOC,
-        *(replace(row, title=f"jobs started with {row.title}") for row in _STARTED),
-        _Row("total tries of switches", lambda result: _switched(result).tries),
+        *(replace(row, title=f"jobs started with {row.title}") for row in STARTED),
+        Row("total tries of switches", lambda result: _switched(result).tries),
         *order_rows,
-        _Row("same policy", _same, ".2%"),
-        _Row("average backlog at a try", backlog, ".2f"),
+        Row("same policy", _same, ".2%"),
+        Row("average backlog at a try", backlog, ".2f"),
     )
-    return _beside_the_paper(
-        found,
-        "table5",
-        "Table 5: self-tuning dynP with the advanced decider and ARTwW, shrinking factor 1.00",
-        [
-            _Compared(row, {name: _table_5_of(name)[number] for name in SETS})
-            for number, row in enumerate(rows)
-        ],
-    )
+    return [
+        Compared(row, {name: _table_5_of(name)[number] for name in SETS})
+        for number, row in enumerate(rows)
+    ]
+
+
+def _table_5(found: Streit2002) -> StudyTable:
+    title = "Table 5: self-tuning dynP with the advanced decider and ARTwW, shrinking factor 1.00"
+    return _beside_the_paper(found, "table5", title, rows_of_table_5())
 
 
 def _table_5_of(name: str) -> Sequence[float]:
@@ -303,7 +308,7 @@ def _table_5_of(name: str) -> Sequence[float]:
         printed.actual_runtime_s,
         printed.wait_s,
         printed.art_s,
-        *_table_4_of(name, Quality.ARTWW, Decider.ADVANCED).values(),
+        *printed_run(name, Quality.ARTWW, Decider.ADVANCED).values(),
         printed.tries,
         *(printed.switches[order] for order in STARTED_ORDERS),
         printed.same,
@@ -330,18 +335,20 @@ def share_of_cases(result: CaseResult, rows: Sequence[str]) -> float:
     return sum(counted[row] for row in rows) / max(1, sum(counted.values()))
 
 
+def share_row(title: str, cases: Sequence[str]) -> Compared:
+    """Give the share of some cases among all as a row."""
+    row = Row(title, lambda result: share_of_cases(result, cases), ".2%")
+    totals = {name: summed(name, TABLE_6_ROWS) for name in SETS}
+    return Compared(row, {name: summed(name, cases) / totals[name] for name in SETS})
+
+
 def _table_6(found: Streit2002) -> StudyTable:
-    def count(title: str, cases: Sequence[str]) -> _Compared:
-        row = _Row(title, lambda result: sum(cases_of(result)[case] for case in cases))
-        return _Compared(row, {name: summed(name, cases) for name in SETS})
+    def count(title: str, cases: Sequence[str]) -> Compared:
+        row = Row(title, lambda result: sum(cases_of(result)[case] for case in cases))
+        return Compared(row, {name: summed(name, cases) for name in SETS})
 
-    def share(title: str, cases: Sequence[str]) -> _Compared:
-        row = _Row(title, lambda result: share_of_cases(result, cases), ".2%")
-        totals = {name: summed(name, TABLE_6_ROWS) for name in SETS}
-        return _Compared(row, {name: summed(name, cases) / totals[name] for name in SETS})
-
-    def as_printed(title: str, printed: Mapping[str, float], form: str) -> _Compared:
-        return _Compared(_Row(title, ARTWW.of, form), printed, ours=False)
+    def as_printed(title: str, printed: Mapping[str, float], form: str) -> Compared:
+        return Compared(Row(title, ARTWW.of, form), printed, ours=False)
 
     def of_printed(counts: Mapping[str, int]) -> dict[str, float]:
         return {name: counts[name] / TABLE_6_TOTALS[name] for name in SETS}
@@ -355,9 +362,9 @@ def _table_6(found: Streit2002) -> StudyTable:
             as_printed("total as printed", TABLE_6_TOTALS, ",.0f"),
             count("total added up", TABLE_6_ROWS),
             as_printed("deciders differ, as printed", of_printed(PRINTED_DIFFERENT), ".2%"),
-            share("the same of the total added up", DIFFERENT),
+            share_row("the same of the total added up", DIFFERENT),
             as_printed("current policy taken, as printed", of_printed(PRINTED_CURRENT), ".2%"),
-            share("the same without case 5", CURRENT),
+            share_row("the same without case 5", CURRENT),
         ],
         "The paper's totals leave case 10b out; its last row counts case 5 (with 4b), in which LJF "
         "is taken whatever was current, and for KTH is 59 less than its own counts.",

@@ -14,8 +14,6 @@ from matplotlib.figure import Figure
 
 from foretime_sim.studies.study_tables import StudyTable
 
-PICTURES = ("svg", "png")
-
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
@@ -83,8 +81,7 @@ class StudyReport:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "report.md").write_text(self.to_markdown(tuple(figures)), encoding="utf-8")
-            document = json.dumps(self.to_json(), indent=1, allow_nan=False)
-            (folder / "results.json").write_text(document + "\n", encoding="utf-8")
+            (folder / "results.json").write_text(to_lines(self.to_json()) + "\n", encoding="utf-8")
             for table in self.tables:
                 (folder / f"{table.key}.csv").write_text(table.to_csv(), encoding="utf-8")
             # The same figure is the same file: no date, no random ids, text as text.
@@ -94,3 +91,17 @@ class StudyReport:
                     figure.savefig(folder / f"{key}.png", dpi=120)
         except OSError as error:
             raise InputError(f"{folder}: can't be written: {error.strerror}") from error
+
+
+def to_lines(value: object, indent: str = "") -> str:
+    """Write JSON with a line for each list or object that holds no other, such as a table's row."""
+    deeper = indent + " "
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if not any(isinstance(one, dict | list) for one in held):
+        return json.dumps(value, allow_nan=False)
+    lines = [to_lines(one, deeper) for one in held]
+    begins, ends = "[]"
+    if isinstance(value, dict):
+        begins, ends = "{}"
+        lines = [f"{json.dumps(key)}: {line}" for key, line in zip(value, lines, strict=True)]
+    return f"{begins}\n{deeper}" + f",\n{deeper}".join(lines) + f"\n{indent}{ends}"

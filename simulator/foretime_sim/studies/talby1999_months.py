@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import zoneinfo
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.filters import FilterReport, Filters, workload_of_log
 from foretime_sim.log_files import read_log
+from foretime_sim.site_clock import UTC, SiteClock, site_clock
 from foretime_sim.studies.talby1999_cases import MonthsBy
 from foretime_sim.studies.talby1999_paper import LOG_PREFIX, PROCESSORS, REAL_PROCESSORS
 from foretime_sim.workload import Int64Array, Workload
@@ -46,7 +45,7 @@ class MonthlyLog:
         In order of time, those without jobs left out.
     whole
         All of their jobs; runtimes may exceed requests.
-    zone
+    clock
         By whose clock months are cut.
     note
         What the filter did, how large the machine is, and by which clock months are cut.
@@ -55,7 +54,7 @@ class MonthlyLog:
     name: str
     months: tuple[Month, ...]
     whole: Workload
-    zone: datetime.tzinfo
+    clock: SiteClock
     note: str
 
     @property
@@ -104,29 +103,29 @@ def by_months(workload: Workload, time_zone: str | None, report: FilterReport) -
             f"{workload.name}: the log does not say when it began (no UnixStartTime), so it can't "
             "be cut into months"
         )
-    zone = datetime.UTC if time_zone is None else zoneinfo.ZoneInfo(time_zone)
-    names = month_names(workload.submit_time, workload.unix_start_time, zone)
+    clock = site_clock(time_zone)
+    names = month_names(workload.submit_time, workload.unix_start_time, clock)
     note = (
         f"{report.text} Simulated on {workload.machine_processors:,} processors, months by "
-        f"{time_zone or 'UTC'}."
+        f"{clock.name}."
     )
-    return MonthlyLog(workload.name, _cut(workload, names), workload, zone, note)
+    return MonthlyLog(workload.name, _cut(workload, names), workload, clock, note)
 
 
 def cut_by(log: MonthlyLog, by: MonthsBy) -> tuple[Month, ...]:
     """Cut a log in another way; by starts or ends only where it has waits for every job."""
-    jobs, zone = log.whole, log.zone
+    jobs, clock = log.whole, log.clock
     time = jobs.submit_time
     if by is MonthsBy.WHOLE:
         return (numbered_month(by.value, jobs),)
     if by is MonthsBy.UTC:
-        zone = datetime.UTC
+        clock = UTC
     elif by in (MonthsBy.START, MonthsBy.END):
         if jobs.logged_wait is not None:
             time = time + jobs.logged_wait.filled(0)
         if by is MonthsBy.END:
             time = time + jobs.actual_runtime
-    return _cut(jobs, month_names(time, jobs.unix_start_time or 0, zone))
+    return _cut(jobs, month_names(time, jobs.unix_start_time or 0, clock))
 
 
 def numbered_month(name: str, jobs: Workload) -> Month:
@@ -141,14 +140,7 @@ def _cut(workload: Workload, names: npt.NDArray[np.str_]) -> tuple[Month, ...]:
     )
 
 
-def month_names(
-    time: Int64Array, unix_start_time: int, zone: datetime.tzinfo
-) -> npt.NDArray[np.str_]:
+def month_names(time: Int64Array, unix_start_time: int, clock: SiteClock) -> npt.NDArray[np.str_]:
     """Give the month (``YYYY-MM``) of each moment on a log's clock."""
-    # A calendar's offset is a whole number of quarters of an hour, and changes at such.
-    quarter, of_job = np.unique((time + unix_start_time) // 900, return_inverse=True)
-    names = [
-        datetime.datetime.fromtimestamp(int(number) * 900, zone).strftime("%Y-%m")
-        for number in quarter
-    ]
-    return np.array(names)[of_job]
+    shown = clock.shows(time + unix_start_time).astype("datetime64[s]")
+    return np.datetime_as_string(shown, unit="M")

@@ -12,11 +12,13 @@ from foretime_sim.studies.waits_runs import (
     WaitsRun,
     WaitsSettings,
     keep_run,
+    kept_answers,
     kept_run,
     kept_runs,
     run_log,
 )
 from foretime_sim.studies.waits_scores import ScoredRun
+from foretime_sim.worker_processes import end_at_interrupt, interrupts_wait
 from foretime_sim.workload import Workload
 
 _LOOK_S = 0.5
@@ -50,7 +52,8 @@ def study(
     """Go through the logs of which no run is kept, and score every run kept with these settings.
 
     A run that other code made is not taken for this one's: its log is gone through again if it is
-    given, and left out if not.
+    given, and left out if not. If only what is made of the methods' answers has changed, that alone
+    is made anew, of the answers kept.
 
     Parameters
     ----------
@@ -98,13 +101,16 @@ def _run_beside(
 ) -> None:
     """Go through several logs at once, a process each."""
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager:
+    with interrupts_wait():
+        manager = context.Manager()
+    with manager:
         counts = manager.list([0] * len(logs))
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
-            running = {
-                pool.submit(_counted, place, log, settings, folder, counts)
-                for place, log in enumerate(logs)
-            }
+        with ProcessPoolExecutor(workers, context, end_at_interrupt) as pool:
+            with interrupts_wait():
+                running = {
+                    pool.submit(_counted, place, log, settings, folder, counts)
+                    for place, log in enumerate(logs)
+                }
             while running:
                 ended, running = wait(running, _LOOK_S)
                 for run in ended:
@@ -133,4 +139,5 @@ def _run_and_keep(
     progress: Callable[[int], None] | None,
 ) -> None:
     key = settings.key(log.workload, log.kind)
-    keep_run(folder, key, run_log(log.workload, log.kind, settings, progress))
+    answered = kept_answers(folder, key)
+    keep_run(folder, key, run_log(log.workload, log.kind, settings, progress, answered))

@@ -1,6 +1,7 @@
 """Forecasts of a log's waits by every method: at submissions, at later looks, each day at noon.
 
-Runs are kept in a folder, one file each, and not made again.
+Runs are kept in a folder, one file each, and not made again. Of a run of other code whose answers
+would still be the same, only what is made of them is made anew.
 """
 
 from __future__ import annotations
@@ -8,27 +9,26 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_estimators.runtime_histories import RuntimeHistories
 
 from foretime_sim.code_digest import code_digest
 from foretime_sim.estimated_run import estimator_of
 from foretime_sim.policy import Policy
+from foretime_sim.studies.waits_answers import KEPT, AskedOnce, KeptAnswers, SameAnswer
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.best_of import BestOf
 from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.downey_forecaster import SMALL_NEEDS, DowneyForecaster
 from foretime_sim.waits.forecast_records import ForecastRecords
-from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
+from foretime_sim.waits.forecaster import WaitForecaster
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster
-from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.moments import LOOKS_S, Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.qbets import Qbets
@@ -43,7 +43,11 @@ CHOSEN_FROM = (FORWARD, QBETS, LEARNED)
 ORACLES = frozenset([PERFECT])
 SIMULATED, LOGGED = "simulated", "logged"
 LOGGED_NOW_S = 60
-"""A real scheduler looks at its queue now and then: a start within a minute is one at once."""
+"""Within a minute."""
+MADE_OF_ANSWERS = frozenset(
+    ["best_of", "calibration", "censored_quantiles", "forecast_scale", "remembered_forecasts"]
+)
+"""Modules that make `OURS` of what the others say, who know nothing of them."""
 DAILY_S = 86_400
 WARM_UP_SHARE = 0.1
 """First part of the jobs, which forecasters learn from and are not scored on."""
@@ -87,6 +91,7 @@ class WaitsSettings:
             "kind": kind,
             "methods": list(METHODS),
             "code": code_digest(),
+            "answers": code_digest(MADE_OF_ANSWERS),
             **self._values(),
         }
 
@@ -132,34 +137,27 @@ class WaitsRun:
     @property
     def now_within_s(self) -> int:
         """A start within so many seconds is one at once."""
-        return 0 if self.kind == SIMULATED else LOGGED_NOW_S
+        return now_within_s(self.kind)
 
 
-def forecasters_of(workload: Workload, settings: WaitsSettings, now_s: int) -> list[WaitForecaster]:
-    """Make a fresh forecaster of each of `METHODS`."""
+def answerers(
+    workload: Workload, settings: WaitsSettings, now_within_s: int
+) -> dict[str, WaitForecaster]:
+    """Make a fresh forecaster of each of `METHODS` but `OURS`, which is made of their answers."""
     runtimes = RuntimeHistories()
     arrivals = ResampledArrivals(runtimes)
-    once = {
-        FORWARD: _AskedOnce(
-            ForwardForecaster(
-                FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed
-            )
-        ),
-        QBETS: _AskedOnce(Qbets(now_s)),
-        LEARNED: _AskedOnce(LearnedForecaster(seed=settings.seed)),
+    forward = ForwardForecaster(
+        FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed
+    )
+    return {
+        PLAN: PlanForecaster(PLAN, estimator_of("requested", workload)),
+        "plan-sched": PlanForecaster("plan-sched", estimator_of("similar", workload)),
+        PERFECT: PlanForecaster(PERFECT, estimator_of("actual", workload)),
+        **{name: DowneyForecaster(name) for name in SMALL_NEEDS},
+        QBETS: Qbets(now_within_s),
+        LEARNED: LearnedForecaster(seed=settings.seed),
+        FORWARD: forward,
     }
-    best = BestOf([_SameAnswer(once[name]) for name in CHOSEN_FROM], "best")
-    made: list[WaitForecaster] = [
-        PlanForecaster(PLAN, estimator_of("requested", workload)),
-        PlanForecaster("plan-sched", estimator_of("similar", workload)),
-        PlanForecaster(PERFECT, estimator_of("actual", workload)),
-        *(DowneyForecaster(name) for name in SMALL_NEEDS),
-        once[QBETS],
-        once[LEARNED],
-        once[FORWARD],
-        CalibratedForecaster(best, OURS, now_within_s=now_s),
-    ]
-    return made
 
 
 def run_log(
@@ -167,6 +165,7 @@ def run_log(
     kind: str,
     settings: WaitsSettings,
     progress: Callable[[int], None] | None = None,
+    answered: WaitsRun | None = None,
 ) -> WaitsRun:
     """Go through a log, and ask everybody.
 
@@ -180,6 +179,9 @@ def run_log(
         How.
     progress
         Called with the number of jobs submitted so far.
+    answered
+        The same log gone through with the same settings: what everybody said is taken from there,
+        and only `OURS` is made anew.
     """
     source: SimulatedWaits | LoggedWaits
     if kind == LOGGED:
@@ -187,9 +189,19 @@ def run_log(
         source = LoggedWaits(workload, settings.policy)
     else:
         source = SimulatedWaits(workload, settings.policy)
+    now_s = now_within_s(kind)
+    if answered is None:
+        said = answerers(workload, settings, now_s)
+    else:
+        said = {name: KeptAnswers(answered.records, name) for name in METHODS if name != OURS}
+    once = {name: AskedOnce(said[name]) for name in CHOSEN_FROM}
+    best = BestOf([SameAnswer(once[name]) for name in CHOSEN_FROM], "best")
+    ours = CalibratedForecaster(best, OURS, now_within_s=now_s)
     asking = Asking(sampled_evenly(workload, settings.submissions, settings.seed), LOOKS_S, DAILY_S)
-    now_s = 0 if kind == SIMULATED else LOGGED_NOW_S
-    records = ask_forecasters(source, forecasters_of(workload, settings, now_s), asking, progress)
+    records = ask_forecasters(source, [*(said | once).values(), ours], asking, progress)
+    if answered is not None:
+        seconds = np.append(answered.records.seconds[:-1], records.seconds[-1:])
+        records = replace(records, seconds=seconds)
     queues = workload.queues
     return WaitsRun(
         workload.name,
@@ -202,10 +214,24 @@ def run_log(
     )
 
 
+def now_within_s(kind: str) -> int:
+    """Give within how many seconds a start is one at once: a real scheduler looks now and then."""
+    return 0 if kind == SIMULATED else LOGGED_NOW_S
+
+
 def kept_run(folder: Path, key: dict[str, Any]) -> WaitsRun | None:
     """Give the run that is kept in a folder, if one with this key is."""
     path = _path(folder, key)
     return _read(path, key) if path.exists() else None
+
+
+def kept_answers(folder: Path, key: dict[str, Any]) -> WaitsRun | None:
+    """Give a kept run whose answers would be given again: only what is made of them has changed."""
+    path = _path(folder, key)
+    if not path.exists():
+        return None
+    kept = _key(path)
+    return _read(path, kept) if kept | {"code": key["code"]} == key else None
 
 
 def kept_runs(folder: Path, settings: WaitsSettings) -> tuple[list[WaitsRun], list[str]]:
@@ -233,9 +259,8 @@ def keep_run(folder: Path, key: dict[str, Any], run: WaitsRun) -> None:
         "methods": np.array(records.methods),
         "submit_time": run.submit_time,
         "scored_from": run.scored_from,
-        # Nobody needs more digits of a forecast.
-        "wait_s": records.wait_s.astype(np.float32),
-        "starts_now": records.starts_now.astype(np.float32),
+        "wait_s": records.wait_s.astype(KEPT),
+        "starts_now": records.starts_now.astype(KEPT),
     }
     for name in ("job", "made_at", "after_s", "waited_s", "seconds"):
         columns[name] = getattr(records, name)
@@ -291,53 +316,3 @@ def _read(path: Path, key: dict[str, Any]) -> WaitsRun | None:
             queues,
             int(columns["scored_from"]),
         )
-
-
-class _AskedOnce:
-    """A forecaster whose last answer a second one takes as it is, so that it is asked once."""
-
-    def __init__(self, forecaster: WaitForecaster) -> None:
-        self.name, self.oracle = forecaster.name, forecaster.oracle
-        self._forecaster = forecaster
-        self.moment: Moment | None = None
-        self.answer: WaitForecasts | None = None
-
-    def forecast(self, moment: Moment) -> WaitForecasts:
-        """Ask, and keep the answer."""
-        self.moment, self.answer = moment, self._forecaster.forecast(moment)
-        return self.answer
-
-    def submitted(self, job: JobRequest) -> None:
-        """Tell it."""
-        self._forecaster.submitted(job)
-
-    def started(self, job: JobRequest, start_time: int) -> None:
-        """Tell it."""
-        self._forecaster.started(job, start_time)
-
-    def finished(self, job: FinishedJob) -> None:
-        """Tell it."""
-        self._forecaster.finished(job)
-
-
-class _SameAnswer:
-    """The second one: told nothing, as the first is told everything."""
-
-    def __init__(self, first: _AskedOnce) -> None:
-        self.name, self.oracle = first.name, first.oracle
-        self._first = first
-
-    def forecast(self, moment: Moment) -> WaitForecasts:
-        """Give the first one's answer about the same moment."""
-        if self._first.answer is None or self._first.moment is not moment:
-            raise RuntimeError(f"{self.name} has not been asked about this moment")
-        return self._first.answer
-
-    def submitted(self, job: JobRequest) -> None:
-        """Do nothing: the first one is told."""
-
-    def started(self, job: JobRequest, start_time: int) -> None:
-        """Do nothing: the first one is told."""
-
-    def finished(self, job: FinishedJob) -> None:
-        """Do nothing: the first one is told."""

@@ -71,8 +71,13 @@ class CalibrationSettings:
         for 0.44, being (1 + squared distance / 2)**-2.
     other_queue
         What a forecast for another queue counts.
+    further
+        How many times as far apart forecasts may be that are alike enough to fill in.
+    filling_half_life_s
+        Age at which one of them counts half.
     prior
-        How many forecasts the wrapped forecaster's own word counts for.
+        How many forecasts those that fill in count for, all together; and, among them, the wrapped
+        forecaster's own word.
     prior_width
         How much wider than it says its forecasts are taken to be before anything is learned.
     """
@@ -81,11 +86,13 @@ class CalibrationSettings:
     half_life_s: int = 10 * DAY_S
     likeness: tuple[float, float, float] = (0.7, 0.5, 1.0)
     other_queue: float = 0.3
+    further: float = 2.0
+    filling_half_life_s: int = 90 * DAY_S
     prior: float = 10.0
     prior_width: float = 1.1
 
     def __post_init__(self) -> None:
-        for name in ("remembered", "half_life_s", "prior"):
+        for name in ("remembered", "half_life_s", "further", "filling_half_life_s", "prior"):
             if getattr(self, name) <= 0:
                 raise InputError(f"calibration: {name} is {getattr(self, name)}: give more than 0")
         if min(self.likeness) <= 0:
@@ -200,20 +207,24 @@ class CalibratedForecaster:
     def _calibrated(self, fresh: Rows, now: int) -> tuple[Float64Array, Float64Array]:
         """Give the calibrated quantiles and the probabilities of a start at once."""
         rows = self._remembered.rows
-        weights = self._weights(fresh, rows, now)
+        alike, filling = self._weights(fresh, rows, now)
         started = rows["state"] == State.STARTED
         started_now = rows["started_now"]
         settled = started | (rows["wait_s"] > self._now_within_s)
-        starts_now = self._starts_now(fresh, rows["starts_now"], started_now, weights * settled)
+        starts_now = self._starts_now(fresh, rows["starts_now"], started_now, alike * settled)
         waited = np.flatnonzero(settled & ~started_now)
-        prior = self._settings.prior * np.diff(_EDGES)
+        alike, filling = alike[:, waited], filling[:, waited]
+        # Those that fill in count for so many forecasts at most, and what they leave open is the
+        # wrapped forecaster's.
+        prior = self._settings.prior
+        share = prior / (filling.sum(axis=1, keepdims=True) + prior)
         # Of waits that are not starts at once; what is at once has its own probability.
-        share = starts_now[:, np.newaxis]
-        left = np.clip((_LEVELS - share) / np.maximum(1 - share, 1e-9), 0, 1)
+        now_share = starts_now[:, np.newaxis]
+        left = np.clip((_LEVELS - now_share) / np.maximum(1 - now_share, 1e-9), 0, 1)
         scores = censored_quantiles(
             np.concatenate([rows["score"][waited], self._settings.prior_width * SCORES]),
             np.concatenate([started[waited], np.ones(len(LEVELS), dtype=np.bool_)]),
-            np.hstack([weights[:, waited], np.broadcast_to(prior, (len(fresh), len(LEVELS)))]),
+            np.hstack([alike + share * filling, share * prior * np.diff(_EDGES)]),
             left,
         )
         scale = ForecastScale(fresh["knots"], fresh["below"], fresh["above"])
@@ -223,17 +234,22 @@ class CalibratedForecaster:
         wait_s = np.where(left > 0, wait_of_log(logs), 0)
         return np.maximum.accumulate(np.rint(wait_s), axis=1), starts_now
 
-    def _weights(self, fresh: Rows, rows: Rows, now: int) -> Float64Array:
-        """Say how much each remembered forecast tells of each fresh one."""
-        age = now - rows["made_at"]
-        weights = rows["stands_for"] * 0.5 ** (age / self._settings.half_life_s)
-        widths = np.array(self._settings.likeness)
-        theirs = rows["features"] / widths
-        apart = (fresh["features"] / widths)[:, np.newaxis] - theirs
-        alike = (1 + np.einsum("ijk,ijk->ij", apart, apart) / 2) ** -2
+    def _weights(self, fresh: Rows, rows: Rows, now: int) -> tuple[Float64Array, Float64Array]:
+        """Say how much each remembered forecast tells of each fresh one, and how much it fills in.
+
+        Both of shape (fresh, remembered).
+        """
+        settings = self._settings
+        widths = np.array(settings.likeness)
+        apart = (fresh["features"] / widths)[:, np.newaxis] - rows["features"] / widths
+        squared = np.einsum("ijk,ijk->ij", apart, apart)
         same = fresh["queue"][:, np.newaxis] == rows["queue"]
-        alike *= np.where(same, weights, self._settings.other_queue * weights)
-        return np.asarray(alike)
+        stands_for = np.where(same, 1.0, settings.other_queue) * rows["stands_for"]
+        age = now - rows["made_at"]
+        alike = (1 + squared / 2) ** -2 * stands_for * 0.5 ** (age / settings.half_life_s)
+        filling = (1 + squared / (2 * settings.further**2)) ** -2 * stands_for
+        filling *= 0.5 ** (age / settings.filling_half_life_s)
+        return np.asarray(alike), np.asarray(filling)
 
     def _starts_now(
         self,
