@@ -175,6 +175,7 @@ def test_arrays(queue: dict[str, QueuedJob]) -> None:
     assert queue["107[0]"].state is QueueState.RUNNING
     assert count_indices("-") == 0
     assert count_indices("2-9,12-20:2, 30") == 8 + 5 + 1
+    assert count_indices(f"1-9:0,1-{'9' * 5_000},7") == 1, "what is no range counts nothing"
 
 
 def test_configuration(assets: Path) -> None:
@@ -265,6 +266,11 @@ def test_the_known_defects_hide_no_job(assets: Path, caplog: pytest.LogCaptureFi
 def test_what_is_no_reply_of_pbs_is_refused(text: str) -> None:
     with pytest.raises(SchedulerError, match=r"PBS's JSON|not an object"):
         read_json(text, "qstat", "Jobs")
+
+
+def test_a_reply_of_no_time_is_refused() -> None:
+    with pytest.raises(SchedulerError, match="qstat: the timestamp of its reply: 'x' is no time"):
+        parse_queue('{"timestamp":"x","pbs_version":"23","Jobs":{}}')
 
 
 def test_names_that_look_like_numbers_keep_their_spelling() -> None:

@@ -17,6 +17,7 @@ from foretime_sidecar.clients.slurm_json import (
     parse_finished,
     parse_load,
     parse_numbers,
+    parse_processors,
 )
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.settings_file import parse_settings, to_toml
@@ -173,6 +174,10 @@ def test_other_texts() -> None:
     assert parse_numbers(" 7|5\n16|-7\n\n", "sprio") == {"7": 5, "16": -7}
     with pytest.raises(SchedulerError, match=r"sprio answered '7\|x'; expected NAME\|NUMBER"):
         parse_numbers("7|x", "sprio")
+    with pytest.raises(SchedulerError, match=r"expected NAME\|NUMBER"):
+        parse_numbers(f"7|{'9' * 5_000}", "sprio")
+    with pytest.raises(SchedulerError, match="expected A/I/O/T"):
+        parse_processors(f"{'9' * 5_000}/0/0/16")
     with pytest.raises(SchedulerError, match="sdiag did not tell the server thread count"):
         parse_load("sdiag: error: slurmctld is down")
 

@@ -60,7 +60,7 @@ _UNUSABLE = frozenset(
 _MONTHS = {name: number for number, name in enumerate(calendar.month_abbr) if name}
 _WAITS_FOR = re.compile(r"(?:^|,)(?:after|on:|syncwith)", re.ASCII)
 _CTIME = re.compile(r"\w{3} (\w{3}) +(\d+) (\d\d):(\d\d):(\d\d) (\d{4})", re.ASCII)
-_ARRAY_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
+_ARRAY_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(0*[1-9]\d{0,8}))?)?", re.ASCII)
 
 
 # What single values say --------------------------------------------------------------------------
@@ -161,7 +161,10 @@ def parse_queue(text: str) -> tuple[QueuedJob, ...]:
         If it is no reply of qstat.
     """
     reply = read_json(text, "qstat", "Jobs")
-    now = _number(reply["timestamp"]) or None
+    try:
+        now = _moment(reply["timestamp"])
+    except ValueError as error:
+        raise SchedulerError(f"qstat: the timestamp of its reply: {error}") from None
 
     def parse(job_id: str, job: Json) -> QueuedJob | None:
         return _queued(job_id, job, now)

@@ -303,7 +303,7 @@ def _suspended(job: Json) -> int:
     return max(suspended_at - start - (number(job["pre_sus_time"]) or 0), 0)
 
 
-_TASK_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
+_TASK_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(0*[1-9]\d{0,8}))?)?", re.ASCII)
 
 
 def count_tasks(expression: str) -> int:
@@ -428,7 +428,7 @@ def parse_numbers(text: str, command: str) -> dict[str, int]:
     """
     numbers = {}
     for line in filter(None, map(str.strip, text.splitlines())):
-        match = re.fullmatch(r"([^|]+)\|(-?\d+)", line, re.ASCII)
+        match = re.fullmatch(r"([^|]+)\|(-?\d{1,18})", line, re.ASCII)
         if match is None:
             raise SchedulerError(f"{command} answered {line[:120]!r}; expected NAME|NUMBER")
         numbers[match[1].strip()] = int(match[2])
@@ -482,7 +482,7 @@ def parse_processors(text: str) -> int:
     SchedulerError
         If the text is not of that form.
     """
-    match = re.fullmatch(r"(\d+)/(\d+)/(\d+)/(\d+)", text.strip())
+    match = re.fullmatch(r"(\d{1,9})/(\d{1,9})/\d{1,9}/\d{1,9}", text.strip(), re.ASCII)
     if match is None:
         raise SchedulerError(f"sinfo -h -o %C answered {text.strip()[:120]!r}; expected A/I/O/T")
     return int(match[1]) + int(match[2])
