@@ -5,8 +5,8 @@ slowdown grows by longer / shorter, in the right order by shorter / longer. The 
 linear function of a few facts known at its submission; it is learned online by the logistic loss of
 the difference of two scores, each pair weighed by the slowdown that is at stake (Burges et al.,
 "Learning to rank using gradient descent", ICML 2005), with AdaGrad (Duchi, Hazan and Singer, JMLR
-12, 2011). Where runtimes are drawn independently from known distributions, the expected cost of a
-wrong order is least by E[p] / E[1/p]: Smith's ratio as `expected` has it. So that is where the
+12, 2011). Where runtimes are drawn independently from known distributions, the expected cost of
+such pairs is least by E[p] / E[1/p]: Smith's ratio as `expected` has it. So that is where the
 score begins, and what is learned is where it is wrong.
 """
 
