@@ -15,12 +15,14 @@ import numpy.typing as npt
 from foretime_estimators.errors import InputError
 
 Float64Array = npt.NDArray[np.float64]
+Int64Array = npt.NDArray[np.int64]
 
 LEAST_ALPHA, MOST_ALPHA = 0.2, 20.0
 """Shapes are held within these: below, single gaps would outlast any log."""
 ALPHA_STEP, BETA_STEP_S = 0.05, 10.0
 """The grid of the paper's table 2."""
 MOST_ROUNDS = 500
+_STARTING_ALPHAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 MOST_LOG_HAZARD = 700.0
 """e to this is near the largest float; nothing survives a thousandth of it."""
 
@@ -128,8 +130,10 @@ def fit_likelihood(gaps_s: npt.ArrayLike, resolution_s: npt.ArrayLike = 1.0) -> 
     """Give the Weibull of maximum likelihood, for gaps that are known to a second.
 
     A gap of g stands for any from g to g + resolution, so that gaps of 0 s have a likelihood, too:
-    the sum of log(F(g + resolution) - F(g)) is maximised by steps along the inverse of the summed
-    outer products of its gradients (Berndt, Hall, Hall and Hausman 1974), halved while they fail.
+    the sum of log(F(g + resolution) - F(g)) is maximised by Newton's steps and, where it is not
+    concave, by those of the summed outer products of its gradients (Berndt, Hall, Hall and Hausman
+    1974), halved while they fail. They start from the likeliest of a few that have the gaps' median
+    or moments: few far outlying gaps make the moments' own a slope without end.
 
     Parameters
     ----------
@@ -143,19 +147,25 @@ def fit_likelihood(gaps_s: npt.ArrayLike, resolution_s: npt.ArrayLike = 1.0) -> 
     if float(gaps.max()) == float(gaps.min()):
         return fit_moments(gaps)
     rows, counts = np.unique(np.column_stack((gaps, ends)), axis=0, return_counts=True)
-    start = fit_moments(gaps)
-    place = np.array([math.log(start.alpha), math.log(start.beta_s)])
+    median = float(np.median((gaps + ends) / 2))
+    starts = [fit_moments(gaps)] + [
+        Weibull(alpha, median / math.log(2) ** (1 / alpha)) for alpha in _STARTING_ALPHAS
+    ]
+    places = [np.array([math.log(start.alpha), math.log(start.beta_s)]) for start in starts]
+    place = max(places, key=lambda place: float(counts @ _log_likelihoods(rows, place)[0]))
     value, gradients = _log_likelihoods(rows, place)
     total = float(counts @ value)
     least, most = math.log(LEAST_ALPHA), math.log(MOST_ALPHA)
     for _ in range(MOST_ROUNDS):
         slope = counts @ gradients
-        products = (gradients * counts[:, None]).T @ gradients
-        products += np.eye(2) * 1e-9 * np.trace(products)
-        step = np.linalg.solve(products, slope)
+        curvature = _curvature(rows, counts, place)
+        if np.linalg.eigvalsh(curvature)[0] <= 0:
+            curvature = (gradients * counts[:, None]).T @ gradients
+            curvature += np.eye(2) * 1e-9 * np.trace(curvature)
+        step = np.linalg.solve(curvature, slope)
         if (place[0] <= least and step[0] < 0) or (place[0] >= most and step[0] > 0):
             # Alpha is as far as it may go: the best beta beside it is another than beside none.
-            step = np.array([0.0, slope[1] / products[1, 1]])
+            step = np.array([0.0, slope[1] / curvature[1, 1]])
         if float(slope @ step) < 1e-10:
             break
         for _ in range(40):
@@ -188,15 +198,29 @@ def _log_likelihoods(rows: Float64Array, place: Float64Array) -> tuple[Float64Ar
         log_hazard = alpha * (np.log(rows) - log_beta)  # log((x/beta)^alpha), -inf at 0
     log_hazard = np.minimum(log_hazard, MOST_LOG_HAZARD)  # a step may go too far
     hazard = np.exp(log_hazard)
-    survival = np.exp(-hazard)
-    share = np.maximum(survival[:, 0] * -np.expm1(hazard[:, 0] - hazard[:, 1]), 1e-300)
-    weight = np.where(hazard > 0, hazard * survival, 0.0)
-    by_log_alpha = -weight * np.where(weight > 0, log_hazard, 0.0)
-    by_log_beta = alpha * weight
+    start, end = hazard[:, 0], hazard[:, 1]
+    # Both in units of the survival at the start, which may be too small for a number.
+    share = np.maximum(-np.expm1(start - end), 1e-300)
+    left = np.exp(start - end)
+    by_log_alpha = hazard * np.where(hazard > 0, log_hazard, 0.0)
     gradients = np.column_stack(
-        [(end[:, 0] - end[:, 1]) / share for end in (by_log_alpha, by_log_beta)]
+        (
+            (by_log_alpha[:, 1] * left - by_log_alpha[:, 0]) / share,
+            alpha * (start - end * left) / share,
+        )
     )
-    return np.log(share), gradients
+    return np.log(share) - start, gradients
+
+
+def _curvature(rows: Float64Array, counts: Int64Array, place: Float64Array) -> Float64Array:
+    """Give minus the second derivatives of the log-likelihood, from differences of its slope."""
+    apart = 1e-5
+    beside = [
+        [counts @ _log_likelihoods(rows, place + side)[1] for side in (-away, away)]
+        for away in np.eye(2) * apart
+    ]
+    found = np.array([(below - above) / (2 * apart) for below, above in beside])
+    return np.asarray((found + found.T) / 2)
 
 
 def _variation(alpha: float) -> float:

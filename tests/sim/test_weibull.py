@@ -93,21 +93,34 @@ def test_no_neighbour_is_more_likely(alpha: float, beta: float, count: int, seed
                 assert likelihood(Weibull(there, best.beta_s * b)) <= top + 1e-3
 
 
+@pytest.mark.parametrize(
+    ("gaps", "alpha", "beta_s"),
+    [
+        # A script submits every 12 s or so and pauses once a week: first steps go beyond any
+        # float, and from the moments the way was too long.
+        ([11, 12, 13] * 100 + [7 * 86_400], 0.4149, 22.991),
+        ([100, 101, 102] * 100 + [5_000], 1.1487, 126.59),
+    ],
+)
+def test_one_gap_far_from_the_others(gaps: list[int], alpha: float, beta_s: float) -> None:
+    fitted = fit_likelihood(gaps)
+    assert (fitted.alpha, fitted.beta_s) == pytest.approx((alpha, beta_s), rel=1e-3)
+
+    def likelihood(alpha: float, beta_s: float) -> float:
+        start, end = (((np.array(gaps) + more) / beta_s) ** alpha for more in (0, 1))
+        return float((np.log(-np.expm1(start - end)) - start).sum())
+
+    top = likelihood(fitted.alpha, fitted.beta_s)
+    for other in np.geomspace(0.2, 19.9, 40):
+        for beta in np.geomspace(5, 20_000, 80):
+            assert likelihood(other, beta) <= top + 1e-6
+
+
 def test_likelihood_recovers_what_was_drawn() -> None:
     gaps = np.floor(Weibull(0.35, 60.0).draw(100_000, np.random.default_rng(2)))
     fitted = fit_likelihood(gaps)
     assert fitted.alpha == pytest.approx(0.35, rel=0.01)
     assert fitted.beta_s == pytest.approx(60.0, rel=0.04)
-
-
-def test_gaps_all_but_equal_have_a_likelihood() -> None:
-    # A script submits every 12 s or so and pauses once a week: first steps go beyond any float.
-    gaps = np.array([11.0, 12.0, 13.0] * 100 + [601_212.0])
-
-    def likelihood(weibull: Weibull) -> float:
-        return float(np.log(weibull.cdf(gaps + 1) - weibull.cdf(gaps)).sum())
-
-    assert likelihood(fit_likelihood(gaps)) > likelihood(fit_moments(gaps))
 
 
 def test_shape_is_the_alpha_of_likelihood_at_the_mean_of_the_gaps() -> None:
