@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import Ending
+from foretime_sidecar.clients.array_indices import count_indices
 from foretime_sidecar.clients.checks import CHANGING, READING, Check
 from foretime_sidecar.clients.client import Cursor, JobChange, QueuedJob, QueueState
 from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
 from foretime_sidecar.clients.pbs_json import (
-    count_indices,
     parse_configuration,
     parse_history,
     parse_processors,

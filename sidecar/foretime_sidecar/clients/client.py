@@ -7,7 +7,6 @@ seconds, nothing behind it does.
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
@@ -15,6 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import FinishedJob, JobRequest
 
+from foretime_sidecar.clients.array_indices import index_ranges
 from foretime_sidecar.clients.cluster import AskedNodes, Cluster, HeldNode
 
 # A job without a limit plans for ever; a year is longer than any real plan.
@@ -208,18 +208,10 @@ class QueuedJob:
     @property
     def task_ids(self) -> tuple[str, ...]:
         """Identifiers of the jobs that the record stands for, ``ARRAY_TASK`` where that is told."""
-        numbers = [
-            number
-            for match in map(_TASK_RANGE.fullmatch, self.pending_tasks.split(","))
-            if match is not None
-            for number in range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1))
-        ]
-        if len(numbers) != self.tasks:
+        ranges = [part for part in index_ranges(self.pending_tasks) if part is not None]
+        if sum(map(len, ranges)) != self.tasks:
             return (self.request.job_id,) * self.tasks
-        return tuple(f"{self.request.job_id}_{number}" for number in numbers)
-
-
-_TASK_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::([1-9]\d{0,8}))?)?", re.ASCII)
+        return tuple(f"{self.request.job_id}_{number}" for part in ranges for number in part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from foretime_sim.pbs_records import (
     requested_processors,
 )
 
+from foretime_sidecar.clients.array_indices import count_indices
 from foretime_sidecar.clients.client import (
     UNLIMITED_S,
     FinishedRecord,
@@ -60,7 +61,6 @@ _UNUSABLE = frozenset(
 _MONTHS = {name: number for number, name in enumerate(calendar.month_abbr) if name}
 _WAITS_FOR = re.compile(r"(?:^|,)(?:after|on:|syncwith)", re.ASCII)
 _CTIME = re.compile(r"\w{3} (\w{3}) +(\d+) (\d\d):(\d\d):(\d\d) (\d{4})", re.ASCII)
-_ARRAY_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(0*[1-9]\d{0,8}))?)?", re.ASCII)
 
 
 # What single values say --------------------------------------------------------------------------
@@ -108,17 +108,6 @@ def _number(value: object) -> int | None:
 
 def _user(job: Json) -> str | None:
     return _text(job, "euser") or (_text(job, "Job_Owner") or "").partition("@")[0] or None
-
-
-def count_indices(indices: str) -> int:
-    """Count the sub-jobs of ``array_indices_remaining`` such as "2-9,12-20:2"; "-" is none."""
-    count = 0
-    for part in indices.split(","):
-        if match := _ARRAY_RANGE.fullmatch(part.strip()):
-            first = int(match[1])
-            last = int(match[2]) if match[2] else first
-            count += max((last - first) // int(match[3] or 1) + 1, 0)
-    return count
 
 
 # Jobs --------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
 
+from foretime_sidecar.clients.array_indices import count_indices, index_ranges
 from foretime_sidecar.clients.client import (
     UNLIMITED_S,
     ControllerLoad,
@@ -303,24 +304,15 @@ def _suspended(job: Json) -> int:
     return max(suspended_at - start - (number(job["pre_sus_time"]) or 0), 0)
 
 
-_TASK_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(0*[1-9]\d{0,8}))?)?", re.ASCII)
-
-
 def count_tasks(expression: str) -> int:
     """Count the tasks of an array expression such as "1-5,8,10-20:2%2"; at least 1."""
-    count = 0
-    for part in expression.partition("%")[0].split(","):
-        if match := _TASK_RANGE.fullmatch(part.strip()):
-            first = int(match[1])
-            last = int(match[2]) if match[2] else first
-            count += max((last - first) // int(match[3] or 1) + 1, 0)
-    return max(count, 1)
+    return max(count_indices(expression.partition("%")[0]), 1)
 
 
 def pending_tasks(expression: str) -> str:
     """Give an array expression without its throttle; "" if Slurm has cut it short."""
     tasks = expression.partition("%")[0]
-    return tasks if all(map(_TASK_RANGE.fullmatch, tasks.split(","))) else ""
+    return "" if None in index_ranges(tasks) else tasks
 
 
 _PAIR = re.compile(r"(\S+?)\s*=\s*(.*)")
