@@ -140,7 +140,11 @@ def test_a_script_for_both_is_read_as_sbatch_reads_it() -> None:
         ("", {"nodes": "2-1"}, "command line: --nodes = '2-1': the most nodes are fewer"),
         ("#PBS -l walltime=soon\n", {}, "job.sh:2: -l walltime: 'soon' is no duration"),
         ("#PBS -l walltime=0\n", {}, "job.sh:2: -l walltime = '0' is no time at all"),
-        ("#PBS -l select=2:ncpus=x\n", {}, "job.sh:2: -l select=2:ncpus=x: invalid literal"),
+        (
+            "#PBS -l select=2:ncpus=x\n",
+            {},
+            "job.sh:2: -l select=2:ncpus=x: 'x' is no number of processors",
+        ),
         ("#PBS -l select=2:ncpus=0\n", {}, "job.sh:2: -l select=2:ncpus=0: no processors at all"),
         ("#PBS -l =4\n", {}, "job.sh:2: -l = '=4': '=4' names no resource"),
         ("#PBS -l\n", {}, "job.sh:2: -l is given no value"),
