@@ -403,7 +403,6 @@ NodeReservation Engine::planned_on_nodes(JobIndex index, Seconds from, Seconds b
 void Engine::guard_on_nodes(JobIndex head) {
   if (!policy_.guard) return;
   Job& blocked = job(head);
-  const bool by_requested = nodes_->ends_by_requested;
   if (blocked.planned_start == kNever) {
     reserve_deferred();
     set_node_ends(true);
@@ -417,7 +416,7 @@ void Engine::guard_on_nodes(JobIndex head) {
     ++counters_.guard_activations;
   }
   if (!blocked.guarded) nodes_->next_deadline = std::min(nodes_->next_deadline, deadline);
-  set_node_ends(by_requested || active_guards_ > 0);
+  set_node_ends(active_guards_ > 0);
 }
 
 }  // namespace foretime

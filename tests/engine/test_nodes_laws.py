@@ -11,7 +11,7 @@ from foretime_sim import reference_nodes
 from foretime_sim.engine import simulate
 from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.node_request import JobResources
-from foretime_sim.policy import Backfill, Compression, Order, Policy
+from foretime_sim.policy import Backfill, Compression, Correction, Order, Policy, Roles
 from foretime_sim.reference import ReferenceJob
 from foretime_sim.reference_nodes import NodePlanner
 from foretime_sim.reference_placement import Share
@@ -19,7 +19,7 @@ from foretime_sim.resource_requests import ResourceRequests, fit_requests, with_
 from foretime_sim.schedule import ScheduleError, check, check_promises
 from foretime_sim.stepwise import Engine
 from foretime_sim.workload import Labels, Workload
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.node_workloads import machines, policies, workloads
@@ -44,6 +44,25 @@ def jobs_of(rows: list[tuple[int, ...]]) -> tuple[Workload, np.ndarray]:
     return jobs, columns
 
 
+# The guarded job is the first to start in a pass: what follows it goes by its own estimates again.
+@example(
+    rows=[
+        (0, 1, 10, 1, 1, 19, 3),
+        (7, 1, 7, 1, 1, 1, 0),
+        (0, 1, 2, 1, 1, 40, 0),
+        (0, 2, 0, 2, 1, 1, 0),
+        (0, 3, 3, 3, 1, 104, 3),
+        (0, 3, 7, 1, 10, 2, 3),
+        (0, 4, 0, 1, 1, 1, 1),
+        (0, 7, 0, 1, 1, 1, 1),
+    ],
+    policy=Policy(
+        Order.PRIORITY,
+        correction=Correction.DOUBLING,
+        guard_s=0,
+        roles=Roles(queue=False, backfill=True, drain=False),
+    ),
+)
 @given(
     rows=st.lists(rows, min_size=1, max_size=40),
     policy=policies(),
