@@ -6,13 +6,14 @@ import contextlib
 import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import Ending
-from foretime_sidecar.clients.checks import CHANGING, READING, Check
+from foretime_sidecar.clients.checks import CHANGING, READING, Check, check_no_changes
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, JobChange, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.clients.slurm_json import parse_finished, parse_queue, pending_tasks
@@ -98,6 +99,38 @@ def test_reading(check: Check, client: SlurmCommands) -> None:
 @pytest.mark.parametrize("check", CHANGING, ids=lambda check: check.__name__)
 def test_changing(check: Check) -> None:
     check(SlurmCommands(_busy_slurm().run))
+
+
+class _Meddling(SlurmCommands):
+    """Changes something whatever it is told."""
+
+    def update(self, changes: Sequence[JobChange]) -> None:
+        super().update([replace(change, time_min=60) for change in changes])
+
+
+def test_a_client_that_changes_what_it_was_not_told_to_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"job \w+ was changed to \(\d+, 60\)"):
+        check_no_changes(_Meddling(_busy_slurm().run))
+
+
+@pytest.mark.parametrize(("moves", "ends"), [(3, True), (1_000, False)])
+def test_a_queue_that_moves_of_itself_is_looked_at_again_but_not_for_ever(
+    moves: int, ends: bool
+) -> None:
+    slurm = _busy_slurm()
+    left = [True] * moves
+
+    def run(argv: Sequence[str], stdin: str | None = None) -> object:
+        if argv[0] == "squeue" and left and left.pop():
+            slurm.submit(_submission(1))
+        return slurm.run(argv, stdin)
+
+    stands_still = (
+        contextlib.nullcontext() if ends else pytest.raises(AssertionError, match="queue")
+    )
+    with stands_still:
+        check_no_changes(SlurmCommands(run))
+    assert ends == (not left)
 
 
 def test_in_the_mock_no_job_is_both_queued_and_finished() -> None:
