@@ -156,12 +156,12 @@ def run_cases(
     prepared = _Prepared(log, repeats, seed)
     few = _probe()
     known = {case.name: _identity(log, case, seed, few) for case in cases}
-    todo = {
+    named = {
         (case.name, copy): (f"{known[case.name]}-{copy}", partial(_result, prepared, case, copy))
         for case, copy in tasks_of(cases, repeats)
     }
-    found = kept_results(dict(todo.values()), folder, workers=workers, progress=progress)
-    return LogRuns({task: RunFigures.from_json(found[run]) for task, (run, _) in todo.items()})
+    found = kept_results(dict(named.values()), folder, workers=workers, progress=progress)
+    return LogRuns({task: RunFigures.from_json(found[run]) for task, (run, _) in named.items()})
 
 
 def tasks_of(cases: Iterable[Case], repeats: int) -> list[tuple[Case, int]]:
