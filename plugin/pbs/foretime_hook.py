@@ -18,6 +18,8 @@ FORMAT = b"1"
 SMALLEST_TABLE_BYTES = 100
 MICRO = 1000000
 LONGEST_REQUEST_S = 4000000000
+# pbs_sched divides by soft_walltime: of a running job that has 0 it dies, and again at each start.
+SHORTEST_SOFT_WALLTIME_S = 1
 # A clock may be set back; a table from further in the future than this isn't believed.
 CLOCK_TOLERANCE_S = 3600
 NO_PROJECT = "_pbs_project_default"
@@ -228,6 +230,8 @@ SETTINGS = {
 }
 # Only in tables of the scheme learned: kinds of jobs, in the order to look for a row.
 LEARNED_SETTINGS = {b"size_bounds": bounds, b"backoff": back_off}
+# Only in tables that let no job be planned: jobs submitted since then have never been.
+UNPLANNED_SINCE = b"unplanned_since"
 KINDS = (b"user", b"account", b"slurm_partition", b"qos", b"queue")
 ONLY_KINDS = (b"account", b"slurm_partition", b"queue")
 ADVICE = (b"told", b"told_until", b"median_wait_s")
@@ -317,7 +321,8 @@ class Table:
             where = None if words[2] == b"*" else words[2].split(b",")
             self.reservations.append((start, stop, where))
             return start is not None and stop is not None
-        parse = SETTINGS.get(name) or LEARNED_SETTINGS.get(name)
+        parse = number if name == UNPLANNED_SINCE else SETTINGS.get(name)
+        parse = parse or LEARNED_SETTINGS.get(name)
         if parse is None or name in self.settings:
             return False
         self.settings[name] = parse(value)
@@ -431,6 +436,14 @@ def resource(holder, name, of="Resource_List"):
     return None if isinstance(value, str) and value == "" else value
 
 
+def names_resource(request, name):
+    """Whether a request names a resource, be it to take it away (qalter -l walltime=)."""
+    try:
+        return request.Resource_List[name] is not None
+    except Exception:  # as above
+        return False
+
+
 def seconds(value):
     """A duration in seconds, as PBS gives or writes it; None if there is none."""
     if value is None:
@@ -486,8 +499,7 @@ class Job:
         return attribute(self.before, name) if value is None else value
 
     def resource(self, name):
-        value = resource(self.asked, name)
-        return resource(self.before, name) if value is None else value
+        return resource(self.asked if names_resource(self.asked, name) else self.before, name)
 
     def runs_as(self, owner):
         """Whose job it will be: User_List's entry for this host, or for any, or the owner.
@@ -615,7 +627,9 @@ class Job:
         return self.id != "" or count(self.get("hop_count")) > 0
 
     def set_soft_walltime(self, value):
-        """Seconds, or None to take it away."""
+        """Seconds, or None to take it away, as is done with what the scheduler would die of."""
+        if value is not None and value < SHORTEST_SOFT_WALLTIME_S:
+            value = None
         self.asked.Resource_List["soft_walltime"] = None if value is None else pbs.duration(value)
         self.soft_walltime_s = value
 
@@ -784,6 +798,19 @@ class Run:
         self.mode, self.generation = table.mode_for(self.job), table.generation
         return table
 
+    def may_be_ours(self):
+        """Whether the job may have been planned: else soft_walltime is of others, and stays.
+
+        Without a table nobody can tell; one that is out of date can.
+        """
+        try:
+            table = read_table(self.config(), self.deadline)
+        except LeftAlone:
+            return True
+        since = table.settings.get(UNPLANNED_SINCE)
+        submitted = seconds(self.job.get("ctime"))
+        return since is None or submitted is None or submitted <= since
+
     def plan(self, config, table):
         """t_sched, or LeftAlone."""
         self.requested_time = self.job.walltime_s()
@@ -820,6 +847,13 @@ class Run:
             line += " (%s)" % detail
         write_log(getattr(pbs, "EVENT_JOB", 8), line)
 
+    def lower(self, walltime):
+        """Lower soft_walltime to the walltime, or take it away where it would be too short."""
+        self.job.set_soft_walltime(walltime)
+        self.requested_time = walltime
+        planned = self.job.soft_walltime_s
+        self.log("cleared" if planned is None else "lowered", planned, reason="walltime")
+
     def queuejob(self):
         job = self.job
         foreign = False
@@ -844,29 +878,26 @@ class Run:
     def modifyjob(self):
         job = self.job
         asked = job.asked
-        if resource(asked, "soft_walltime") is not None:
-            return  # who may ask for one of their own gets the server's answer to it
+        if names_resource(asked, "soft_walltime"):
+            return  # who may ask for one of their own, or for none, gets the server's answer to it
         before = job.soft_walltime_s
-        if before is None:
+        if before is None or not self.may_be_ours():
             return
-        walltime = seconds(resource(asked, "walltime"))
+        if before < SHORTEST_SOFT_WALLTIME_S:
+            job.set_soft_walltime(None)
+            self.log("cleared", reason="too-short")
+            return
+        walltime = job.walltime_s() if names_resource(asked, "walltime") else None
         # First what must not fail for want of a table: or the server refuses the user's request.
         if job.shrinks_to_fit():
             job.set_plain()
             self.log("cleared", reason="shrink-to-fit")
             return
         if walltime is not None and walltime < before:
-            job.set_soft_walltime(walltime)  # planned with all of it now
-            self.requested_time = walltime
-            self.log("lowered", walltime, reason="walltime")
+            self.lower(walltime)  # planned with all of it now
             return
         if job.runs():
             return  # to raise soft_walltime now would have the server refuse its user's request
-        if walltime is None and all(
-            attribute(asked, name) is None
-            for name in ("Account_Name", "project", "Variable_List", "Execution_Time", "queue")
-        ):
-            return
         # A planned job stays planned without a table, so it is judged without one, too.
         try:
             self.requested_time = job.walltime_s()
@@ -889,11 +920,13 @@ class Run:
         job = self.job
         before = job.soft_walltime_s
         walltime = job.walltime_s()
-        if before is not None and walltime is not None and before > walltime:
-            # It got here by a way that the server did not check, such as another queue's default.
-            job.set_soft_walltime(walltime)
-            self.requested_time = walltime
-            self.log("lowered", walltime, reason="walltime")
+        # It got here by ways that the server does not check, such as another queue's default.
+        if before is not None and self.may_be_ours():
+            if walltime is not None and before > walltime:
+                self.lower(walltime)
+            elif before < SHORTEST_SOFT_WALLTIME_S:
+                job.set_soft_walltime(None)
+                self.log("cleared", reason="too-short")
         config = self.config()
         submitted = seconds(job.get("ctime"))
         if submitted is None or self.now - submitted < config["readjust_after_s"]:

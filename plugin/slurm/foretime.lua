@@ -15,6 +15,7 @@ local SMALLEST_TABLE_BYTES = 100
 local MICRO = 1000000
 -- Slurm says "unset" and "no limit" with the two highest 32-bit numbers.
 local NO_VAL = 4294967294
+local INFINITE = 4294967295 -- what --time-min=0 and UNLIMITED become
 local NO_VAL16 = 65534 -- the same for its 16-bit fields
 -- Beyond this t_req * A would no longer be exact in a Lua 5.1 number (2^53).
 local LONGEST_REQUEST_S = 4000000000
@@ -35,6 +36,7 @@ local config      -- what the site chose
 local cached      -- the table as last read, valid or not
 local log_lines   -- when a kind of line was last written, and how many were not since
 local advice      -- whom this state has told what their jobs use, and when; and since when it is
+local array_request -- what may be one request for several tasks of an array
 
 -- Logging -------------------------------------------------------------------------------------
 
@@ -229,6 +231,14 @@ local repeated = {
       return nil
     end
     settings.told_until = tonumber(text)
+    return true
+  end,
+  -- For PBS: here each job's note says whether it was planned.
+  unplanned_since = function(settings, text)
+    if settings.unplanned_since or not match(text, "^%d+$") then
+      return nil
+    end
+    settings.unplanned_since = tonumber(text)
     return true
   end,
   size_bounds = function(settings, text)
@@ -559,6 +569,11 @@ local function text(value)
   return type(value) == "string" and value ~= "" and value or nil
 end
 
+-- A user's own --time-min; without end it is one, too: above any limit, so that Slurm rejects it.
+local function own_time_min(job)
+  return number(job.time_min) or job.time_min == INFINITE and INFINITE or nil
+end
+
 local function time_limit_s(job)
   local minutes = number(job.time_limit)
   return minutes and minutes * 60 <= LONGEST_REQUEST_S and minutes * 60 or nil
@@ -762,7 +777,8 @@ end
 
 -- Submission ----------------------------------------------------------------------------------
 
--- The note in AdminComment is ours alone: nobody may submit with a forged one.
+-- Where jobs are planned, a note is believed, so one that comes with a submission is taken out.
+-- Slurm takes an AdminComment from operators alone.
 local function without_note(comment)
   local rest = string.gsub(comment, "%s*foretime:treq=[^%s]*", "")
   return (string.gsub(rest, "^%s+", ""))
@@ -772,6 +788,9 @@ end
 local function note(t, job, requested_time, field, minutes, own)
   local words = format("foretime:treq=%d,%s=%d,generation=%s", requested_time / 60, field, minutes,
     t.generation)
+  if field == "tmin" and t.scheme == "learned" then
+    words = words .. ",learned=1"
+  end
   if own then
     words = format("%s,own=%d", words, own)
   end
@@ -796,7 +815,7 @@ local function apply(t, job, requested_time, seconds)
     end
     return
   end
-  local own = number(job.time_min)
+  local own = own_time_min(job)
   if own then
     -- One above the limit is Slurm's to reject.
     if own > requested_time / 60 or own == minutes or t.user_time_min == "keep"
@@ -811,19 +830,19 @@ local function apply(t, job, requested_time, seconds)
 end
 
 local function submit(job, part_list)
-  local forged = text(job.admin_comment)
+  local now = os.time()
+  local t = usable_table(now)
+  local forged = t and t.mode == "enforce" and text(job.admin_comment)
   if forged and find(forged, "foretime:treq=", 1, true) then
     job.admin_comment = without_note(forged)
   end
-  local now = os.time()
-  local t = usable_table(now)
   local requested_time = t and time_limit_s(job)
   if not requested_time then
     return
   end
   local user = text(job.user_name)
   local project = text(job.account) or text(job.default_account)
-  if t.mechanism.rewrites and number(job.time_min) then
+  if t.mechanism.rewrites and own_time_min(job) then
     return -- there time_min is the user's own floor of the kill limit
   end
   local records = partitions_of(job, part_list)
@@ -831,7 +850,7 @@ local function submit(job, part_list)
     return
   end
   local seconds = scheduled_time(t, user, project, processors_of(job, records), requested_time)
-  if not seconds or seconds >= requested_time and not number(job.time_min)
+  if not seconds or seconds >= requested_time and not own_time_min(job)
     or must_be_plain(job, records, requested_time)
     or excluded(t, job, records, user, project, requested_time)
     -- The look looks for it again, and it may be over by then (V3).
@@ -862,6 +881,9 @@ end
 local function merged(job_desc, job_rec)
   return setmetatable({}, {
     __index = function(_, field)
+      if field == "het_job_offset" then
+        return number(job_rec.het_job_id) and job_rec[field] -- else 0, as of a first part
+      end
       local value = job_desc[field]
       if changed(value) and not (field == "begin_time" and value == 0) then
         return value
@@ -877,33 +899,90 @@ local function judged_anew(job_desc)
     or number(job_desc.deadline) or number(job_desc.begin_time)
 end
 
+-- What we noted of a job (TABLE.md, "The note"), nil without a note.
+local function note_of(job)
+  for word in string.gmatch(text(job.admin_comment) or "", "%S+") do
+    local requested, field, minutes, more = match(word,
+      "^foretime:treq=(%d+),(t%l+)=(%d+)([,%l=%d]*)$")
+    if requested then
+      return {
+        requested = tonumber(requested),
+        field = field,
+        minutes = tonumber(minutes),
+        own = tonumber(match(more, ",own=(%d+)")),
+        learned = find(more, ",learned=1", 1, true),
+      }
+    end
+  end
+  return nil
+end
+
+-- Whether a job's time_min is the one that Foretime set. The daemon may have refined it since under
+-- the scheme learned. Any other is the user's.
+local function is_ours(noted, time_min)
+  return time_min and noted.field == "tmin"
+    and (time_min == noted.minutes or noted.learned and time_min ~= noted.own)
+end
+
+-- Whether a user is refused a limit that only the hook's t_sched stands in the way of.
+local function is_refused_for_us(noted, limit, before, uid)
+  return noted.field == "tsched" and uid ~= 0 and before == noted.minutes
+    and limit and limit > noted.minutes and limit <= noted.requested
+end
+
+-- For each task of an array Slurm calls with the same request, in which then still stands what was
+-- put back for the task before. That is taken out again: the user didn't ask for it.
+local function take_out_of_last_task(job_desc, job_rec, uid, now)
+  local array, task = number(job_rec.array_job_id), job_rec.job_id
+  local words = array and table.concat(
+    { array, uid, now, job_desc.time_limit, job_desc.comment or "" }, " ")
+  if not array or not array_request or array_request.words ~= words
+    or array_request.tasks[task] then
+    array_request = array and { words = words, tasks = {} }
+  end
+  if array then
+    array_request.tasks[task] = true
+    if array_request.put_back == job_desc.time_min then
+      job_desc.time_min = NO_VAL
+    end
+  end
+end
+
+local function put_back(job_desc, minutes)
+  job_desc.time_min = minutes -- 0 clears it
+  if array_request then
+    array_request.put_back = minutes
+  end
+end
+
+-- Whatever the table says: only a time_min of ours is ever changed, and where it must not count
+-- the user's own is put back, or none. Slurm then answers as it would without Foretime.
 local function modify(job_desc, job_rec, part_list, uid)
-  if changed(job_desc.time_min) then
+  local now = os.time()
+  take_out_of_last_task(job_desc, job_rec, uid, now)
+  local noted = note_of(job_rec)
+  if not noted or changed(job_desc.time_min) then
     return -- who asks for a time_min of their own gets Slurm's answer to it
   end
-  local limit, planned = number(job_desc.time_limit), number(job_rec.time_min)
-  if planned and limit and limit < planned then
-    job_desc.time_min = limit -- or Slurm refuses the user's request; planned with all of it now
-    return
-  end
-  local words = limit and text(job_rec.admin_comment)
-  local requested, scheduled = match(words or "", "foretime:treq=(%d+),tsched=(%d+)")
-  if requested and uid ~= 0 and number(job_rec.time_limit) == tonumber(scheduled)
-    and limit > tonumber(scheduled) and limit <= tonumber(requested) then
+  if is_refused_for_us(noted, number(job_desc.time_limit), number(job_rec.time_limit), uid) then
     slurm.log_user("foretime: this job is planned with %d minutes and will get its %d minutes "
       .. "when it starts; to lower that, ask for less than %d or submit it anew",
-      tonumber(scheduled), tonumber(requested), tonumber(scheduled))
+      noted.minutes, noted.requested, noted.minutes)
     return
   end
-  if not planned or not judged_anew(job_desc) then
+  local planned, own = number(job_rec.time_min), noted.own or 0
+  if not is_ours(noted, planned) then
     return
   end
-  local now = os.time()
+  -- Slurm refuses a limit below time_min: it is to judge by the user's own.
+  if changed(job_desc.time_limit) and job_desc.time_limit < max(planned, own) then
+    put_back(job_desc, own)
+    return
+  end
+  if not judged_anew(job_desc) then
+    return
+  end
   local t = usable_table(now)
-  local last = t or cached and cached.table -- one that is out of date still tells the mechanism
-  if last and last.mechanism.rewrites then
-    return -- there time_min is the user's own
-  end
   local job = merged(job_desc, job_rec)
   local requested_time, records = time_limit_s(job), partitions_of(job, part_list)
   -- A planned job stays planned without a table, so it is judged without one, too.
@@ -911,7 +990,7 @@ local function modify(job_desc, job_rec, part_list, uid)
     or t and (excluded(t, job, records, text(job.user_name),
       text(job.account) or text(job.default_account), requested_time)
       or touches_reservation(t, job, records, requested_time, now)) then
-    job_desc.time_min = 0 -- clears it
+    put_back(job_desc, own)
   end
 end
 

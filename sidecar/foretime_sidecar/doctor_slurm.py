@@ -17,6 +17,7 @@ from foretime_sidecar.clients.client import QueueState
 from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.doctor import Check, Finding, ok, problem, warning
 from foretime_sidecar.doctor_table import local_file_system
+from foretime_sidecar.enforce_warning import INSTEAD, MEASURED, lengthens_waits
 from foretime_sidecar.installed_files import read_file
 from foretime_sidecar.job_note import read_note
 from foretime_sidecar.lua_trial import lua_library, missing_package, plugin_of
@@ -113,6 +114,7 @@ def slurm_checks(
         ("clock", lambda: clock(facts, now)),
         ("scheduler", lambda: scheduler(facts)),
         ("soft limit", lambda: soft_limit(facts)),
+        ("waits", lambda: waits(facts)),
         ("job_submit/lua", lambda: lua_plugin(facts)),
         ("job_submit.lua", lambda: script(facts)),
         ("foretime.lua", lambda: module(facts)),
@@ -120,7 +122,6 @@ def slurm_checks(
         ("table for slurmctld", lambda: readable_for_slurmctld(facts)),
         ("disable file", lambda: disable_file(Path(settings.hook.disable_file))),
         ("store", lambda: store(Path(settings.store.path))),
-        ("daemon", lambda: daemon(settings)),
         ("hook reached", lambda: hook_reached(settings, now)),
         ("users' own --time-min", lambda: users_time_min(facts)),
     ]
@@ -190,6 +191,13 @@ def soft_limit(facts: SlurmFacts) -> Finding:
     if hook.mode == "enforce":
         return problem(f"{SOFT_LIMIT[0]} lacks {SOFT_LIMIT[1]}: no job is planned", _INSTALL)
     return warning(f"{SOFT_LIMIT[0]} lacks {SOFT_LIMIT[1]}", f"before enforce: {_INSTALL}")
+
+
+def waits(facts: SlurmFacts) -> Finding:
+    """Look for the mode with which longer waits were measured."""
+    if lengthens_waits(facts.settings.hook):
+        return warning(MEASURED, INSTEAD)
+    return ok(f"hook.mode = {facts.settings.hook.mode}")
 
 
 def lua_plugin(facts: SlurmFacts) -> Finding:
@@ -331,24 +339,6 @@ def store(path: Path) -> Finding:
     if place.remedy:
         return warning(place.message.split(":")[0], "put the store on a local disk")
     return ok(f"{path}, {status.st_size // 2**20} MiB")
-
-
-def daemon(settings: Settings) -> Finding:
-    """Look whether the daemon does its work."""
-    try:
-        answer = ask(settings.api.listen, "/healthz", {})
-    except ForetimeError as error:
-        what, _, remedy = str(error).partition("; ")
-        return problem(what, remedy or "look at its log")
-    if answer["last_error"]:
-        return warning(f"the daemon's last poll failed: {answer['last_error']}", "look at its log")
-    if answer["mode"] != settings.hook.mode and answer["mode"] is not None:
-        return warning(
-            f"the daemon lets the hook {answer['mode']}, not {settings.hook.mode}: "
-            f"{answer['mode_reason'] or 'it has not read these settings yet'}",
-            "see foretime status",
-        )
-    return ok(f"{answer['finished_jobs']} finished jobs learned, mode {answer['mode']}")
 
 
 def hook_reached(settings: Settings, now: int) -> Finding:

@@ -30,6 +30,8 @@ class JobNote:
         What the user gave as ``--time-min``, which ``time_min`` stands in for; ``None`` if nothing.
     generation
         Of the table that the hook went by; ``None`` if not noted.
+    learned
+        Whether ``time_min`` may be refined as more is learned.
     """
 
     requested_time: int
@@ -37,6 +39,13 @@ class JobNote:
     lowered_limit: int | None = None
     own_time_min: int | None = None
     generation: int | None = None
+    learned: bool = False
+
+    def is_ours(self, time_min: int | None) -> bool:
+        """Say whether a job's time_min is Foretime's, as the hook does; others are the user's."""
+        if self.time_min is None or time_min is None:
+            return False
+        return time_min == self.time_min or (self.learned and time_min != self.own_time_min)
 
 
 def read_note(admin_comment: str) -> JobNote | None:
@@ -55,4 +64,5 @@ def read_note(admin_comment: str) -> JobNote | None:
         seconds(found["tsched"]),
         seconds(more.get("own")),
         int(more["generation"]) if "generation" in more else None,
+        more.get("learned") == "1",
     )

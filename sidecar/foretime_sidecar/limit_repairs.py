@@ -66,6 +66,8 @@ def lowered_limits(
                 change = JobChange(job_id, time_limit=note.requested_time)
                 repairs.append(Repair(change, "that PrologSlurmctld left with a lowered limit"))
             continue
+        if not note.is_ours(job.time_min):
+            continue
         before = None
         if job_id not in ran_before:
             before = waited_with.get(job_id) or waited_with.get(job.request.array_id or "")
@@ -90,7 +92,7 @@ def time_min_changes(
     A job with a note gets the t_sched in it, or what that is refined to, unless it must be planned
     with its whole limit; that also returns to it what it lost to a reservation since cancelled, or
     to the starvation guard.
-    A job without one loses a time_min of its user's own only where it is a danger.
+    A time_min of its user's own a job loses only where it is a danger.
     """
     repairs = []
     for job in _pending(jobs):
@@ -102,7 +104,7 @@ def time_min_changes(
         why = why_plain(job, exclusions, now, start_within_s)
         if why is None:
             repairs += _planned(job, note, refined)
-        elif short and (planned is not None or why.is_danger):
+        elif short and (why.is_danger or (note is not None and note.is_ours(job.time_min))):
             own = note.own_time_min if note is not None and not why.is_danger else None
             repairs += _with_time_min(job, own or 0, why.value)
     return repairs
@@ -155,6 +157,8 @@ def undone(
 ) -> list[Repair]:
     """Give pending jobs back what their users asked for, as their notes say.
 
+    What somebody has set since stays.
+
     Parameters
     ----------
     jobs
@@ -169,7 +173,7 @@ def undone(
         note = read_note(job.admin_comment)
         if note is None:
             continue
-        if time_min and note.time_min is not None and job.is_short:
+        if time_min and job.is_short and note.is_ours(job.time_min):
             repairs += _with_time_min(job, note.own_time_min or 0, why)
         if limits and job.request.requested_time == note.lowered_limit != note.requested_time:
             repairs.append(_with_limit(job, note.requested_time, why))
@@ -216,6 +220,7 @@ def _pending(jobs: Iterable[QueuedJob]) -> Iterable[QueuedJob]:
 
 
 def _with_time_min(job: QueuedJob, seconds: int, why: str) -> list[Repair]:
+    seconds = min(seconds, job.request.requested_time)  # Slurm refuses more
     if (job.time_min or 0) == seconds:
         return []
     return [Repair(JobChange(job.request.job_id, time_min=seconds), why)]

@@ -25,7 +25,7 @@ NEWEST_EVENT = "postqueuejob"
 """The event that older releases don't have; without it the log has no line with the job's id."""
 
 HIGHEST_ORDER = 1000
-UNPLAN = "qselect -s QHW -l soft_walltime.gt.0 | xargs -r -n 1 qalter -l soft_walltime="
+UNPLAN = "qselect -s QHW -l soft_walltime.ge.0 | xargs -r -n 1 qalter -l soft_walltime="
 
 
 @dataclass(slots=True)

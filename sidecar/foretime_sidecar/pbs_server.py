@@ -154,7 +154,7 @@ class PbsServer:
 
     def planned_jobs(self) -> list[str]:
         """Give the ids of waiting jobs that have a soft_walltime."""
-        return self.run("qselect", "-s", "QHW", "-l", "soft_walltime.gt.0").split()
+        return self.run("qselect", "-s", "QHW", "-l", "soft_walltime.ge.0").split()
 
     def clear(self, job_id: str) -> None:
         """Take its soft_walltime from a job."""

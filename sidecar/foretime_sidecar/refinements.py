@@ -210,12 +210,13 @@ class Refinements:
 
 
 def _is_noted(job: QueuedJob) -> bool:
-    """Whether the hook has planned a pending job by time_min, which nobody has changed since."""
+    """Whether the hook has noted that time_min of this pending job may be refined."""
     if job.state is not QueueState.PENDING:
         return False
     note = read_note(job.admin_comment)
     return (
         note is not None
+        and note.learned
         and note.time_min is not None
         and note.time_min <= job.request.requested_time
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from foretime_estimators.errors import ForetimeError, InputError, SchedulerError
 from foretime_sim.plugin_files import plugin_file
 
+from foretime_sidecar.enforce_warning import INSTEAD, MEASURED
 from foretime_sidecar.installed_files import (
     FileChange,
     InstallRecord,
@@ -181,6 +182,7 @@ def _plan_soft_limit(site: SlurmSite, conf: SlurmConf, before: dict[Path, str], 
             'but not enforce, unless hook.mechanism = "rewrite-limit"'
         )
         return
+    plan.notes.append(f"{MEASURED}: {INSTEAD}")
     _add_word(conf, SOFT_LIMIT, plan)
     plan.soft_limit = _conf_changes(conf, before)
     if plan.soft_limit:

@@ -296,6 +296,18 @@ class Store:
                 "UPDATE table_generations SET published = 1 WHERE generation = ?", (generation,)
             )
 
+    def unplanned_since(self, now: int) -> int:
+        """Give since when no table lets jobs be planned, epoch seconds; before the first: now.
+
+        Of jobs that were submitted before the first table nothing is known.
+        """
+        rows = self.rows(
+            "SELECT max(CASE mode WHEN 'enforce' THEN valid_until END), min(written_at) "
+            "FROM table_generations"
+        )
+        last_valid, first_written = rows[0]
+        return max(last_valid or 0, now if first_written is None else first_written)
+
     def latest_generation(self) -> TableGeneration | None:
         """Give the last table begun, ``None`` if there was none."""
         rows = self.rows(

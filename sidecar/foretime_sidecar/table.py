@@ -158,6 +158,8 @@ def _settings_lines(table: Table) -> Iterable[str]:
         yield f"told {encode_name(name)} {at}\n"
     for requested_time_class, seconds in sorted(advice.median_wait_s):
         yield f"median_wait_s {requested_time_class} {seconds}\n"
+    if table.unplanned_since is not None:
+        yield f"unplanned_since {table.unplanned_since}\n"
     for reservation in table.reservations:
         partitions = reservation.slurm_partitions
         where = "*" if partitions is None else ",".join(map(encode_name, partitions))
@@ -383,6 +385,7 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
             told=tuple(told),
             median_wait_s=tuple(median_wait_s),
         ),
+        unplanned_since=int(settings["unplanned_since"]) if "unplanned_since" in settings else None,
         reservations=tuple(reservations),
         rows=tuple(sorted(rows, key=lambda row: (row.scope, row.name, row.requested_time_class))),
         back_off=_back_off_from(settings, where),

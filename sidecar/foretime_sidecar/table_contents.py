@@ -187,6 +187,8 @@ class Table:
         Grows with every table written.
     written_at, valid_until
         Epoch seconds; after ``valid_until`` the hook leaves every job alone.
+    unplanned_since
+        Jobs submitted later have never been planned, epoch seconds; ``None`` if some may have been.
     settings, left_alone, enforced_only, advice, reservations, rows
         See their classes. A user or project without a row hasn't enough history.
     back_off, learned_rows
@@ -201,6 +203,7 @@ class Table:
     longest: tuple[Longest, ...] = ()
     enforced_only: EnforcedOnly = field(default_factory=EnforcedOnly)
     advice: Advice = field(default_factory=Advice)
+    unplanned_since: int | None = None
     reservations: tuple[Reservation, ...] = ()
     rows: tuple[TableRow, ...] = ()
     back_off: BackOff | None = None
@@ -219,6 +222,7 @@ def validate(table: Table) -> None:
         ("generation", table.generation, 0),
         ("written_at", table.written_at, 0),
         ("valid_until", table.valid_until, 0),
+        ("unplanned_since", table.unplanned_since or 0, 0),
         ("minimum_scheduled_time_s", settings.minimum_scheduled_time_s, 0),
         ("rounding_s", settings.rounding_s, 1),
     )

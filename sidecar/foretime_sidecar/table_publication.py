@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from foretime_estimators.errors import StateError
@@ -123,12 +123,16 @@ class TablePublication:
             same = not changed and carried == self._carried and not self.must_write
             if lasting and same and self._path.exists():
                 return None
+            unplanned_since = None if mode is Mode.ENFORCE else self._store.unplanned_since(now)
             rows = learner.row_count()
             valid_until = now + valid_for_s
             generation = self._store.begin_generation(
                 now, valid_until, mode.value, rows, above=self._found_generation
             )
-            table = learner.table(generation, now, valid_until, mode, exclusions, advice)
+            table = replace(
+                learner.table(generation, now, valid_until, mode, exclusions, advice),
+                unplanned_since=unplanned_since,
+            )
             self.must_write = False
         # It can't change any more, and a slow disk must keep no question waiting.
         try:

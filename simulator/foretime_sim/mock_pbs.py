@@ -5,6 +5,7 @@ and server logs that the client reads, so that the sidecar can't tell it from a 
 what pbs_server refuses. What it leaves out of PBS: nodes (the machine is a flat pool of
 processors), the scheduler's formulas (the order is the engine's), preemption, routing queues, and
 jobs in reservations. Each task of an array is submitted by itself, under the name of a sub-job.
+Where pbs_sched would die, it raises `InputError`: a job that runs with a soft_walltime below 1 s.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from foretime_sim.pbs_accounting_writer import (
     started_message,
 )
 from foretime_sim.pbs_day_log import DayLog, Stamps
-from foretime_sim.pbs_hook import PbsReply, refusal
+from foretime_sim.pbs_hook import PbsReply, fatal, refusal
 from foretime_sim.pbs_records import parse_pbs_duration
 from foretime_sim.policy import Policy
 from foretime_sim.role_times import JobTimesUpdate
@@ -149,7 +150,12 @@ class PbsJob(MockJob):
     @property
     def planned(self) -> int:
         """What the scheduler plans with, seconds: soft_walltime, or else the walltime."""
-        return min(int(self.resources.get("soft_walltime", self.walltime)), self.walltime)
+        return max(min(int(self.resources.get("soft_walltime", self.limit)), self.limit), 1)
+
+    @property
+    def limit(self) -> int:
+        """When it is killed, seconds after its start: at least 1, as PBS kills at a later look."""
+        return max(self.walltime, 1)
 
     def estimated_soft_walltime(self, now: int) -> int | None:
         """``estimated.soft_walltime`` of a running job, seconds; ``None`` without a soft one.
@@ -240,6 +246,7 @@ class MockPbs(MockScheduler[PbsJob]):
                 raise SchedulerError(f"runjob left job {job.name} with what PBS refuses: {why}")
             if job.planned != before:
                 self._engine.update(index, scheduled_time=JobTimesUpdate(drain=job.planned))
+        _check_survived(job.name, job.resources)
         self._account(job.start_time, "S", job, self._started(job))
 
     def _on_end(self, index: int, job: PbsJob, ending: Ending) -> None:
@@ -301,12 +308,12 @@ class MockPbs(MockScheduler[PbsJob]):
         self._set_defaults(job)
         if why := refusal(resources):
             raise SchedulerError(f"qsub: {why}")
-        job.kill_limit = job.walltime
+        job.kill_limit = job.limit
         index = self._enqueue(
             job,
             processors=submission.processors,
             actual_runtime=submission.actual_runtime,
-            requested_time=job.walltime,
+            requested_time=job.limit,
             planned=job.planned,
             resources=submission.of_nodes,
             user=submission.user,
@@ -377,8 +384,12 @@ class MockPbs(MockScheduler[PbsJob]):
         self._cancel_waiting(index)
         self._flush()
 
-    def alter(self, name: str, resources: Mapping[str, int], requestor: str = MANAGER) -> None:
-        """Change a job's walltime or soft_walltime (seconds), as ``qalter -l`` does.
+    def alter(
+        self, name: str, resources: Mapping[str, int | None], requestor: str = MANAGER
+    ) -> None:
+        """Change a job's walltime or soft_walltime, as ``qalter -l`` does.
+
+        Values are seconds. ``None`` takes one away; a default walltime then comes back.
 
         Raises
         ------
@@ -394,14 +405,18 @@ class MockPbs(MockScheduler[PbsJob]):
             if resource not in ("walltime", "soft_walltime"):
                 raise SchedulerError(f"qalter: Unknown resource {resource} {job.name}")
         if requestor != MANAGER:
-            raised = resources.get("walltime", 0) > job.walltime
+            raised = (resources.get("walltime") or 0) > job.walltime
             if "soft_walltime" in resources or (job.phase is Phase.RUNNING and raised):
                 raise SchedulerError(
                     f"qalter: Cannot set attribute, read only or insufficient permission {job.name}"
                 )
-        wanted = {**job.resources, **resources}
+        merged = {**job.resources, **resources}
+        wanted = {resource: value for resource, value in merged.items() if value is not None}
         if self._hook is not None:
-            request = {"Resource_List": dict(resources)}
+            listed = {
+                resource: "" if value is None else value for resource, value in resources.items()
+            }
+            request = {"Resource_List": listed}
             shown = self.attributes(index)
             reply = self._hook.modifyjob(request, shown, requestor, self.now)
             self._log(reply, self.now)
@@ -413,15 +428,16 @@ class MockPbs(MockScheduler[PbsJob]):
         raised = before is not None and int(wanted.get("soft_walltime", 0)) > int(before)
         if requestor != MANAGER and job.phase is Phase.RUNNING and raised:
             raise SchedulerError(f"qalter: Unauthorized Request {job.name}")
-        if (why := refusal(wanted)) or int(wanted.get("walltime", 1)) < 1:
-            raise SchedulerError(
-                f"qalter: {why or 'Illegal attribute or resource value'} {job.name}"
-            )
+        if why := refusal(wanted):
+            raise SchedulerError(f"qalter: {why} {job.name}")
+        if job.phase is Phase.RUNNING:
+            _check_survived(job.name, wanted)
         job.resources = wanted
-        job.kill_limit = job.walltime
+        self._set_defaults(job)
+        job.kill_limit = job.limit
         self._engine.update(
             index,
-            requested_time=job.walltime,
+            requested_time=job.limit,
             scheduled_time=job.planned,
             time_limit=job.kill_limit,
         )
@@ -515,3 +531,8 @@ class MockPbs(MockScheduler[PbsJob]):
     def _flush(self) -> None:
         self._accounting.flush()
         self._server_log.flush()
+
+
+def _check_survived(name: str, resources: Mapping[str, Any]) -> None:
+    if why := fatal(resources):
+        raise InputError(f"job {name} runs with {why}")

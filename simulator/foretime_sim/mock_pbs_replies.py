@@ -154,11 +154,11 @@ class PbsReplies:
 
     def _alter(self, words: str, names: Sequence[str]) -> None:
         """Change jobs as qalter does: what is refused does not keep the rest from being done."""
-        resources = {}
+        resources: dict[str, int | None] = {}
         for word in words.split(","):
             name, _, value = word.partition("=")
             try:
-                resources[name] = parse_pbs_duration(value)
+                resources[name] = parse_pbs_duration(value) if value else None
             except ValueError:
                 raise SchedulerError(
                     f"qalter: Illegal attribute or resource value Resource_List.{name}"

@@ -95,7 +95,7 @@ class PbsHook:
     Raises
     ------
     InputError
-        If the script can't be read or compiled.
+        If the script can't be read or compiled; from a run, if it sets what pbs_sched would die of.
     """
 
     def __init__(
@@ -143,8 +143,9 @@ class PbsHook:
         return self._run("QUEUEJOB", {"job": job}, requestor, now)
 
     def modifyjob(self, request: Fields, job: Fields, requestor: str, now: float) -> PbsReply:
-        """Run at a ``qalter``: what it asks for, and the job as it is."""
-        asked = {"id": job.get("id"), **request}
+        """Run at a ``qalter``: what it asks for ("": to be taken away), and the job as it is."""
+        variables = job.get("Variable_List") or {}
+        asked = {"id": job.get("id"), "Variable_List": variables, **request}
         return self._run("MODIFYJOB", {"job": asked, "job_o": job}, requestor, now)
 
     def runjob(self, job: Fields, now: float, requestor: str = "Scheduler") -> PbsReply:
@@ -219,6 +220,8 @@ class PbsHook:
             for name, value in event.job.changes().items():
                 plain = int(value) if isinstance(value, Duration) else value
                 changes[name] = plain if plain is None or isinstance(plain, int) else str(plain)
+        if why := fatal({"soft_walltime": changes.get("Resource_List.soft_walltime")}):
+            raise InputError(f"{self.script}: {why}")
         return PbsReply(accepted, message, changes, log)
 
 
@@ -246,3 +249,15 @@ def refusal(resources: Mapping[str, Any]) -> str | None:
     if walltime is not None and Duration(soft) > Duration(walltime):
         return "15014: Illegal attribute or resource value"
     return None
+
+
+def fatal(resources: Mapping[str, Any]) -> str | None:
+    """Give what pbs_sched dies of at a cycle in which a job with these resources runs, or ``None``.
+
+    pbs_server takes a soft_walltime of 0, by which pbs_sched divides (OpenPBS 23.06.06,
+    ``extend_soft_walltime``), and again after each start, as long as the job runs.
+    """
+    soft = resources.get("soft_walltime")
+    if soft is None or Duration(soft) >= 1:
+        return None
+    return "a soft_walltime of 0 s, by which pbs_sched divides: it would die"

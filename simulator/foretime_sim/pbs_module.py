@@ -13,8 +13,12 @@ that the event has not raises ``EventIncompatibleError``; an existing job, a que
 are read-only. That ``runjob`` may set resources stands in the server's own source
 (``src/server/hook_func.c``).
 
-Assumed, for want of a running server: the number of ``POSTQUEUEJOB``, an event that older releases
-don't have; that ``postqueuejob`` may change nothing; that ``get_local_nodename`` is the host that
+Seen on a running server (OpenPBS 23.06.06): ``pbs.duration`` rounds half a second up; a resource
+that a request takes away (``qalter -l walltime=``) reads ``""``; at ``modifyjob`` the request has
+the job's ``Variable_List``, also where it does not name it; the number of ``POSTQUEUEJOB``, an
+event that older releases don't have.
+
+Assumed: that ``postqueuejob`` may change nothing; that ``get_local_nodename`` is the host that
 ``User_List`` is matched with; the exact class of the error for a value that can't be read.
 """
 
@@ -43,6 +47,7 @@ from foretime_sim.pbs_values import (
     UnsetAttributeNameError,
     UnsetResourceNameError,
     boolean,
+    none_if_unset,
 )
 
 EVENT_CODES = {
@@ -51,7 +56,7 @@ EVENT_CODES = {
     "RESVSUB": 0x04,
     "MOVEJOB": 0x08,
     "RUNJOB": 0x10,
-    "POSTQUEUEJOB": 0x800000,
+    "POSTQUEUEJOB": 0x8000000,
 }
 LOG_CLASSES = {
     "EVENT_ERROR": 0x0001,
@@ -219,7 +224,7 @@ class Entity:
 
     def changes(self) -> dict[str, Any]:
         """Give what a hook set, by name, ``Resource_List.NAME`` for a resource; ``None``: unset."""
-        found = {name: self._values[name] or None for name in self._changed}
+        found = {name: none_if_unset(self._values[name]) for name in self._changed}
         for of in _RESOURCE_LISTS[self._kind]:
             resources: ResourceList = self._values[of]
             found |= {f"{of}.{name}": value for name, value in resources.changes().items()}

@@ -39,19 +39,25 @@ class BadResourceValueError(Exception):
 
 
 class Duration(int):
-    """``pbs.duration``: seconds, from a number or ``[[HH:]MM:]SS[.milliseconds]``."""
+    """``pbs.duration``: seconds, from a number or ``[[HH:]MM:]SS[.milliseconds]``.
+
+    As the server's own (OpenPBS, ``decode_time``): half a second is rounded up, no text is 0.
+    """
 
     text: str
 
-    def __new__(cls, value: int | str) -> Duration:
+    def __new__(cls, value: float | str) -> Duration:
         """Make it from seconds or their text."""
         text = str(value)
-        parts = text.split(".")[0].split(":")
-        if len(parts) > 3 or not all(part.isascii() and part.isdigit() for part in parts):
+        whole, _, fraction = text.partition(".")
+        parts = whole.split(":")
+        digits = [*parts, fraction or "0"] if text else []
+        if len(parts) > 3 or not all(part.isascii() and part.isdigit() for part in digits):
             raise BadResourceValueError(f"walltime: bad duration {text!r}")
         seconds = 0
-        for part in parts:
+        for part in parts if text else ():
             seconds = seconds * 60 + int(part)
+        seconds += fraction[:1] >= "5"
         made = super().__new__(cls, seconds)
         made.text = text
         return made
@@ -179,6 +185,11 @@ class Guard:
         self.open = True
 
 
+def none_if_unset(value: Held) -> Held:
+    """Give what a hook set, ``None`` where it unset it: PBS holds no text then; 0 is a value."""
+    return None if isinstance(value, str) and value == "" else value
+
+
 class ResourceList:
     """A ``pbs_resource``: resources by name, as items and as attributes."""
 
@@ -191,7 +202,9 @@ class ResourceList:
         self._changed: dict[str, None] = {}
         for name, value in values.items():
             known = self._known(name)
-            self._values[known] = None if value is None else types[known](value)
+            # What a request takes away (qalter -l walltime=) is there, as no text.
+            unset = none_if_unset(value) is None
+            self._values[known] = value if unset else types[known](value)
 
     def _known(self, name: str) -> str:
         if name in self._types:
@@ -237,7 +250,7 @@ class ResourceList:
 
     def changes(self) -> dict[str, Any]:
         """Give what was set since it was made; ``None`` where it was unset."""
-        return {name: self._values[name] or None for name in self._changed}
+        return {name: none_if_unset(self._values[name]) for name in self._changed}
 
     def __str__(self) -> str:
         return ",".join(f"{name}={self._values[name]}" for name in self.keys())

@@ -148,6 +148,11 @@ return {
   end,
   modify = function(fields, record, partitions, uid)
     local changes = {}
+    -- As Slurm shows a job of one part, too (seen on 22.05 and 26.05).
+    fields.het_job_offset = fields.het_job_offset or 0
+    for _, field in ipairs({ "het_job_id", "het_job_offset", "array_job_id" }) do
+      record[field] = record[field] or 0
+    end
     local job = request(float_all(fields), changes)
     local done, code = pcall(slurm_job_modify, job, record_of(float_all(record)), partitions,
       to_number(uid))

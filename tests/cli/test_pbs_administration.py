@@ -57,7 +57,7 @@ if command == "qstat":
         print(json.dumps({"timestamp": state["time"], "Queue": state["queues"]}))
     leave(0)
 if command == "qselect":
-    assert words == ["-s", "QHW", "-l", "soft_walltime.gt.0"], words
+    assert words == ["-s", "QHW", "-l", "soft_walltime.ge.0"], words
     for name, job in state["jobs"].items():
         if job["state"] in "QHW" and job["soft"]:
             print(name)
@@ -426,10 +426,10 @@ def test_what_is_shown_is_what_is_done(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["install", "uninstall"])
 def test_json(site: Site, command: str) -> None:
     runner = CliRunner()
-    shown = json.loads(runner.invoke(app, [command, "pbs", "--json"]).output)
+    shown = json.loads(runner.invoke(app, [command, "pbs", "--json"]).stdout)
     assert all(isinstance(line, str) for line in shown["commands"])
     words = [command, "pbs", "--yes", "--json", "--commands-dir", str(site.bin)]
-    assert set(json.loads(runner.invoke(app, words).output)) == {"done", "notes"}
+    assert set(json.loads(runner.invoke(app, words).stdout)) == {"done", "notes"}
 
 
 # Doctor

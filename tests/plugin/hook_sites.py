@@ -99,7 +99,7 @@ class Site(Protocol):
     def submit(self, job: Job, now: int = NOW) -> int | None: ...
 
     def modify(self, request: Job, job: Job, planned_s: int, now: int = NOW) -> int | None:
-        """What t_sched becomes of a planned job's: the same, another, or ``None`` (cleared)."""
+        """What t_sched becomes of a planned job's: the same, another, or ``None`` (it has none)."""
 
     def forget(self) -> None: ...
 
@@ -150,7 +150,8 @@ class SlurmSite:
         asked = {
             name: value for name, value in self.fields(request).items() if before.get(name) != value
         }
-        record = {**before, "time_min": planned_s // 60}
+        note = f"foretime:treq={before['time_limit']},tmin={planned_s // 60},generation=1"
+        record = {**before, "time_min": planned_s // 60, "admin_comment": note}
         reply = self.hook.modify(asked, record, self.partitions, 1000, now)
         assert reply.code == 0
         minutes = reply.changes.get("time_min", planned_s // 60)
@@ -208,8 +209,8 @@ class PbsScheduler:
         assert reply.accepted
         soft = reply.changes.get("Resource_List.soft_walltime", planned_s)
         assert isinstance(soft, int)
-        # Planned with all of it is what clearing is here.
-        return None if soft == request.walltime_s and soft > planned_s else soft
+        # Planned with all of it is what having none is here.
+        return None if reply.changes and soft == request.walltime_s else soft
 
 
 MAKERS: dict[str, Callable[[Path], Site]] = {

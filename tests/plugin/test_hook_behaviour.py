@@ -162,6 +162,11 @@ CASES = (
         14_460,
         table=table_text(lines=("told_until 5", "told a%20b 5", "told b 6", "median_wait_s 0 7")),
     ),
+    Case(
+        "since when no job was planned is known, and changes nothing",
+        14_460,
+        table=table_text(lines=("unplanned_since 5",)),
+    ),
     Case("valid to the last", 14_460, now=100_000),
     Case("out of date", None, reason="table", now=100_001),
     Case("an hour ahead", 14_460, table=table_text(header={"written": NOW + 3600})),
@@ -236,6 +241,9 @@ CASES = (
             "told_until",
             "told_until x",
             "told_until 1 2",
+            "unplanned_since",
+            "unplanned_since x",
+            "unplanned_since 1 2",
             "median_wait_s 0",
             "median_wait_s x 1",
             "median_wait_s 0 x",
@@ -256,7 +264,7 @@ CASES = (
     ),
     *(
         Case(f"{line!r} twice", None, reason="table", table=table_text(lines=(line, line)))
-        for line in ("told a 1", "told_until 1", "median_wait_s 0 1")
+        for line in ("told a 1", "told_until 1", "median_wait_s 0 1", "unplanned_since 1")
     ),
     Case("another's row", None, reason="no-row", table=table_text(("user alicia 0 0.300000 -",))),
     Case("another class' row", None, reason="no-row", table=table_text(("user alice 1 0.3 -",))),
@@ -350,7 +358,7 @@ def test_modification_whatever_the_table(site: Site, state: str) -> None:
     site.forget()
     planned = 14_460
     asked = {
-        "lowered below t_sched": (Job(walltime_s=6_000), 6_000),
+        "lowered below t_sched": (Job(walltime_s=6_000), None),
         "lowered to t_sched": (Job(walltime_s=14_460), planned),
         "lowered above it": (Job(walltime_s=20_000 // 60 * 60), planned),
         "raised": (Job(walltime_s=72_000), planned),

@@ -93,7 +93,7 @@ def words(reply: PbsReply) -> dict[str, str]:
 
 
 def test_walltime_in_every_form(scheduler: Scheduler) -> None:
-    for form in (36_000, "36000", "10:00:00", "600:00", "10:00:00.5"):
+    for form in (36_000, "36000", "10:00:00", "600:00", "10:00:00.4", "9:59:59.5"):
         reply = scheduler.queue(Resource_List={"walltime": form})
         assert reply.changes == {SOFT: 10_800}, form
 
@@ -328,6 +328,29 @@ def test_a_user_may_always_lower_the_walltime(scheduler: Scheduler) -> None:
     above = {"Resource_List": {"walltime": "5:00:00"}}
     assert scheduler.modify(above).changes == {}
     assert scheduler.modify(asked, **scheduler.planned(None)).changes == {}
+
+
+@pytest.mark.parametrize("valid_until", [100_000, NOW - 1], ids=["valid", "out of date"])
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE, Mode.OFF])
+def test_a_soft_walltime_of_others_is_not_touched(
+    scheduler: Scheduler, mode: Mode, valid_until: int
+) -> None:
+    """A manager's or another hook's, of a job submitted since Foretime planned none any more."""
+    changes: list[dict[str, Any]] = [
+        {"Resource_List": {"walltime": "1:00:00"}},
+        {"Resource_List": {"walltime": "1:00:00"}, "Account_Name": "art"},
+        {"Resource_List": {"min_walltime": 60}},
+        {"Variable_List": {"FORETIME": "off"}},
+    ]
+    table = replace(TABLE, valid_until=valid_until, unplanned_since=999)
+    scheduler.write(table, mode=mode)
+    for asked in changes:
+        assert scheduler.modify(asked) == PbsReply(accepted=True, message="", changes={}, log=[])
+    assert scheduler.run(now=1_500, **scheduler.planned(40_000)).changes == {}
+    scheduler.write(replace(table, unplanned_since=1_000), mode=mode)  # it may have been planned
+    for asked in changes:
+        assert SOFT in scheduler.modify(asked).changes, asked
+    assert scheduler.run(now=1_500, **scheduler.planned(40_000)).changes == {SOFT: 36_000}
 
 
 def test_a_request_without_walltime_is_judged_by_the_existing_jobs(scheduler: Scheduler) -> None:

@@ -17,7 +17,7 @@ from foretime_sidecar.table import (
     TableSettings,
     write_table,
 )
-from foretime_sim.slurm_hook import LUA_VERSIONS, HookReply, LuaHook
+from foretime_sim.slurm_hook import LUA_VERSIONS, Fields, HookReply, LuaHook
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -186,8 +186,9 @@ def test_attached_behind_a_sites_own_functions(tmp_path: Path, lua_version: str)
     assert broken.changes == {}
     assert "site's own fault" in broken.log[0]
     assert submit("silent").code == 0
-    reply = hook.modify({"time_limit": 60}, {"time_min": 120}, PARTITIONS, 1000, NOW)
-    assert reply.changes == {"time_min": 60}
+    planned: Fields = {"time_min": 120, "admin_comment": "foretime:treq=1200,tmin=120,generation=1"}
+    reply = hook.modify({"time_limit": 60}, planned, PARTITIONS, 1000, NOW)
+    assert reply.changes == {"time_min": 0}
 
 
 def test_a_script_without_functions_gets_them(tmp_path: Path) -> None:

@@ -22,11 +22,12 @@ from foretime_sidecar.table import (
 from foretime_sim.slurm_hook import LUA_VERSIONS, HookReply, LuaHook
 
 NOW = 2_000
+INFINITE = 4_294_967_295
 MAIN = {"max_time": 1440, "flag_default": 1, "total_nodes": 10, "total_cpus": 40, "max_share": 1}
 PARTITIONS: dict[str, dict[str, Any]] = {
     "main": MAIN,
     "short": {**MAIN, "max_time": 300, "flag_default": 0},
-    "long": {**MAIN, "max_time": 4294967295, "flag_default": 0, "qos": "partition-qos"},
+    "long": {**MAIN, "max_time": INFINITE, "flag_default": 0, "qos": "partition-qos"},
 }
 JOB: dict[str, Any] = {
     "time_limit": 600,
@@ -81,6 +82,10 @@ def noted(minutes: int, *, own: int | None = None, generation: int = 1) -> dict[
     """What a job of 600 minutes is given."""
     words = f"foretime:treq=600,tmin={minutes},generation={generation}"
     return {"admin_comment": words + (f",own={own}" if own else ""), "time_min": minutes}
+
+
+# A job as the hook planned it.
+OURS = noted(241)
 
 
 def test_row_is_for_jobs_up_to_its_largest(site: Site) -> None:
@@ -168,21 +173,24 @@ def test_planned_at_the_look(site: Site) -> None:
     soon = replace(TABLE, reservations=(Reservation(NOW + 60, NOW + 120),))
     site.write(soon, mechanism=Mechanism.TIME_MIN_AT_LOOK)
     assert site.submit().changes, "the sidecar looks for reservations"
-    assert site.modify({"qos": "x"}, time_min=241).changes == {"time_min": 0}
+    assert site.modify({"qos": "x"}, **OURS).changes == {"time_min": 0}
     site.write(soon)
     assert site.submit().changes == {}
-    assert site.modify({"time_limit": 100}, time_min=241).changes == {"time_min": 100}
-    assert site.modify({"comment": "foretime:off"}, time_min=241).changes == {"time_min": 0}
+    assert site.modify({"time_limit": 100}, **OURS).changes == {"time_min": 0}
+    assert site.modify({"comment": "foretime:off"}, **OURS).changes == {"time_min": 0}
 
 
 def test_users_own_time_min(site: Site) -> None:
     assert site.submit(time_min=1).changes == noted(241, own=1)
     assert site.submit(time_min=400).changes == {}
     assert site.submit(time_min=601).changes == {}
+    # --time-min=0 and UNLIMITED: above any limit, so Slurm rejects it, and must go on to do so.
+    assert site.submit(time_min=INFINITE).changes == {}
     assert site.submit(time_min=1, user_name="bob", account=None).changes == noted(600, own=1)
     site.write(TABLE, user_time_min=UserTimeMin.KEEP)
     assert site.submit(time_min=1).changes == {}
     site.write(TABLE, user_time_min=UserTimeMin.CLEAR)
+    assert site.submit(time_min=INFINITE).changes == {}
     assert site.submit(time_min=400).changes == noted(241, own=400, generation=3)
     ours = {
         **noted(241, generation=3),
@@ -209,14 +217,14 @@ def test_rewrite_limit(site: Site) -> None:
 
 
 def test_modification(site: Site) -> None:
-    assert site.modify({"time_limit": 100}, time_min=241).changes == {"time_min": 100}
-    assert site.modify({"time_limit": 300}, time_min=241).changes == {}
-    assert site.modify({"time_limit": 100, "time_min": 5}, time_min=241).changes == {}
-    assert site.modify({"time_limit": 2000}, uid=0, time_min=241).changes == {"time_min": 0}
-    assert site.modify({"comment": "foretime:off"}, time_min=241).changes == {"time_min": 0}
-    assert site.modify({"name": "x"}, time_min=241).changes == {}
+    assert site.modify({"time_limit": 100}, **OURS).changes == {"time_min": 0}
+    assert site.modify({"time_limit": 300}, **OURS).changes == {}
+    assert site.modify({"time_limit": 100, "time_min": 5}, **OURS).changes == {}
+    assert site.modify({"time_limit": 2000}, uid=0, **OURS).changes == {"time_min": 0}
+    assert site.modify({"comment": "foretime:off"}, **OURS).changes == {"time_min": 0}
+    assert site.modify({"name": "x"}, **OURS).changes == {}
     site.path.unlink()
-    assert site.modify({"time_limit": 100}, time_min=241).changes == {"time_min": 100}
+    assert site.modify({"time_limit": 100}, **OURS).changes == {"time_min": 0}
 
 
 @pytest.mark.parametrize("state", ["enforce", "observe", "off", "old", "none", "damaged", "switch"])
@@ -240,19 +248,21 @@ def test_modification_is_judged_whatever_the_table(site: Site, state: str) -> No
         ({"comment": "foretime:off"}, {}),
         ({"time_limit": 2000}, {}),
         ({"time_limit": 4294967295}, {}),
-        ({"begin_time": 3000}, {"het_job_offset": 1}),
+        ({"begin_time": 3000}, {"het_job_id": 6, "het_job_offset": 0}),
+        ({"begin_time": 3000}, {"het_job_id": 6, "het_job_offset": 1}),
         ({"qos": "x"}, {"reservation": "course"}),
     ]
     for request, record in cleared:
-        assert site.modify(request, time_min=241, **record).changes == {"time_min": 0}, request
+        assert site.modify(request, **OURS, **record).changes == {"time_min": 0}, request
         assert site.modify(request, **record).changes == {}
+        assert site.modify(request, time_min=241, **record).changes == {}, "its user's own"
     kept: list[dict[str, Any]] = [
         {"partition": "long"},
         {"partition": "short", "time_limit": 300},
         {"qos": "x"},
     ]
     for request in kept:
-        assert site.modify(request, time_min=241).changes == {}, request
+        assert site.modify(request, **OURS).changes == {}, request
 
 
 def test_modification_is_judged_by_the_table(site: Site) -> None:
@@ -273,8 +283,8 @@ def test_modification_is_judged_by_the_table(site: Site) -> None:
         {"begin_time": 90_000},
     ]
     for request in cleared:
-        assert site.modify(request, time_min=241).changes == {"time_min": 0}, request
-    assert site.modify({"account": "other"}, time_min=241).changes == {}
+        assert site.modify(request, **OURS).changes == {"time_min": 0}, request
+    assert site.modify({"account": "other"}, **OURS).changes == {}
 
 
 def test_users_own_time_min_stays_under_rewrite_limit(site: Site) -> None:

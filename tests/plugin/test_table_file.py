@@ -41,6 +41,7 @@ TABLE = Table(
     longest=(Longest("account", "a b", 7), Longest("any", None, 9), Longest("qos", "q", 0)),
     enforced_only=EnforcedOnly(("a b",), ("main",), ("q",)),
     advice=Advice(9, (("a b", 8),), ((0, 5), (2, 6))),
+    unplanned_since=4,
     reservations=(Reservation(5, 6), Reservation(7, 8, ("a,b", "c"))),
     rows=(TableRow("project", "phys", 2, 1_000_000), TableRow("user", "zoë\n#1 ", 0, 1, 9)),
 )
@@ -81,6 +82,7 @@ def test_every_cut_and_every_changed_byte_is_noticed() -> None:
         (replace(TABLE, settings=TableSettings(enforce_share_percent=101)), "enforce_share"),
         (replace(TABLE, settings=TableSettings(requested_time_bounds_s=(2, 1))), "ascend"),
         (replace(TABLE, advice=Advice(-1)), "epoch seconds"),
+        (replace(TABLE, unplanned_since=-1), "unplanned_since is -1"),
         (replace(TABLE, advice=Advice(1, (("a", 1), ("a", 2)))), "told twice"),
         (replace(TABLE, advice=Advice(median_wait_s=((3, 1),))), "3, counted from 0"),
         (replace(TABLE, advice=Advice(median_wait_s=((1, 1), (1, 2)))), "3, counted from 0"),

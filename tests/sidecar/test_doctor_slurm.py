@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from foretime_estimators.errors import InputError, SchedulerError
 from foretime_estimators.jobs import JobRequest
-from foretime_sidecar import doctor_slurm
+from foretime_sidecar import doctor_daemon, doctor_slurm
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.daemon_client import DaemonError
 from foretime_sidecar.doctor import Finding, Health, examine
@@ -143,6 +143,23 @@ def test_soft_limit(
 ) -> None:
     found = facts({"SLURM_VERSION": version, "SchedulerParameters": parameters}, **hook)
     came_out(doctor_slurm.soft_limit(found), health, words)
+
+
+@pytest.mark.parametrize(
+    ("hook", "health", "words"),
+    [
+        ({}, WARNING, "27 to 42% longer"),
+        ({"mechanism": "rewrite-limit"}, OK, "enforce"),
+        ({"mode": "observe"}, OK, "observe"),
+        ({"mode": "advise"}, OK, "advise"),
+    ],
+)
+def test_enforce_is_told_to_lengthen_waits(
+    hook: dict[str, Any], health: Health, words: str
+) -> None:
+    finding = doctor_slurm.waits(facts(**hook))
+    came_out(finding, health, words)
+    assert ("bf_job_part_count_reserve=1" in finding.remedy) is (health is WARNING)
 
 
 @pytest.mark.parametrize(
@@ -357,12 +374,20 @@ def daemon_says(monkeypatch: pytest.MonkeyPatch) -> Answer:
             return reply
 
         monkeypatch.setattr(doctor_slurm, "ask", ask)
+        monkeypatch.setattr(doctor_daemon, "ask", ask)
         return asked
 
     return answer
 
 
-HEALTHY = {"last_error": None, "mode": "enforce", "mode_reason": "", "finished_jobs": 12}
+HEALTHY = {
+    "last_error": None,
+    "mode": "enforce",
+    "mode_reason": "",
+    "finished_jobs": 12,
+    "pause_s": 60,
+    "pause_reason": "",
+}
 
 
 @pytest.mark.parametrize(
@@ -373,6 +398,12 @@ HEALTHY = {"last_error": None, "mode": "enforce", "mode_reason": "", "finished_j
         ({"mode": "observe", "mode_reason": "the breaker"}, WARNING, "enforce: the breaker"),
         ({"mode": "observe"}, WARNING, "not read these settings"),
         ({"mode": None}, OK, "12 finished"),
+        (
+            {"pause_s": 120, "pause_reason": "slurmctld serves 70 requests at once"},
+            WARNING,
+            "every 120 s, not every 60 s: slurmctld serves 70",
+        ),
+        ({"pause_s": 61}, WARNING, "every 61 s, not every 60 s: it has not read these settings"),
         (DaemonError("no daemon answers; start it"), PROBLEM, "no daemon answers"),
         (DaemonError("it failed"), PROBLEM, "it failed"),
     ],
@@ -381,7 +412,7 @@ def test_daemon(
     reply: dict[str, Any] | DaemonError, health: Health, words: str, daemon_says: Answer
 ) -> None:
     daemon_says(reply if isinstance(reply, DaemonError) else HEALTHY | reply)
-    came_out(doctor_slurm.daemon(facts().settings), health, words)
+    came_out(doctor_daemon.daemon(facts().settings), health, words)
 
 
 def decided(planned: int, unplanned: int, left: int = 0) -> dict[str, Any]:

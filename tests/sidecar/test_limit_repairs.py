@@ -271,6 +271,39 @@ def test_what_the_hook_gave_is_taken_back(how: str, tmp_path: Path) -> None:
     assert client.changes == taken + raised
 
 
+@pytest.mark.parametrize("how", ["observe", "no parameter", "opted out"])
+def test_what_users_have_set_since_stays(how: str, tmp_path: Path) -> None:
+    """A time_min or limit that is not the hook's, of jobs that it has planned once."""
+    under_longer = "foretime:treq=60,tmin=10,generation=1,own=30"
+    shorter = JobRequest("5", "ann", "p", 8, 1200, START, "main")
+    client = Soft(
+        [
+            waiting("1", 900),
+            waiting("2", 300, admin_comment=RAISED),
+            waiting("3", None),
+            waiting("4", 600, admin_comment=NOTE + ",learned=1"),
+            waiting("5", 600, admin_comment=under_longer, request=shorter),
+            waiting("6", 300, admin_comment=RAISED + ",learned=1"),
+        ]
+    )
+    if how == "opted out":
+        client.jobs = [replace(job, comment="foretime:off") for job in client.jobs]
+    if how == "no parameter":
+        client.parameters = {}
+    sidecar = _looking(client, tmp_path, **({"mode": "observe"} if how == "observe" else {}))
+    sidecar.look(START)
+    # Its user's own 30 minutes are more than Slurm takes by now.
+    assert client.changes == [JobChange("4", time_min=0), JobChange("5", time_min=1200)]
+    client.changes.clear()
+    lowered = JobRequest("3", "ann", "p", 8, 900, START, "main")
+    client.jobs = [
+        waiting("1", 900, state=QueueState.RUNNING, request=replace(lowered, job_id="1")),
+        waiting("3", None, state=QueueState.RUNNING, request=lowered),
+    ]
+    sidecar.look(START + 60)
+    assert client.changes == [], "its user lowered the limit just before it started"
+
+
 def test_a_limit_that_slurm_lowered_is_raised(tmp_path: Path) -> None:
     client = Soft([waiting("1"), waiting("2"), waiting("5_[3-9]"), waiting("4")])
     sidecar = _looking(client, tmp_path)

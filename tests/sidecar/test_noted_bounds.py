@@ -197,7 +197,7 @@ def test_the_daemon_tells_it(tmp_path: Path) -> None:
     slurm.advance(NOW + 60)
     with MockSite(tmp_path, slurm) as site:
         site.app.dependency_overrides[caller_of] = lambda: ROOT
-        client = TestClient(site.app, raise_server_exceptions=False)
+        client = TestClient(site.app, base_url="http://localhost", raise_server_exceptions=False)
         slurm.advance(NOW + 120)
         slurm.submit(submission(16, HOUR, user="eve"))
         slurm.advance(NOW + 180)

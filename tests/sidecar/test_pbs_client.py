@@ -341,6 +341,24 @@ def test_alike_changes_are_one_command(commands_dir: Path, tmp_path: Path) -> No
     ]
 
 
+def test_a_job_of_walltime_0_is_cleared_without_setting_it_to_0(tmp_path: Path) -> None:
+    """Below 1 s pbs_sched would die; above walltime pbs_server would refuse."""
+    pbs = _busy_pbs(tmp_path)
+    client = PbsCommands(pbs.run, None)
+    waiting = [job.request.job_id for job in client.queue().jobs if job.state.name == "PENDING"][:2]
+    for walltime in (0, 1):
+        for name in waiting:
+            pbs.alter(name, {"walltime": 3600})
+        client.update([JobChange(name, time_min=600) for name in waiting])
+        pbs.alter(waiting[0], {"soft_walltime": 0, "walltime": walltime})
+        client.update([JobChange(waiting[0], time_min=0)])
+        client.update([JobChange(waiting[1], time_limit=walltime, time_min=0)])
+        for name in waiting:
+            listed = pbs.job_at(pbs.index_of(name)).resources
+            assert listed["walltime"] == walltime
+            assert "soft_walltime" not in listed
+
+
 def test_commands_that_are_not_there_or_fail(commands_dir: Path) -> None:
     client = PbsCommands(PbsProcesses("/nowhere", attempts=1), None)
     with pytest.raises(SchedulerError, match="install PBS's client commands"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from foretime_estimators.errors import InputError
 from foretime_estimators.jobs import Ending, JobRequest
-from foretime_sidecar.clients.pbs_commands import PbsCommands
+from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
 from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.queue_moment import Look, NewJob
 from foretime_sidecar.replay import Replay
@@ -95,6 +96,20 @@ listen = "unix:{tmp_path}/s"
     )
 
 
+def test_the_hook_is_told_since_when_no_job_is_planned(assets: Path, tmp_path: Path) -> None:
+    chosen = pbs_settings(tmp_path, assets)
+    observing = chosen.model_copy(
+        update={"hook": chosen.hook.model_copy(update={"mode": "observe"})}
+    )
+    commands = PbsCommands(PbsProcesses(str(tmp_path / "bin"), attempts=1), clock=lambda: NOW)
+    store, found = Store(":memory:"), []
+    for now, each in enumerate((observing, chosen, observing), NOW):
+        Sidecar(each, commands, store).poll(now)
+        found.append(read_table(tmp_path / "table").unplanned_since)
+    assert found == [NOW, None, NOW + 1 + chosen.table.valid_for_s]
+    store.close()
+
+
 @pytest.fixture
 def assets(repository: Path) -> Path:
     return repository / "tests/assets/pbs/openpbs"
@@ -144,8 +159,29 @@ def test_the_daemon_learns_publishes_and_forecasts(assets: Path, tmp_path: Path)
         assert not (tmp_path / "bin/qalter.log").exists(), "it changes no job"
     finally:
         daemon.end()
-        daemon.sidecar.store.close()
-        daemon._listener.close()
+        daemon.close()
+
+
+def test_a_slow_pbs_server_is_asked_less_and_the_log_says_why(
+    assets: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PBS tells no load, which is no reason."""
+    daemon = Daemon(pbs_settings(tmp_path, assets, poll_interval_s=1), clock=lambda: NOW)
+    pbsnodes = tmp_path / "bin/pbsnodes"
+    pbsnodes.write_text(pbsnodes.read_text().replace("cat", "sleep 0.3; cat"))
+    try:
+        daemon._set_pause()
+        daemon.poll_once()
+        daemon._set_pause()
+        assert daemon.sidecar.pause.seconds > 1
+    finally:
+        daemon.close()
+    (told,) = (one.getMessage() for one in caplog.records if "apart" in one.getMessage())
+    assert re.fullmatch(
+        r"looks at the scheduler are \d+ s apart now, not 1: the scheduler took \d\.\d s to answer "
+        r"the last requests, which may take 5% of its time",
+        told,
+    )
 
 
 def test_without_accounting_the_servers_history_is_asked(assets: Path, tmp_path: Path) -> None:
@@ -158,8 +194,7 @@ def test_without_accounting_the_servers_history_is_asked(assets: Path, tmp_path:
         assert stored == {"90.pbs01", "91.pbs01", "92.pbs01", "107[99].pbs01"}
     finally:
         daemon.end()
-        daemon.sidecar.store.close()
-        daemon._listener.close()
+        daemon.close()
 
 
 @pytest.mark.parametrize(

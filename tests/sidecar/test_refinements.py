@@ -31,10 +31,19 @@ from foretime_sidecar.watchdog import watch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sidecar.soft_slurm import HOUR, RAISED, START, Soft, changed, waiting
+from tests.sidecar import soft_slurm
+from tests.sidecar.soft_slurm import HOUR, NOTE, RAISED, START, Soft, changed
 
 Record = Callable[..., FinishedRecord]
 MINUTE = 60
+
+
+def waiting(job_id: str, time_min: int | None = 600, **changes: Any) -> QueuedJob:
+    """A job whose note says that its time_min may be refined."""
+    comment = changes.pop("admin_comment", NOTE)
+    return soft_slurm.waiting(
+        job_id, time_min, admin_comment=comment and f"{comment},learned=1", **changes
+    )
 
 
 class Says(LastTwo):
@@ -179,6 +188,7 @@ def test_before_a_reservation_nothing_is_refined_and_after_it_is(site: Site) -> 
         waiting("1", state=QueueState.RUNNING),
         waiting("1", state=QueueState.SUSPENDED),
         waiting("1", admin_comment=""),
+        soft_slurm.waiting("1"),
         waiting("1", 1234),
         waiting("1", admin_comment="foretime:treq=60,tsched=10,generation=1"),
         waiting("1", request=JobRequest("1", "ann", "p", 8, 540, START, "main")),
@@ -187,7 +197,8 @@ def test_before_a_reservation_nothing_is_refined_and_after_it_is(site: Site) -> 
         waiting("1", request=JobRequest("1", "ann", "p", 9, HOUR, START, "main")),
     ],
     ids=[
-        "running", "suspended", "not ours", "changed by somebody", "another mechanism",
+        "running", "suspended", "not ours", "planned by accuracy", "changed by somebody",
+        "another mechanism",
         "shorter since", "another user", "nobody's", "larger than any",
     ],
 )  # fmt: skip

@@ -135,6 +135,17 @@ def test_generations_grow_for_ever(
     store.close()
 
 
+def test_since_when_no_table_lets_jobs_be_planned() -> None:
+    store = Store(":memory:")
+    assert store.unplanned_since(100) == 100, "of earlier jobs nothing is known"
+    store.begin_generation(100, 500, "observe", 3)
+    assert store.unplanned_since(300) == 100
+    store.begin_generation(300, 700, "enforce", 3)
+    store.begin_generation(400, 800, "off", 3)
+    assert store.unplanned_since(900) == 700, "until then the hook may have planned jobs"
+    store.close()
+
+
 def test_a_copy_made_while_it_is_used_is_whole(tmp_path: Path, record: Record) -> None:
     store = Store(tmp_path / "store")
     store.add_finished([record(number) for number in range(100)], Cursor(5))

@@ -307,6 +307,59 @@ def test_changes() -> None:
         pbs.delete("1.pbs")
 
 
+def test_pbs_sched_dies_of_a_job_that_runs_with_a_soft_walltime_of_0() -> None:
+    """pbs_server takes it, from a manager and from a hook."""
+    pbs = pbs_of()
+    pbs.submit(JOB)
+    pbs.submit(replace(JOB, processors=8))
+    pbs.run(["qalter", "-l", "soft_walltime=0", "2.pbs"])
+    assert shown(pbs)["2.pbs"]["Resource_List"]["soft_walltime"] == "00:00:00"
+    pbs.advance(START + 10)
+    with pytest.raises(InputError, match=r"job 1\.pbs runs with a soft_walltime of 0 s"):
+        pbs.run(["qalter", "-l", "soft_walltime=00:00:00", "1.pbs"])
+    with pytest.raises(InputError, match=r"job 2\.pbs runs with a soft_walltime of 0 s"):
+        pbs.finish()
+    careless = Scripted({"runjob": reply("0.4")})
+    mended = Scripted({"queuejob": reply(0), "runjob": reply(None)})
+    for hook in (careless, mended):
+        pbs = pbs_of(hook=hook)
+        pbs.submit(JOB)
+        if hook is mended:
+            pbs.finish()
+        else:
+            with pytest.raises(InputError, match=r"job 1\.pbs runs with"):
+                pbs.finish()
+
+
+def test_a_walltime_of_0_is_taken_and_its_job_killed() -> None:
+    pbs = pbs_of()
+    pbs.submit(replace(JOB, requested_time=0))
+    pbs.submit(JOB)
+    pbs.submit(replace(JOB, processors=8))
+    pbs.alter("3.pbs", {"walltime": 0}, requestor="ann")
+    pbs.advance(START + 10)
+    pbs.alter("2.pbs", {"walltime": 0}, requestor="ann")
+    assert shown(pbs)["2.pbs"]["Resource_List"]["walltime"] == "00:00:00"
+    pbs.finish()
+    history = json.loads(pbs.run(["qstat", "-x", "-t", "-f", "-F", "json"]))["Jobs"]
+    assert {job["Exit_status"] for job in history.values()} == {-29}
+
+
+def test_what_is_taken_away() -> None:
+    hook = Scripted({"queuejob": reply(1800)})
+    pbs = pbs_of(hook=hook, default_walltime_s={"batch": 600})
+    for queue in ("batch", "other"):
+        name = pbs.submit(replace(JOB, queue=queue))
+        pbs.run(["qalter", "-l", "walltime=", name])
+        assert hook.seen[-1][1] == {"Resource_List": {"walltime": ""}}
+    left = [shown(pbs)[name]["Resource_List"] for name in ("1.pbs", "2.pbs")]
+    # Not even PBS looks whether the default is below soft_walltime.
+    assert (left[0]["walltime"], left[0]["soft_walltime"]) == ("00:10:00", "00:30:00")
+    assert "walltime" not in left[1]
+    pbs.run(["qalter", "-l", "soft_walltime=", "2.pbs"])
+    assert "soft_walltime" not in shown(pbs)["2.pbs"]["Resource_List"]
+
+
 def test_commands_that_it_does_not_know() -> None:
     pbs = pbs_of()
     with pytest.raises(SchedulerError, match="does not know: qstat -Q"):
@@ -347,6 +400,24 @@ def test_the_shipped_hook_is_taken_by_pbs(tmp_path: Path) -> None:
     lines = (tmp_path / "logs" / "20080110").read_text().splitlines()
     assert sum("event=postqueuejob job=" in line for line in lines) == 4
     assert any("event=modifyjob job=2.pbs" in line and "decision=lowered" in line for line in lines)
+
+
+def test_under_the_shipped_hook_no_user_brings_pbs_sched_down(tmp_path: Path) -> None:
+    """qalter -l walltime=0 left soft_walltime=0, also once the walltime was raised again."""
+    pbs = pbs_of(hook=real_hook(tmp_path))
+    names = [pbs.submit(replace(JOB, processors=2)) for _ in range(5)]
+    pbs.alter(names[0], {"walltime": 0}, requestor="ann")
+    pbs.alter(names[1], {"walltime": 0}, requestor="ann")
+    pbs.alter(names[1], {"walltime": 3600}, requestor="ann")
+    pbs.alter(names[2], {"soft_walltime": 0})
+    pbs.advance(START + 10)
+    pbs.alter(names[3], {"walltime": 0}, requestor="ann")
+    listed = [shown(pbs)[name]["Resource_List"] for name in names[1:4]]
+    assert not any("soft_walltime" in resources for resources in listed)
+    pbs.finish()
+    assert pbs.hook_errors == 0
+    ran = pbs.schedule().end_time - pbs.schedule().start_time
+    assert ran.tolist() == [1, 1800, 1800, 10, 1800]
 
 
 def test_the_shipped_hook_judges_a_job_anew_that_waited_long(tmp_path: Path) -> None:

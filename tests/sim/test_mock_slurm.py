@@ -13,6 +13,7 @@ from foretime_estimators.errors import SchedulerError
 from foretime_estimators.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, JobChange, QueueState
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
+from foretime_sidecar.table import Mode, Table, TableRow, TableSettings, write_table
 from foretime_sim.advance_reservations import AdvanceReservation
 from foretime_sim.engine import simulate
 from foretime_sim.filters import workload_of_log
@@ -384,14 +385,28 @@ def test_no_limit_below_time_min_without_a_hook() -> None:
 
 
 @pytest.mark.parametrize("lua_version", ["5.1", "5.4"])
-def test_the_real_hook_lowers_time_min_with_the_limit(lua_version: str, tmp_path: Path) -> None:
-    slurm = slurm_of(hook=LuaHook(lua_version=lua_version, table=tmp_path / "none"))
-    job = slurm.submit(replace(JOB, time_min=1200, actual_runtime=10_000))
-    slurm.change_limit(job, 600)
-    (queued,) = SlurmCommands(slurm.run).queue().jobs
-    assert (queued.request.requested_time, queued.time_min) == (600, 600)
-    slurm.finish()
-    assert slurm.now == START + 600
+def test_the_real_hook_takes_its_own_time_min_out_of_the_way(
+    lua_version: str, tmp_path: Path
+) -> None:
+    rows = (TableRow("user", "ann", 0, 333_333),)
+    table = Table(1, START, START + 86_400, TableSettings(mode=Mode.ENFORCE), rows=rows)
+    write_table(tmp_path / "table", table)
+    slurm = slurm_of(hook=LuaHook(lua_version=lua_version, table=tmp_path / "table"))
+    planned = slurm.submit(replace(JOB, actual_runtime=10_000))
+    users = slurm.submit(replace(JOB, user="bob", time_min=1200))
+
+    def queued() -> list[tuple[int, int | None]]:
+        jobs = SlurmCommands(slurm.run).queue().jobs
+        return [(job.request.requested_time, job.time_min) for job in jobs]
+
+    assert queued() == [(3600, 1200), (3600, 1200)]
+    slurm.change_limit(planned, 600)
+    with pytest.raises(SchedulerError, match="below time_min"):
+        slurm.change_limit(users, 600)
+    assert queued() == [(600, None), (3600, 1200)]
+    slurm.advance(START + 600)
+    (record,) = SlurmCommands(slurm.run).finished_since(Cursor(START))[0]
+    assert (record.job.request.job_id, record.job.end_time) == (str(planned), START + 600)
     assert slurm.hook_errors == 0
 
 

@@ -33,12 +33,14 @@ def run(folder: Path, body: str, event: str = "queuejob", site: PbsSite | None =
 
 
 def test_durations() -> None:
-    assert [int(Duration(text)) for text in ("90", "1:30", "0:01:30", "90.7", 90)] == [90] * 5
+    assert [int(Duration(text)) for text in ("90", "1:30", "0:01:30", "90.4", 90)] == [90] * 5
+    assert [int(Duration(text)) for text in ("89.5", "1:29.999", 89.5)] == [90] * 3
+    assert [int(Duration(text)) for text in ("", "0", "00:00:00", "0.4", "0.")] == [0] * 5
     assert str(Duration("1:30")) == "1:30"
     assert str(Duration(90)) == "90"
     assert Duration("1:00:00") + 60 == 3_660
     assert Duration("2:00") > Duration(60) == 60
-    for wrong in ("", "x", "1:2:3:4", "-5", "1::2"):
+    for wrong in ("x", "1:2:3:4", "-5", "1::2", ".5", "1.x", "1e3"):
         with pytest.raises(BadResourceValueError):
             Duration(wrong)
 
@@ -161,6 +163,35 @@ def test_a_modification_shows_what_is_asked_and_what_is(tmp_path: Path) -> None:
     )
     reply = run(tmp_path, body, "modifyjob")
     assert [(line.job_id, line.text) for line in reply.log] == [("7.pbs", "8 None 4")]
+
+
+def test_a_modification_shows_what_is_taken_away_and_the_jobs_variables(tmp_path: Path) -> None:
+    """As a running OpenPBS does: no text, and Variable_List also where nobody asked for it."""
+    script = tmp_path / "hook.py"
+    script.write_text(
+        "import pbs\ne = pbs.event()\nr = e.job.Resource_List\n"
+        "pbs.logmsg(pbs.EVENT_DEBUG, '%r %r %s %s' % "
+        "(r['walltime'], r['soft_walltime'], list(r.keys()), dict(e.job.Variable_List)))\n"
+    )
+    request = {"Resource_List": {"walltime": ""}}
+    shown = []
+    for job in (JOB, {"id": "8.pbs"}):
+        reply = PbsHook(script).modifyjob(request, job, "alice", 1_000)
+        assert (reply.accepted, reply.changes) == (True, {})
+        shown.append(reply.log[0].text)
+    assert shown == ["'' None ['walltime'] {'A': '1', 'B': 'x\\\\,y'}", "'' None ['walltime'] {}"]
+
+
+@pytest.mark.parametrize("value", ["0", "'0.4'", "pbs.duration('00:00:00')", "pbs.duration(0.4)"])
+def test_what_pbs_sched_would_die_of_raises(tmp_path: Path, value: str) -> None:
+    """pbs_server takes it, so it must not look as if it were unset."""
+    for event in ("queuejob", "modifyjob", "runjob"):
+        with pytest.raises(
+            InputError, match=r"hook\.py: a soft_walltime of 0 s.*pbs_sched divides"
+        ):
+            run(tmp_path, f"r['soft_walltime'] = {value}", event)
+    assert run(tmp_path, f"r['cput'] = {value}").changes == {"Resource_List.cput": 0}
+    assert run(tmp_path, "r['soft_walltime'] = '0.5'").changes == {"Resource_List.soft_walltime": 1}
 
 
 def test_a_release_without_a_name(tmp_path: Path) -> None:

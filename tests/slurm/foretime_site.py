@@ -59,6 +59,7 @@ class ForetimeSite:
                 "scheduler": {
                     "commands_dir": str(cluster.commands),
                     "poll_interval_s": 1,
+                    "longest_poll_interval_s": 1,
                     "attempts": 1,
                     "history_days": 1,
                 },

@@ -63,7 +63,7 @@ class LiveSidecar:
             "scheduler": {
                 "commands_dir": str(cluster.commands),
                 "poll_interval_s": 1,
-                "longest_poll_interval_s": 2,
+                "longest_poll_interval_s": 1,
             },
             "store": {"path": str(self.folder / "store")},
             "accuracy": {

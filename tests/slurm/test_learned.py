@@ -125,7 +125,7 @@ def test_what_users_set_stays(cluster: SlurmCluster, site: ForetimeSite) -> None
     site.look()
     names = (own, floor, lowered, shorter)
     assert [time_min(cluster, name) for name in names] == [
-        "00:06:00", "00:08:00", "00:01:00", "00:01:00",
+        "00:06:00", "00:08:00", "00:01:00", NONE,
     ]  # fmt: skip
     assert cluster.job(shorter)["TimeLimit"] == "00:01:00"
 

@@ -90,7 +90,7 @@ def test_the_page_beside_slurm(daemon: Daemon) -> None:
     # The unknown get rounded counts of a queue of fewer than five users.
     known = Caller(Identity.of_peer(Peer(1, os.getuid(), os.getgid())))
     daemon.app.dependency_overrides[caller_of] = lambda: known
-    reply = TestClient(daemon.app).get("/?ntasks=4&time=2")
+    reply = TestClient(daemon.app, base_url="http://localhost").get("/?ntasks=4&time=2")
     assert reply.status_code == 200
     assert "95% sure within" in reply.text or "sure." in reply.text
     assert "<b>1</b> running" in reply.text

@@ -12,10 +12,9 @@ import typer
 from foretime_sim.plugin_files import plugin_file
 
 from foretime_sidecar import pbs_install, slurm_install, slurm_uninstall
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, site_settings
 from foretime_sidecar.installed_files import FileChange
 from foretime_sidecar.pbs_server import PbsServer
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.slurm_controller import SlurmController
 
 _MOST_LINES = 40  # of a file's differences
@@ -36,7 +35,6 @@ _COMMANDS_DIR_SLURM = typer.Option(
     metavar="DIR",
     help="Folder of scontrol and the others; that of the settings, or the PATH, if not given.",
 )
-_JSON = typer.Option("--json", help="Print JSON.")
 
 
 @install_app.callback()
@@ -51,17 +49,10 @@ def _uninstall() -> None:
 
 @install_app.command("pbs")
 def install_pbs(
-    settings: Annotated[
-        Path | None,
-        typer.Option(
-            "--settings",
-            metavar="FILE",
-            help="The daemon's settings, for where table and disable file are.",
-        ),
-    ] = None,
+    settings: SettingsOption = None,
     yes: Annotated[bool, _YES] = False,
     commands_dir: Annotated[str, _COMMANDS_DIR] = "",
-    as_json: Annotated[bool, _JSON] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Register the hook in a PBS server, or bring it up to date; all of it or nothing.
 
@@ -69,7 +60,7 @@ def install_pbs(
 
     Example: [bold]foretime install pbs --yes[/bold]
     """
-    chosen = Settings() if settings is None else read_settings(settings)
+    chosen = site_settings(settings)
     if yes:
         _say(pbs_install.install(PbsServer(commands_dir), chosen), as_json)
         return
@@ -92,7 +83,7 @@ def install_pbs(
 def uninstall_pbs(
     yes: Annotated[bool, _YES] = False,
     commands_dir: Annotated[str, _COMMANDS_DIR] = "",
-    as_json: Annotated[bool, _JSON] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Take the hook out of a PBS server, and soft_walltime from the jobs that wait.
 
@@ -118,23 +109,18 @@ _CONF = typer.Option(
 
 @install_app.command("slurm")
 def install_slurm(
-    settings: Annotated[
-        Path | None,
-        typer.Option(
-            "--settings", metavar="FILE", help="The daemon's settings, for mechanism and table."
-        ),
-    ] = None,
+    settings: SettingsOption = None,
     conf: Annotated[Path | None, _CONF] = None,
     yes: Annotated[bool, _YES] = False,
     commands_dir: Annotated[str, _COMMANDS_DIR_SLURM] = "",
-    as_json: Annotated[bool, _JSON] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Put the hook into Slurm, or bring it up to date: first the soft limit, then the hook.
 
     Without --yes it shows each file and line that it would change. Scripts are loaded in Slurm's
     own Lua before any is replaced. Run it as root on slurmctld's host.
 
-    Example: [bold]foretime install slurm --settings /etc/foretime/foretime.toml[/bold]
+    Example: [bold]foretime install slurm --yes[/bold]
     """
     site = _slurm_site(settings, conf, commands_dir)
     if yes:
@@ -149,14 +135,11 @@ def install_slurm(
 
 @uninstall_app.command("slurm")
 def uninstall_slurm(
-    settings: Annotated[
-        Path | None,
-        typer.Option("--settings", metavar="FILE", help="The daemon's settings, as at install."),
-    ] = None,
+    settings: SettingsOption = None,
     conf: Annotated[Path | None, _CONF] = None,
     yes: Annotated[bool, _YES] = False,
     commands_dir: Annotated[str, _COMMANDS_DIR_SLURM] = "",
-    as_json: Annotated[bool, _JSON] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Take the hook out of Slurm, jobs included: the soft limit goes last.
 
@@ -183,7 +166,7 @@ def uninstall_slurm(
 def _slurm_site(
     settings: Path | None, conf: Path | None, commands_dir: str
 ) -> slurm_install.SlurmSite:
-    chosen = Settings() if settings is None else read_settings(settings)
+    chosen = site_settings(settings)
     controller = SlurmController(commands_dir or chosen.scheduler.commands_dir)
     return slurm_install.SlurmSite(controller, chosen, conf)
 

@@ -32,6 +32,7 @@ from foretime_sidecar.clients.pbs_json import (
     parse_reservations,
 )
 from foretime_sidecar.clients.pbs_logs import AccountingTail, DecisionTail
+from foretime_sidecar.clients.request_time import RequestTime
 
 logger = logging.getLogger("foretime")
 
@@ -49,8 +50,14 @@ class PbsRunner(Protocol):
 class PbsProcesses:
     """Runs PBS's commands as child processes; the parameters are those of `ChildProcesses`."""
 
-    def __init__(self, commands_dir: str = "", timeout_s: int = 60, attempts: int = 4) -> None:
-        self._children = ChildProcesses(_ADVICE, commands_dir, timeout_s, attempts)
+    def __init__(
+        self,
+        commands_dir: str = "",
+        timeout_s: int = 60,
+        attempts: int = 4,
+        request_time: RequestTime | None = None,
+    ) -> None:
+        self._children = ChildProcesses(_ADVICE, commands_dir, timeout_s, attempts, request_time)
 
     def __call__(self, argv: Sequence[str]) -> str:
         """Run a command; see `PbsRunner`."""
@@ -166,7 +173,8 @@ class PbsCommands(SchedulerClient):
         were none. It is not unset: the hook may set it again, and setting a resource that was
         emptied has crashed pbs_server (OpenPBS before 22, pull request 2403); nor would unsetting
         keep a default soft_walltime out. ``foretime uninstall`` unsets it, for then no hook is
-        left to lower it with the walltime, nor to set it again.
+        left to lower it with the walltime, nor to set it again. For a walltime of 0 it is unset:
+        pbs_sched divides by soft_walltime. `queue` gives 0 s as 1 s, so for 1 s it is unset, too.
         """
         walltimes: dict[str, int] = {}
         if any(change.time_min == 0 and change.time_limit is None for change in changes):
@@ -179,15 +187,15 @@ class PbsCommands(SchedulerClient):
             if change.site_factor is not None:
                 refused.append(f"{change.job_id}: PBS has no site factor")
             limit, soft = change.time_limit, change.time_min
+            resources = [] if limit is None else [f"walltime={limit}"]
             if soft == 0:
-                soft = limit if limit is not None else walltimes.get(change.job_id)
-                if soft is None:
+                whole = walltimes.get(change.job_id) if limit is None else limit
+                if whole is None:
                     refused.append(f"{change.job_id}: no such job waits or runs")
-            resources = [
-                f"{name}={value}"
-                for name, value in (("walltime", limit), ("soft_walltime", soft))
-                if value is not None
-            ]
+                else:
+                    resources.append(f"soft_walltime={whole if whole > 1 else ''}")
+            elif soft is not None:
+                resources.append(f"soft_walltime={soft}")
             if resources:
                 alike[",".join(resources)].append(change.job_id)
         for resources_asked, job_ids in alike.items():

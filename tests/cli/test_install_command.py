@@ -1,0 +1,38 @@
+"""``foretime install slurm`` where a scontrol answers that is made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize(
+    ("version", "mechanism", "warned"),
+    [
+        ("26.05.5", "slurm-soft-limit", True),
+        ("22.05.8", "slurm-soft-limit", False),
+        ("22.05.8", "rewrite-limit", False),
+    ],
+)
+def test_it_says_what_enforce_did_to_waits(
+    version: str, mechanism: str, warned: bool, run: Run, tmp_path: Path
+) -> None:
+    conf, settings, scontrol = (tmp_path / name for name in ("slurm.conf", "toml", "scontrol"))
+    conf.write_text("SchedulerParameters=bf_interval=30\n")
+    settings.write_text(f'[hook]\nmechanism = "{mechanism}"\n')
+    scontrol.write_text(f"#!/bin/sh\necho 'SLURM_VERSION = {version}'\n")
+    scontrol.chmod(0o755)
+    options = ["--settings", settings, "--conf", conf, "--commands-dir", tmp_path]
+    code, out, err = run("install", "slurm", *options)
+    assert (code, err) == (0, "")
+    for words in (
+        'hook.mode = "enforce" made mean waits 27 to 42% longer than plain Slurm\'s',
+        "stay in observe, where forecasts and reports work",
+        "try SchedulerParameters=bf_job_part_count_reserve=1 first",
+        'docs/slurm.md, "What enforce does to waits"',
+    ):
+        assert (words in out) is warned, words
