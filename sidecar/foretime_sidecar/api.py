@@ -17,13 +17,17 @@ from starlette.exceptions import HTTPException
 
 from foretime_sidecar.api_administration import add_administration
 from foretime_sidecar.api_callers import ApiError, Caller, Callers, caller_of
+from foretime_sidecar.api_changes import add_change_token, refuse_without_token
 from foretime_sidecar.api_estimators import add_estimators
 from foretime_sidecar.api_forecasts import ForecastDesk, add_forecasts
 from foretime_sidecar.api_personal import add_personal
 from foretime_sidecar.api_queue_order import add_queue_order
+from foretime_sidecar.change_tokens import ChangeTokens
+from foretime_sidecar.fair_turns import FairTurns
 from foretime_sidecar.page import add_page
 from foretime_sidecar.private_answers import HIDE_ACCOUNTS
 from foretime_sidecar.rate_limits import RateLimits
+from foretime_sidecar.request_guard import ANSWER_HEADERS, RequestGuard
 from foretime_sidecar.self_metrics import Health, SelfMetrics
 from foretime_sidecar.sidecar import Sidecar
 
@@ -43,13 +47,14 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         Epoch seconds.
     """
     # No pages that load scripts from elsewhere; /openapi.json describes it all the same.
-    limits = RateLimits(sidecar.settings.api)
+    limits, tokens = RateLimits(sidecar.settings.api), ChangeTokens()
     app = FastAPI(
         title="Foretime",
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(limits.check)],
+        dependencies=[Depends(limits.check), Depends(refuse_without_token(tokens))],
     )
+    app.add_middleware(RequestGuard, hosts=sidecar.settings.api.hosts)
     app.state.callers = Callers(sidecar.settings.api, clock)
     _answer_errors(app)
     metrics = SelfMetrics(sidecar, health, clock)
@@ -61,13 +66,14 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         """Say how accurate requests were: the caller's own, and of groups of users."""
         return _accuracy(sidecar, caller, user, project)
 
-    desk = ForecastDesk(sidecar, health, clock)
-    add_forecasts(app, desk)
+    desk, turns = ForecastDesk(sidecar, health, clock), FairTurns()
+    add_forecasts(app, desk, turns)
     add_administration(app, sidecar, clock)
     add_queue_order(app, desk)
     add_estimators(app, sidecar)
     add_personal(app, sidecar, clock)
-    add_page(app, desk, health, limits, clock)
+    add_change_token(app, tokens)
+    add_page(app, desk, health, limits, turns, clock)
 
     @app.get("/healthz")
     def healthz() -> dict[str, Any]:
@@ -124,12 +130,13 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     def _unforeseen(request: Request, _error: Exception) -> JSONResponse:
-        # Starlette logs it with its traceback.
+        # Starlette logs it with its traceback, and answers outside of the middleware.
         return ApiError(
             500,
             "the daemon made a mistake",
             request.url.path,
             "ask the administrator to report what the daemon's log says",
+            ANSWER_HEADERS,
         ).response()
 
 
@@ -186,7 +193,7 @@ def _class(history: ClassHistory) -> dict[str, Any]:
 def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
     progress, scheduler = sidecar.progress, sidecar.settings.scheduler
     seen_at = health.started_at if progress.polled_at is None else progress.polled_at
-    bound = 3 * sidecar.pause_s + scheduler.attempts * scheduler.command_timeout_s
+    bound = 3 * sidecar.pause.seconds + scheduler.attempts * scheduler.command_timeout_s
     age = max(int(now) - seen_at, 0)
     if age > bound or (progress.polled_at is None and health.last_error):
         raise ApiError(
@@ -198,6 +205,8 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
     return {
         "status": "starting" if progress.polled_at is None else "ok",
         "poll_age_s": None if progress.polled_at is None else age,
+        "pause_s": sidecar.pause.seconds,
+        "pause_reason": sidecar.pause.reason,
         "table_generation": progress.generation,
         "table_age_s": None
         if progress.written_at is None

@@ -8,11 +8,15 @@ from collections.abc import Callable, Mapping
 from fastapi import Request
 from fastapi.responses import JSONResponse
 from foretime_estimators.errors import InputError, StateError
+from starlette.concurrency import run_in_threadpool
 
 from foretime_sidecar.api_settings import ApiSettings
 from foretime_sidecar.identities import Identities
 from foretime_sidecar.identity import Identity, IdentityError
 from foretime_sidecar.peer import Peer
+
+# These tell nothing of anybody's jobs, and must be answered under any load.
+FOR_MONITORING = frozenset({"/healthz", "/metrics"})
 
 
 class ApiError(Exception):
@@ -49,10 +53,14 @@ class Caller:
         As `foretime_sidecar.identities` found; ``None``: nobody is known.
     operator
         Whether the settings name them an operator.
+    connection
+        Uid of the process at the other end of a TCP connection, which is nobody's identity: others
+        may speak through it.
     """
 
     identity: Identity | None
     operator: bool = False
+    connection: int | None = None
 
     @property
     def user(self) -> str | None:
@@ -67,7 +75,9 @@ class Caller:
     @property
     def whom(self) -> str:
         """What the rate limit counts by: a person, or everybody whom nothing tells apart."""
-        return "whoever is unknown" if self.identity is None else self.identity.who
+        if self.identity is not None:
+            return self.identity.who
+        return "whoever is unknown" if self.connection is None else f"uid {self.connection}"
 
     def sees_job(self, user: str | None) -> bool:
         """Whether a job of ``user``'s may be shown."""
@@ -140,23 +150,32 @@ class Callers:
         ApiError
             401 if what is shown as proof is none.
         """
-        # Noted by `foretime_sidecar.peer.PeerProtocol`.
+        # Noted by `foretime_sidecar.peer_protocol.PeerProtocol`.
         peer: Peer | None = getattr(request.state, "peer", None)
         try:
-            identity = self._identities.of(peer, request.headers, request.method)
+            identity = self._identities.of(peer, request.headers)
         except IdentityError as error:
             raise ApiError(
                 401, error.what, error.where, error.remedy, {"WWW-Authenticate": "Bearer"}
             ) from error
         except InputError as error:  # a key's file, which nobody who asks can mend
             raise StateError(str(error)) from error
-        return Caller(identity, identity is not None and identity.user in self._operators)
+        return Caller(
+            identity,
+            identity is not None and identity.user in self._operators,
+            getattr(request.state, "owner", None) if peer is None else None,
+        )
 
 
-def caller_of(request: Request) -> Caller:
-    """Give who asks; a FastAPI dependency, worked out once in a request."""
+async def caller_of(request: Request) -> Caller:
+    """Give who asks; a FastAPI dependency, worked out once in a request.
+
+    Monitoring is not asked who it is, so it waits neither for munged nor for a directory of users.
+    """
+    if request.url.path in FOR_MONITORING:
+        return Caller(None)
     callers: Callers = request.app.state.callers
-    return callers.of(request)
+    return await run_in_threadpool(callers.of, request)
 
 
 def operators_only(caller: Caller) -> None:

@@ -15,6 +15,7 @@ from foretime_estimators.jobs import FinishedJob, JobRequest
 from foretime_sidecar import forecast_answers
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
 from foretime_sidecar.bound_answers import bound_answer
+from foretime_sidecar.fair_turns import FairTurns
 from foretime_sidecar.forecast_board import Board, JobForecast, NewJobForecast
 from foretime_sidecar.job_advice import like_jobs, shapes
 from foretime_sidecar.job_question import JobParameters, JobQuestion, question_of
@@ -39,18 +40,22 @@ Asker = Annotated[Caller, Depends(caller_of)]
 Parameters = Annotated[JobParameters, Query()]
 
 
-def add_forecasts(app: FastAPI, desk: ForecastDesk) -> None:
+def add_forecasts(app: FastAPI, desk: ForecastDesk, turns: FairTurns) -> None:
     """Add the paths to the application; each is described in ``docs/api.md``."""
 
     @app.get("/v1/forecast")
-    def forecast(caller: Asker, parameters: Parameters) -> dict[str, Any]:
+    async def forecast(caller: Asker, parameters: Parameters) -> dict[str, Any]:
         """Say when a job submitted now would start."""
-        return desk.answer(desk.question(parameters, caller), caller)
+        return await turns.take(
+            caller, lambda: desk.answer(desk.question(parameters, caller), caller)
+        )
 
     @app.get("/v1/advice")
-    def advice(caller: Asker, parameters: Parameters) -> dict[str, Any]:
+    async def advice(caller: Asker, parameters: Parameters) -> dict[str, Any]:
         """Say when the same work would start in other shapes."""
-        return desk.advice(desk.question(parameters, caller), caller)
+        return await turns.take(
+            caller, lambda: desk.advice(desk.question(parameters, caller), caller)
+        )
 
     @app.get("/v1/map")
     def wait_map(

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+import re
 
-from foretime_sidecar.settings_section import Names, Section
+from foretime_estimators.errors import InputError
+from pydantic import Field, field_validator
+
+from foretime_sidecar.settings_section import Names, Section, refused_as_value
+
+_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}(:[0-9]{1,5})?", re.ASCII)
+
+
+def _check_hosts(hosts: Names) -> None:
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise InputError(f"{host!r} is no host; write it as cluster.example.org, without https")
 
 
 class ApiSettings(Section):
@@ -22,6 +33,14 @@ class ApiSettings(Section):
         default="0666",
         pattern=r"^0?[0-7]{3}$",
         description="Permissions of the unix socket, octal.",
+    )
+    hosts: Names = Field(
+        default=[],
+        description=(
+            "Hosts by which browsers may ask besides localhost and loopback addresses, as in the "
+            "page's address, with the port if it has one: cluster.example.org. For a web server "
+            "that passes Host on."
+        ),
     )
     smallest_group: int = Field(
         default=5, ge=5, description="Aggregates are of at least so many users."
@@ -80,7 +99,8 @@ class ApiSettings(Section):
         default=[],
         description=(
             "Users whose processes are that web server, on the unix socket; nothing else of theirs "
-            "is known by its peer."
+            "is known by its peer. They may hold more connections than others, over a loopback "
+            "address, too."
         ),
     )
     proxy_secret_file: str = Field(
@@ -90,3 +110,8 @@ class ApiSettings(Section):
             "loopback address; empty: none is believed there."
         ),
     )
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_hosts(cls, hosts: Names) -> Names:
+        return refused_as_value(hosts, _check_hosts)

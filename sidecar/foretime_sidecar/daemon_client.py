@@ -13,9 +13,8 @@ import requests_unixsocket
 import tenacity
 from foretime_estimators.errors import ForetimeError, InputError
 
-from foretime_sidecar.api_settings import ApiSettings
+from foretime_sidecar.change_tokens import TOKEN_HEADER, TOKEN_PATH
 from foretime_sidecar.listener import parse_listen
-from foretime_sidecar.settings_file import read_settings
 
 _CONNECT_S, _ANSWER_S = 2, 60
 _ATTEMPTS = 3
@@ -44,17 +43,8 @@ class RefusedError(InputError):
         self.status = status
 
 
-def where(settings: Path | None, socket_path: Path | None) -> str:
-    """Say where the daemon is, as in ``api.listen``, by a command's --settings and --socket."""
-    if socket_path is not None:
-        if settings is not None:
-            raise InputError("--socket and --settings both say where the daemon is: give one")
-        return f"unix:{socket_path.absolute()}"
-    return (ApiSettings() if settings is None else read_settings(settings).api).listen
-
-
 def ask(listen: str, path: str, question: Mapping[str, Any], method: str = "GET") -> dict[str, Any]:
-    """Ask the daemon.
+    """Ask the daemon; for what changes anything, ask for a token first.
 
     Parameters
     ----------
@@ -78,12 +68,16 @@ def ask(listen: str, path: str, question: Mapping[str, Any], method: str = "GET"
         stop=tenacity.stop_after_attempt(_ATTEMPTS),
         wait=tenacity.wait_exponential(multiplier=0.1, max=1) + tenacity.wait_random(0, 0.1),
         retry=tenacity.retry_if_exception_type(
-            (requests.ConnectionError, ConnectionError, FileNotFoundError)
+            # A unix socket says that it is busy where a port lets one wait.
+            (requests.ConnectionError, ConnectionError, FileNotFoundError, BlockingIOError)
         ),
         reraise=True,
     )
+    headers = {}
+    if method != "GET":
+        headers[TOKEN_HEADER] = ask(listen, TOKEN_PATH, {})["token"]
     try:
-        reply = retrying(_request, parse_listen(listen), path, question, method)
+        reply = retrying(_request, parse_listen(listen), path, question, method, headers)
         body = reply.json()
     except PermissionError as error:
         raise DaemonError(
@@ -112,7 +106,11 @@ def ask(listen: str, path: str, question: Mapping[str, Any], method: str = "GET"
 
 
 def _request(
-    where: Path | tuple[str, int], path: str, question: Mapping[str, Any], method: str
+    where: Path | tuple[str, int],
+    path: str,
+    question: Mapping[str, Any],
+    method: str,
+    headers: Mapping[str, str],
 ) -> requests.Response:
     if isinstance(where, Path):
         # requests hides why a unix socket can't be connected to.
@@ -126,6 +124,10 @@ def _request(
     with requests_unixsocket.Session() as session:
         session.trust_env = False  # no proxy stands between us and our own machine
         reply: requests.Response = session.request(
-            method, f"{base}{path}", params=question, timeout=(_CONNECT_S, _ANSWER_S)
+            method,
+            f"{base}{path}",
+            params=question,
+            headers=headers,
+            timeout=(_CONNECT_S, _ANSWER_S),
         )
         return reply

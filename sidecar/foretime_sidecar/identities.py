@@ -18,10 +18,6 @@ from foretime_sidecar.slurm_token import SlurmTokens
 from foretime_sidecar.trusted_proxy import TrustedProxy
 
 _AUTHORIZATION, _SLURM = "Authorization", "X-SLURM-USER-TOKEN"
-# What no other site's page can have a browser send without our leave.
-ACTS_HEADER = "X-Requested-With"
-# What every browser sends along with what may change anything, whichever page had it do so.
-_BROWSERS = "Origin"
 
 
 class Identities:
@@ -45,7 +41,7 @@ class Identities:
         self._munge = MungeCredentials(settings.munge_socket) if settings.munge else None
         self._proxy = TrustedProxy(settings)
 
-    def of(self, peer: Peer | None, headers: Headers, method: str = "GET") -> Identity | None:
+    def of(self, peer: Peer | None, headers: Headers) -> Identity | None:
         """Give who asks; ``None`` if nothing says.
 
         Parameters
@@ -54,8 +50,6 @@ class Identities:
             At the other end of a unix socket; ``None`` over TCP.
         headers
             Of the request.
-        method
-            Of HTTP.
 
         Raises
         ------
@@ -72,23 +66,7 @@ class Identities:
                 "connection",
                 "show one proof, of yourself",
             )
-        if not shown:
-            return None
-        # A browser also gets here by a user's own tunnel to the socket (docs/page.md).
-        by_browser = shown[0].source == "proxy" or _BROWSERS in headers
-        if by_browser and method not in ("GET", "HEAD"):
-            self._refuse_unasked(headers)
-        return shown[0]
-
-    @staticmethod
-    def _refuse_unasked(headers: Headers) -> None:
-        """Refuse what a browser of theirs may have been made to send by another site's page."""
-        if ACTS_HEADER not in headers:
-            raise IdentityError(
-                f"a browser's request that changes anything needs {ACTS_HEADER}",
-                ACTS_HEADER,
-                "send that header, with any value",
-            )
+        return shown[0] if shown else None
 
     def _shown(self, peer: Peer | None, headers: Headers) -> list[Identity]:
         """Give all who are shown, the surest first."""

@@ -15,6 +15,7 @@ from fastapi.responses import HTMLResponse
 from foretime_estimators.errors import ForetimeError, InputError
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -22,6 +23,7 @@ from starlette.types import Scope
 from foretime_sidecar.api_callers import ApiError, Caller, caller_of
 from foretime_sidecar.api_forecasts import ForecastDesk
 from foretime_sidecar.api_queue_order import queue_order_answer
+from foretime_sidecar.fair_turns import FairTurns
 from foretime_sidecar.job_question import JobParameters
 from foretime_sidecar.order_words import ORDERS
 from foretime_sidecar.page_record import record_days, record_numbers, reliability
@@ -35,19 +37,6 @@ from foretime_sidecar.wait_report import OLD_S
 from foretime_sidecar.wait_words import bounds, headline, spoken_clock, spoken_wait
 
 HERE = Path(__file__).parent
-HEADERS = {
-    # No script or style but our own files; nobody frames the page, and it tells nobody where
-    # people come from.
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    ),
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "private, no-store",
-}
 _FIELDS = (
     *("ntasks", "cpus_per_task", "time", "partition"),
     *("nodes", "ntasks_per_node", "mem", "gres", "time_min", "account", "qos", "reservation"),
@@ -63,6 +52,7 @@ def add_page(
     desk: ForecastDesk,
     health: Health,
     limits: RateLimits,
+    turns: FairTurns,
     clock: Callable[[], float],
 ) -> None:
     """Add the page and its files to the application.
@@ -77,6 +67,8 @@ def add_page(
         How the polls went.
     limits
         Of how often a caller may ask: the form costs what advice costs.
+    turns
+        At which the form is answered.
     clock
         Epoch seconds.
     """
@@ -90,11 +82,17 @@ def add_page(
     page = _Page(desk, health, limits, clock)
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-    def root(request: Request, caller: Annotated[Caller, Depends(caller_of)]) -> HTMLResponse:
+    async def root(request: Request, caller: Annotated[Caller, Depends(caller_of)]) -> HTMLResponse:
         """Show the page."""
-        status, shown = page.shown(dict(request.query_params), caller)
-        text = templates.get_template("page.html").render(shown)
-        return HTMLResponse(text, status, HEADERS)
+        parameters = dict(request.query_params)
+
+        def drawn() -> HTMLResponse:
+            status, shown = page.shown(parameters, caller)
+            return HTMLResponse(templates.get_template("page.html").render(shown), status)
+
+        if parameters.keys() & set(_FIELDS):
+            return await turns.take(caller, drawn)
+        return await run_in_threadpool(drawn)
 
     app.mount("/static", _Static(directory=HERE / "static"), name="static")
 
@@ -105,12 +103,12 @@ def _keep_units(text: str) -> str:
 
 
 class _Static(StaticFiles):
-    """The page's files, with its headers; they change with the release only."""
+    """The page's files, which change with the release only."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Answer with a file."""
         response = await super().get_response(path, scope)
-        response.headers.update(HEADERS | {"Cache-Control": "private, max-age=300"})
+        response.headers["Cache-Control"] = "private, max-age=300"
         return response
 
 

@@ -10,11 +10,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from foretime_sidecar.api_callers import ApiError, Caller, caller_of
+from foretime_sidecar.api_callers import FOR_MONITORING, ApiError, Caller, caller_of
 from foretime_sidecar.api_settings import ApiSettings
 
-# What monitoring asks, which tells nothing of jobs and must be answered under any load.
-_FREE = frozenset({"/healthz", "/metrics"})
 # Advice runs the queue forward once for each other shape of the work.
 _TOKENS = {"/v1/advice": 5}
 _MOST_BUCKETS = 10_000
@@ -41,7 +39,7 @@ class RateLimits:
         # What is in each bucket, and since when.
         self._buckets: dict[str, tuple[float, float]] = {}
 
-    def check(self, request: Request, caller: Annotated[Caller, Depends(caller_of)]) -> None:
+    async def check(self, request: Request, caller: Annotated[Caller, Depends(caller_of)]) -> None:
         """Refuse a request of a caller whose bucket is empty; a FastAPI dependency of every path.
 
         Raises
@@ -59,7 +57,7 @@ class RateLimits:
         ApiError
             429, with the seconds until there are tokens enough.
         """
-        if path in _FREE or caller.sees_everybody:
+        if path in FOR_MONITORING or caller.sees_everybody:
             return
         wait_s = self.take(caller.whom, _TOKENS.get(path, 1))
         if wait_s:

@@ -68,7 +68,9 @@ class World:
         self.health = Health(NOW)
         self.now = NOW
         self.app = create_app(self.sidecar, self.health, lambda: self.now)
-        self.client = TestClient(self.app, raise_server_exceptions=False)
+        self.client = TestClient(
+            self.app, base_url="http://localhost", raise_server_exceptions=False
+        )
 
     def polled(self) -> World:
         self.look(NOW)

@@ -20,6 +20,7 @@ from foretime_estimators.jobs import JobRequest
 from foretime_sidecar.api import create_app
 from foretime_sidecar.api_callers import Caller, caller_of
 from foretime_sidecar.api_settings import ApiSettings
+from foretime_sidecar.change_tokens import TOKEN_HEADER, TOKEN_PATH
 from foretime_sidecar.cli import forget as forget_command
 from foretime_sidecar.clients.client import FinishedRecord
 from foretime_sidecar.daemon_client import DaemonError
@@ -369,11 +370,15 @@ class Asked:
 
     def __init__(self, site: Sidecar) -> None:
         self.app = create_app(site, Health(START), lambda: START + 301)
-        self.client = TestClient(self.app, raise_server_exceptions=False)
+        self.client = TestClient(
+            self.app, base_url="http://localhost", raise_server_exceptions=False
+        )
 
     def by(self, user: str | None, *, operator: bool = False) -> TestClient:
         identity = None if user is None else Identity("socket", user, 4242)
         self.app.dependency_overrides[caller_of] = lambda: Caller(identity, operator)
+        given = self.client.get(TOKEN_PATH).json()
+        self.client.headers[TOKEN_HEADER] = given.get("token", "")
         return self.client
 
 

@@ -296,25 +296,6 @@ def test_without_a_proxy_its_header_is_like_any_other() -> None:
     assert identities.of(NOBODY, proxied("root")) == Identity("socket", "nobody", 65534)
 
 
-@pytest.mark.parametrize(
-    ("peer", "shown"),
-    [
-        (DAEMON, {"X-Remote-User": "alice"}),
-        # ssh -L 8642:/run/foretime/foretime.sock: any page can have a form sent to it.
-        (NOBODY, {"Origin": "https://elsewhere.example"}),
-        (NOBODY, {"Origin": "null"}),
-    ],
-)
-def test_no_other_sites_page_has_a_browser_change_anything(
-    identities: Identities, peer: Peer, shown: dict[str, str]
-) -> None:
-    with pytest.raises(IdentityError, match="X-Requested-With"):
-        identities.of(peer, Headers(shown), "POST")
-    asked = Headers({**shown, "X-Requested-With": "foretime"})
-    assert identities.of(peer, asked, "POST") == identities.of(peer, Headers(shown))
-    assert identities.of(NOBODY, Headers(), "POST") is not None
-
-
 # -- together ------------------------------------------------------------------------------------
 
 
@@ -459,7 +440,7 @@ def served(
     slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
     sidecar = Sidecar(whole, SlurmCommands(slurm.run), Store(":memory:"))
     app = FromPeer(create_app(sidecar, Health(NOW), lambda: NOW))
-    return app, TestClient(app, raise_server_exceptions=False)
+    return app, TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
 
 
 def test_what_each_may_see_over_http(served: tuple[FromPeer, TestClient]) -> None:

@@ -15,9 +15,10 @@ from fastapi.testclient import TestClient
 from foretime_estimators.errors import SchedulerError
 from foretime_sidecar.api_callers import Caller, caller_of
 from foretime_sidecar.identity import Identity
-from foretime_sidecar.page import HEADERS, HERE
+from foretime_sidecar.page import HERE
 from foretime_sidecar.page_views import SHADE_BOUNDS_S, WaitScale, shade_names, shade_of
 from foretime_sidecar.peer import Peer
+from foretime_sidecar.request_guard import ANSWER_HEADERS
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Policy
 from hypothesis import given
@@ -52,7 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockSite]:
 @pytest.fixture
 def get(site: MockSite) -> Iterator[Get]:
     """Ask for the page as somebody."""
-    client = TestClient(site.app, raise_server_exceptions=False)
+    client = TestClient(site.app, base_url="http://localhost", raise_server_exceptions=False)
 
     def ask(path: str = "/", caller: Caller = ROOT) -> Any:
         site.app.dependency_overrides[caller_of] = lambda: caller
@@ -177,7 +178,7 @@ def test_what_is_wrong_is_said_at_its_field(get: Get, query: str, field: str, wh
 
 def test_the_form_costs_what_advice_costs(site: MockSite) -> None:
     site.app.dependency_overrides[caller_of] = lambda: UNKNOWN
-    client = TestClient(site.app)
+    client = TestClient(site.app, base_url="http://localhost")
     began = time.monotonic()
     statuses = [client.get("/?ntasks=8&time=60").status_code for _ in range(20)]
     passed_s = time.monotonic() - began
@@ -191,7 +192,7 @@ def test_headers_and_files(get: Get) -> None:
     for path in ("/", "/static/page.css", "/static/page.js", "/static/icon.svg"):
         reply = get(path)
         assert reply.status_code == 200
-        for name, value in HEADERS.items():
+        for name, value in ANSWER_HEADERS.items():
             assert name == "Cache-Control" or reply.headers[name] == value
     assert get("/").headers["Cache-Control"] == "private, no-store"
     assert get("/static/../page.py").status_code == 404
@@ -230,7 +231,7 @@ def test_a_queue_that_was_read_long_ago(tmp_path: Path) -> None:
     slurm = MockSlurm(SlurmSetup(4), Policy(), None, NOW)
     slurm.submit(Submission("bob", "p", None, 4, 600, 600))
     with MockSite(tmp_path, slurm) as site:
-        client = TestClient(site.app)
+        client = TestClient(site.app, base_url="http://localhost")
         assert "trouble" not in client.get("/").text
         site.fault = SchedulerError("squeue: Unable to contact slurm controller")
         site.advance(3600)
@@ -247,7 +248,7 @@ def test_a_queue_that_has_not_been_read_yet(tmp_path: Path) -> None:
         "squeue: Unable to contact slurm controller"
     ))  # fmt: skip
     with site:
-        reply = TestClient(site.app).get("/")
+        reply = TestClient(site.app, base_url="http://localhost").get("/")
         assert reply.status_code == 503
         assert (
             "The queue has not been read yet: squeue: Unable to contact slurm controller. Try again"

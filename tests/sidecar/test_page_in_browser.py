@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -22,22 +20,6 @@ NOW = 1_700_000_000
 WIDTHS = {"phone": 360, "desk": 1280}
 # WCAG 2.2, 1.4.3, for text of normal size.
 CONTRAST = 4.5
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    # Its sandbox does not work for root.
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=options)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,9 @@ class Site:
         commands = SlurmCommands(self.slurm.run)
         self.sidecar = Sidecar(settings, commands, Store(":memory:"), forecasts=True)
         self.app = create_app(self.sidecar, Health(NOW), lambda: NOW + 60)
-        self.client = TestClient(self.app, raise_server_exceptions=False)
+        self.client = TestClient(
+            self.app, base_url="http://localhost", raise_server_exceptions=False
+        )
         self.look(NOW + 60)
 
     def look(self, now: int) -> None:

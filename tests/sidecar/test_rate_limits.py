@@ -90,7 +90,7 @@ def app() -> FastAPI:
 
 def test_too_many_requests_are_told_when_to_come_again(app: FastAPI) -> None:
     app.dependency_overrides[caller_of] = lambda: Caller(Identity.of_peer(Peer(1, 65534, 65534)))
-    client = TestClient(app)
+    client = TestClient(app, base_url="http://localhost")
     for _ in range(5):
         assert client.get("/v1/forecast").status_code == 200
     refused = client.get("/v1/forecast")
@@ -100,13 +100,23 @@ def test_too_many_requests_are_told_when_to_come_again(app: FastAPI) -> None:
     assert error["remedy"] == "ask again in 1 s"
     assert client.get("/v1/advice").headers["Retry-After"] == "5"
     assert client.get("/healthz").status_code == client.get("/metrics").status_code == 200
-    # Others are answered all the same; over TCP all are one.
+    # Others are answered all the same; those whom nothing tells apart are one.
     app.dependency_overrides[caller_of] = lambda: Caller(None)
     assert client.get("/v1/advice").status_code == 200
     assert client.get("/v1/forecast").status_code == 429
 
 
+def test_over_a_port_each_uid_has_their_own(app: FastAPI) -> None:
+    client = TestClient(app, base_url="http://localhost")
+    for uid in (1000, 1001):
+        app.dependency_overrides[caller_of] = lambda uid=uid: Caller(None, connection=uid)
+        assert {client.get("/v1/forecast").status_code for _ in range(5)} == {200}
+        refused = client.get("/v1/forecast")
+        assert refused.status_code == 429
+        assert refused.json()["error"]["what"].startswith(f"uid {uid} asks too often")
+
+
 def test_root_may_ask_as_often_as_it_likes(app: FastAPI) -> None:
     app.dependency_overrides[caller_of] = lambda: Caller(Identity.of_peer(Peer(1, 0, 0)))
-    client = TestClient(app)
+    client = TestClient(app, base_url="http://localhost")
     assert {client.get("/v1/advice").status_code for _ in range(20)} == {200}

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
-import json
-import os
-import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -27,7 +21,6 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.clients.slurm_json import parse_finished
 from foretime_sidecar.listener import Listener, parse_listen
-from foretime_sidecar.peer import MOST_CONNECTIONS
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import Settings
 from foretime_sidecar.store import Store
@@ -35,80 +28,16 @@ from foretime_sidecar.table import read_table
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Policy
 
-SERVE = """
-import sys, typer
-from foretime_estimators.errors import ForetimeError
-from foretime_sidecar.cli.serve import serve
-try:
-    typer.run(serve)
-except ForetimeError as error:
-    sys.exit(f"foretime: {error}")
-"""
-# Becomes another user once everything is imported, as that one may not be able to read it.
-ASK = """
-import encodings.idna, http.client, os, socket, sys
-os.setgroups([])
-os.setgid(int(sys.argv[3]))
-os.setuid(int(sys.argv[3]))
-connection = http.client.HTTPConnection("localhost")
-connection.sock = socket.socket(socket.AF_UNIX)
-connection.sock.connect(sys.argv[1])
-connection.request("GET", sys.argv[2], headers={"X-User": "root", "Authorization": "root"})
-reply = connection.getresponse()
-print(reply.status, reply.read().decode())
-"""
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that other users can look into, with a path short enough for a socket."""
-    path = Path(tempfile.mkdtemp(prefix="foretime-"))
-    path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
-
-
-def write_settings(folder: Path, **api: str) -> Path:
-    commands = folder / "commands"
-    api = {"listen": f"unix:{folder}/foretime.sock"} | api
-    lines = [
-        "[scheduler]",
-        f'commands_dir = "{commands}"',
-        "poll_interval_s = 1",
-        "history_days = 1",
-        "attempts = 1",
-        "[store]",
-        f'path = "{folder}/foretime.sqlite"',
-        "[table]",
-        f'path = "{folder}/foretime.table"',
-        "[api]",
-        *(f'{key} = "{value}"' for key, value in api.items()),
-    ]
-    path = folder / "foretime.toml"
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def fake_slurm(folder: Path, repository: Path) -> None:
-    """Commands that print what a live Slurm 22.05.8 has printed."""
-    recorded = repository / "tests/assets/slurm/22.05"
-    commands = folder / "commands"
-    commands.mkdir()
-    scripts = {
-        "squeue": f"cat {recorded}/squeue.json",
-        # As the live one does.
-        "sacct": f"""if [ "$SLURM_TIME_FORMAT" ]; then
-echo '{{"meta": {{}}, "errors": [{{"description": "Unable to parse time format"}}]}}'
-else cat {recorded}/sacct.json; fi""",
-        "sinfo": f"cat {recorded}/sinfo.txt",
-        "sdiag": f"cat {recorded}/sdiag.txt",
-        "scontrol": f"cat {recorded}/scontrol-$2.txt",
-        "sacctmgr": "true",
-    }
-    for name, script in scripts.items():
-        (commands / name).write_text(f"#!/bin/sh\n{script}\n")
-        (commands / name).chmod(0o755)
+from tests.sidecar.daemon_process import (
+    SERVE,
+    ask_as,
+    fake_slurm,
+    get,
+    needs_root,
+    wait_for_poll,
+    wait_until_it_listens,
+    write_settings,
+)
 
 
 def test_sacct_that_finds_nothing_is_an_answer() -> None:
@@ -122,50 +51,6 @@ def test_sacct_that_finds_nothing_is_an_answer() -> None:
     assert parse_finished({"meta": {}, "errors": [error], "jobs": []}) == []
     with pytest.raises(SchedulerError, match="Unable to parse"):
         parse_finished({"errors": [{"description": "Unable to parse", "error_number": 9000}]})
-
-
-def wait_until_it_listens(path: Path, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()
-        with socket.socket(socket.AF_UNIX) as probe:
-            try:
-                probe.connect(str(path))
-            except OSError:
-                time.sleep(0.05)
-            else:
-                return
-    raise AssertionError("it does not listen")
-
-
-def wait_for_poll(path: Path) -> dict[str, Any]:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        answer: dict[str, Any] = get(path, "/healthz")[1]
-        if answer.get("poll_age_s") is not None:
-            return answer
-        time.sleep(0.05)
-    raise AssertionError("no poll goes through")
-
-
-def get(path: Path, target: str) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("localhost")
-    with socket.socket(socket.AF_UNIX) as connection.sock:
-        connection.sock.connect(str(path))
-        connection.request("GET", target)
-        reply = connection.getresponse()
-        return reply.status, json.loads(reply.read())
-
-
-def ask_as(uid: int, path: Path, target: str) -> tuple[int, Any]:
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", ASK, str(path), target, str(uid)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    status, _, body = done.stdout.partition(" ")
-    return int(status), json.loads(body)
 
 
 def history_of(user: str) -> list[FinishedRecord]:
@@ -239,30 +124,15 @@ def test_it_polls_publishes_and_ends_on_sigterm(
     assert "Traceback" not in said
 
 
-@needs_root
-def test_nobody_can_use_up_the_connections(folder: Path, daemon: subprocess.Popen[str]) -> None:
-    path = folder / "foretime.sock"
-    with contextlib.ExitStack() as idle:
-        for _ in range(MOST_CONNECTIONS + 5):
-            idle.enter_context(socket.socket(socket.AF_UNIX)).connect(str(path))
-        with pytest.raises((http.client.HTTPException, ConnectionError)):
-            get(path, "/healthz")
-        assert ask_as(1, path, "/healthz")[0] == 200
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with contextlib.suppress(http.client.HTTPException, ConnectionError):
-            assert get(path, "/healthz")[0] == 200
-            break
-    daemon.send_signal(signal.SIGTERM)
-    _, said = daemon.communicate(timeout=60)
-    assert "Traceback" not in said
-
-
 def test_a_dead_daemons_socket_is_replaced_a_living_ones_is_not(
     folder: Path, daemon: subprocess.Popen[str]
 ) -> None:
+    settings = (folder / "foretime.toml").read_text()
+    for name in ("foretime.sqlite", "foretime.table"):
+        settings = settings.replace(name, f"other-{name}")
+    (folder / "other.toml").write_text(settings)
     second = subprocess.run(
-        [sys.executable, "-c", SERVE, "--settings", str(folder / "foretime.toml")],
+        [sys.executable, "-c", SERVE, "--settings", str(folder / "other.toml")],
         capture_output=True,
         text=True,
         check=False,
@@ -272,8 +142,7 @@ def test_a_dead_daemons_socket_is_replaced_a_living_ones_is_not(
     assert get(folder / "foretime.sock", "/healthz")[0] == 200
     daemon.kill()
     daemon.communicate()
-    settings = ApiSettings(listen=f"unix:{folder}/foretime.sock", socket_mode="0600")
-    listener = Listener(settings)
+    listener = Listener(ApiSettings(listen=f"unix:{folder}/foretime.sock", socket_mode="0600"))
     assert stat.S_IMODE((folder / "foretime.sock").stat().st_mode) == 0o600
     listener.close()
     assert not (folder / "foretime.sock").exists()
@@ -381,8 +250,7 @@ def test_a_scheduler_that_fails_is_tried_again(
     daemon.poll_once()
     assert daemon.health.last_error == ""
     assert read_table(folder / "foretime.table").generation == 1
-    daemon.sidecar.store.close()
-    daemon._listener.close()
+    daemon.close()
 
 
 def test_state_errors_let_the_table_run_out(folder: Path) -> None:
@@ -412,8 +280,7 @@ def test_a_table_that_cannot_be_written_does_not_end_the_daemon(
     daemon.poll_once()
     assert daemon.health.last_error == ""
     assert read_table(folder / "foretime.table").generation == 2
-    daemon.sidecar.store.close()
-    daemon._listener.close()
+    daemon.close()
 
 
 def test_over_loopback_nobody_is_known(folder: Path) -> None:

@@ -11,6 +11,8 @@ import urllib.parse
 
 SOCKET = os.environ.get("FORETIME_SOCKET", "/run/foretime/foretime.sock")
 TIMEOUT_S = 60
+# By these a browser says which page has it ask; the daemon refuses other sites' pages.
+_OF_THE_BROWSER = ("Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest")
 # What the browser need not be told of this one connection.
 _HOP_BY_HOP = ("connection", "keep-alive", "transfer-encoding")
 
@@ -33,9 +35,14 @@ def application(environ, start_response):
     path = urllib.parse.quote(environ["PATH_INFO"], encoding="latin-1")
     if environ.get("QUERY_STRING"):
         path += "?" + environ["QUERY_STRING"]
+    said = {}
+    for name in _OF_THE_BROWSER:
+        value = environ.get("HTTP_" + name.upper().replace("-", "_"))
+        if value:
+            said[name] = value
     daemon = _Daemon("localhost")
     try:
-        daemon.request(environ["REQUEST_METHOD"], path)
+        daemon.request(environ["REQUEST_METHOD"], path, headers=said)
         answer = daemon.getresponse()
         body = answer.read()
     except (OSError, http.client.HTTPException):

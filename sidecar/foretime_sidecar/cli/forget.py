@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from foretime_estimators.errors import InputError
 
-from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
-from foretime_sidecar.daemon_client import ask, where
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption, where
+from foretime_sidecar.daemon_client import ask
 
 _WORDS = {
     "jobs": "finished jobs",

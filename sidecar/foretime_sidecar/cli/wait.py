@@ -20,7 +20,8 @@ from rich.text import Text
 
 from foretime_sidecar.asked_job import asked_job, is_job_id
 from foretime_sidecar.batch_script import BatchScript, read_script
-from foretime_sidecar.daemon_client import DaemonError, RefusedError, ask, where
+from foretime_sidecar.cli.daemon_options import SettingsOption, SocketOption, where
+from foretime_sidecar.daemon_client import DaemonError, RefusedError, ask
 from foretime_sidecar.durations import format_duration
 from foretime_sidecar.wait_report import cheapest, wait_report
 from foretime_sidecar.wait_watch import Update, updates
@@ -100,13 +101,8 @@ def wait(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the daemon's own answer, or why there is none.")
     ] = False,
-    settings: Annotated[
-        Path | None,
-        typer.Option("--settings", metavar="FILE", help="The daemon's settings, for where it is."),
-    ] = None,
-    socket_path: Annotated[
-        Path | None, typer.Option("--socket", metavar="PATH", help="The daemon's unix socket.")
-    ] = None,
+    settings: SettingsOption = None,
+    socket_path: SocketOption = None,
 ) -> None:
     """Say when a job will start: one in the queue, or one to be submitted.
 
