@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from foretime_sidecar.cli import daemon_options
 from hypothesis import settings
 
 # A machine shared with others must not fail a property test for being slow. CI judges a change by
@@ -48,6 +49,15 @@ def _kept_settings(item: pytest.Item) -> tuple[Any, str]:
     if item.cls is not None and issubclass(item.cls, unittest.TestCase):
         return item.cls, "settings"
     return item.function, "_hypothesis_internal_use_settings"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_settings_of_this_machine() -> Iterator[None]:
+    """Let no test go by what is in /etc, or in whose environment it runs."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delenv(daemon_options.SETTINGS_VARIABLE, raising=False)
+        patched.setattr(daemon_options, "SETTINGS_FILE", Path("/none/foretime.toml"))
+        yield
 
 
 REPOSITORY = Path(__file__).resolve().parent.parent

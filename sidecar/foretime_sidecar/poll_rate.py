@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from foretime_sidecar.clients.client import ControllerLoad
 from foretime_sidecar.settings import SchedulerSettings
 
-# A look and a poll together may take this share of the time at most.
+# Our requests may keep the scheduler busy for this share of the time at most.
 MOST_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The pause between two looks.
+
+    Attributes
+    ----------
+    seconds
+        How long it is.
+    reason
+        Why it is longer than ``scheduler.poll_interval_s``; "" if it is not.
+    """
+
+    seconds: int
+    reason: str = ""
 
 
 class PollRate:
@@ -23,39 +40,59 @@ class PollRate:
 
     Attributes
     ----------
-    pause_s
-        Seconds until the next look.
+    pause
+        Until the next look.
     """
 
     def __init__(self, settings: SchedulerSettings) -> None:
         self._settings = settings
-        self.pause_s = settings.poll_interval_s
+        self.pause = Pause(settings.poll_interval_s)
 
-    def adapt(self, load: ControllerLoad | None, took_s: float) -> int:
+    def adapt(self, busy: str, answering_s: float) -> Pause:
         """Give the pause until the next look.
 
         Parameters
         ----------
-        load
-            What the scheduler says; ``None`` if it says nothing, which is no sign of load.
-        took_s
-            Seconds that it took to answer this time.
+        busy
+            Why the scheduler is busy (`why_busy`); "" if it is not.
+        answering_s
+            How long it took to answer our requests since this was last asked, seconds.
         """
-        settings = self._settings
-        shortest = settings.poll_interval_s
-        longest = max(settings.longest_poll_interval_s, shortest)
-        if load is not None and is_busy(load, settings):
-            pause_s = self.pause_s * 2
+        settings, seconds = self._settings, self.pause.seconds
+        shortest, longest = settings.poll_interval_s, settings.longest_poll_interval_s
+        if busy:
+            seconds, reason = seconds * 2, busy
         else:
-            pause_s = self.pause_s // 2
-        pause_s = max(pause_s, shortest, math.ceil(took_s / MOST_SHARE))
-        self.pause_s = min(pause_s, longest)
-        return self.pause_s
+            seconds, reason = seconds // 2, "the scheduler was busy until now"
+        sparing_s = sparing_pause_s(answering_s)
+        if sparing_s > max(seconds, shortest):
+            seconds = sparing_s
+            reason = (
+                f"the scheduler took {answering_s:.1f} s to answer the last requests, which may "
+                f"take {MOST_SHARE:.0%} of its time"
+            )
+        seconds = min(max(seconds, shortest), max(longest, shortest))
+        self.pause = Pause(seconds, reason if seconds > shortest else "")
+        return self.pause
 
 
-def is_busy(load: ControllerLoad, settings: SchedulerSettings) -> bool:
-    """Say whether slurmctld serves so many requests, or is so long at it, that ours can wait."""
-    return (
-        load.server_threads >= settings.busy_server_threads
-        or load.scheduling_cycle_s >= settings.busy_cycle_s
-    )
+def sparing_pause_s(answering_s: float) -> int:
+    """Give the pause after which requests that took so long take `MOST_SHARE` of the time."""
+    return math.ceil(answering_s / MOST_SHARE)
+
+
+def why_busy(load: ControllerLoad | None, settings: SchedulerSettings) -> str:
+    """Say why slurmctld is so busy that our requests can wait; "" if it is not, or can't tell."""
+    if load is None:
+        return ""
+    if load.server_threads >= settings.busy_server_threads:
+        return (
+            f"slurmctld serves {load.server_threads} requests at once "
+            f"(scheduler.busy_server_threads = {settings.busy_server_threads})"
+        )
+    if load.scheduling_cycle_s >= settings.busy_cycle_s:
+        return (
+            f"slurmctld's last scheduling cycle took {load.scheduling_cycle_s:.1f} s "
+            f"(scheduler.busy_cycle_s = {settings.busy_cycle_s:g})"
+        )
+    return ""

@@ -78,6 +78,10 @@ class SelfMetrics(Collector):
                 "Since the last poll that went through.",
                 age(progress.polled_at),
             ),
+            "foretime_pause_seconds": (
+                "Pause between two looks at the scheduler now.",
+                float(self._sidecar.pause.seconds),
+            ),
             "foretime_queue_age_seconds": (
                 "Since the last look at the queue that forecasts start from.",
                 age(looked_at),

@@ -83,11 +83,14 @@ class SchedulerSettings(Section):
         default=60, ge=1, description="Pause between two looks at the scheduler."
     )
     longest_poll_interval_s: int = Field(
-        default=300,
+        default=120,
         ge=1,
         description=(
-            "The pause doubles up to this while the scheduler is busy, and halves again after; it "
-            "is never shorter than 20 times what the last look took."
+            "The longest pause: while the scheduler is busy the pause doubles up to this, and it "
+            "grows up to this where Foretime's requests would take more than 5% of the "
+            "scheduler's time. At most half of table.watchdog_after_s; with hook.mode = "
+            '"enforce" on Slurm two such pauses and a minute must also fit into '
+            "accuracy.minimum_scheduled_time_s, so that limits are given back in time."
         ),
     )
     busy_server_threads: int = Field(
@@ -302,8 +305,8 @@ class HookSettings(Section):
         description=(
             "observe: the hook changes no job and only logs; advise: nor does it then, but tells "
             "users at submission, at most once a day, what such jobs use (Slurm); enforce is a "
-            "deliberate act. Back at observe, waiting jobs lose the time_min that Foretime gave "
-            "them (Slurm)."
+            "deliberate act, and made waits longer on a live Slurm (docs/slurm.md). Back at "
+            "observe, waiting jobs lose the time_min that Foretime gave them (Slurm)."
         ),
     )
     disable_file: str = Field(

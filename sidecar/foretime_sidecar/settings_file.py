@@ -47,10 +47,10 @@ def read_settings(path: Path) -> Settings:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InputError(
-            f"{path}: can't read the settings: {reason}; name a TOML file (foretime config show "
-            "prints one to begin with)"
-        ) from error
+        remedy = "name a TOML file (foretime config show prints one to begin with)"
+        if isinstance(error, PermissionError):
+            remedy = "run this as root or as the daemon's user, or name another file"
+        raise InputError(f"{path}: can't read the settings: {reason}; {remedy}") from error
     return parse_settings(text, str(path))
 
 
@@ -117,6 +117,7 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             f"{least_s}, twice scheduler.longest_poll_interval_s"
         )
     _check_lowered_limits(settings, text, where)
+    _check_longest_pause(settings, text, where)
     if scheduler.overlap_s >= settings.store.retention_days * DAY_S:
         line = _line_of(text, ("scheduler", "overlap_s"))
         raise InputError(
@@ -139,6 +140,29 @@ def _check_lowered_limits(settings: Settings, text: str, where: str) -> None:
             f"{settings.accuracy.minimum_scheduled_time_s}: under rewrite-limit a job whose prolog "
             "failed would be killed before foretime watchdog helps it if the daemon is dead; it "
             f"must be at least {least_s}, two minutes more than scheduler.poll_interval_s"
+        )
+
+
+def _check_longest_pause(settings: Settings, text: str, where: str) -> None:
+    """Refuse a pause that may outlast a job whose limit was lowered to t_sched.
+
+    That is so under rewrite-limit, and natively once slurm.conf has lost the soft limit. A look may
+    fail, so two pauses must fit in, and a minute for what the looks take. The watchdog comes a
+    minute after the pause is over, and may take one.
+    """
+    scheduler, least_s = settings.scheduler, settings.accuracy.minimum_scheduled_time_s
+    if scheduler.kind == "pbs" or settings.hook.mode != "enforce":
+        return
+    safe_s = min((least_s - 60) // 2, least_s - 2 * _WATCHDOG_PERIOD_S)
+    most_s = max(safe_s, scheduler.poll_interval_s)
+    if scheduler.longest_poll_interval_s > most_s:
+        line = _line_of(text, ("scheduler", "longest_poll_interval_s"))
+        raise InputError(
+            f"{where}:{line}: scheduler.longest_poll_interval_s = "
+            f'{scheduler.longest_poll_interval_s}: with hook.mode = "enforce" a job whose limit '
+            "was lowered could end before it is given back; it must be at most "
+            f"{most_s}: two pauses and a minute must fit into accuracy.minimum_scheduled_time_s = "
+            f"{least_s}, unless it is scheduler.poll_interval_s"
         )
 
 
@@ -286,9 +310,14 @@ def to_markdown() -> str:
     lines = [
         "# Settings",
         "",
-        "`foretime serve --settings FILE` reads one TOML file; `contrib/foretime.toml` is one with",
-        "every setting at its default, and `foretime config check FILE` checks one. Times are in",
-        "seconds where the name ends in `_s`. `foretime config show --markdown` prints this page.",
+        "The daemon, and every command that speaks of the site, read one TOML file: the one that",
+        "`--settings` names, else `$FORETIME_SETTINGS`, else `/etc/foretime/foretime.toml`. A file",
+        "that is named must be there. Without any file every setting is at its default, and the",
+        "commands say so. `foretime replay` and `foretime simulate` read none unless told to.",
+        "",
+        "`contrib/foretime.toml` has every setting at its default. `foretime config check FILE`",
+        "checks a file. Times are in seconds where the name ends in `_s`. This page is printed by",
+        "`foretime config show --markdown`.",
     ]
     section = None
     for setting in describe():

@@ -37,6 +37,7 @@ from foretime_sidecar.order_switches import OrderSwitches
 from foretime_sidecar.ordering import QueueOrdering
 from foretime_sidecar.oversight import Oversight
 from foretime_sidecar.personal_data import erase
+from foretime_sidecar.poll_rate import Pause
 from foretime_sidecar.queue_events import PastEvents
 from foretime_sidecar.queue_moment import Look, QueueMoment
 from foretime_sidecar.queue_snapshot import as_submitted
@@ -127,8 +128,8 @@ class Sidecar:
         What the daemon tells of itself.
     snapshot
         The queue as `look` last saw it, ``None`` before.
-    pause_s
-        Seconds until the next look; the daemon sets it, as it adapts to the scheduler's load.
+    pause
+        Until the next look; the daemon sets it, as it adapts to the scheduler's load.
     oversight
         The audit of the hook, and what takes enforce from it.
     private_data
@@ -137,8 +138,6 @@ class Sidecar:
         What keeps forecasts of waits; ``None`` if nobody wants them.
     estimating
         The estimator of the scheme ``learned``; ``None`` under others.
-    estimated_for_s
-        How long it took at the last poll, seconds: no work of the scheduler's.
     scoreboard
         What compares estimators; ``None`` if nobody wants it.
     noted_bounds
@@ -166,7 +165,7 @@ class Sidecar:
         self.progress = Progress()
         self.snapshot: Look | None = None
         self.private_data: frozenset[str] = frozenset()
-        self.pause_s = settings.scheduler.poll_interval_s
+        self.pause = Pause(settings.scheduler.poll_interval_s)
         self.oversight = Oversight(settings, store, self.lock)
         self._table = TablePublication(
             settings.table, store, self.lock, lambda: self.learner, self.oversight, self.progress
@@ -192,7 +191,8 @@ class Sidecar:
             )
         self.estimating: LearnedScheme | None = None
         self._estimating_s = estimating_s
-        self.estimated_for_s = 0.0
+        bounded = math.isfinite(estimating_s)
+        self._reading_s = settings.scheduler.poll_interval_s if bounded else math.inf
         if settings.accuracy.scheme == "learned":
             self.estimating = LearnedScheme(settings, store, self.lock)
         self.scoreboard = ShadowScoreboard(settings, store, self.lock) if shadow else None
@@ -300,11 +300,18 @@ class Sidecar:
             self.forecasting.forget(user)
         return erased
 
-    def poll(self, now: int) -> PollResult:
+    def poll(self, now: int, *, reads: bool = True) -> PollResult:
         """Read what has finished, store it, learn it, and publish a table if one is due.
 
         Jobs are learned only once they are stored, so that a failure at any point repeats nothing
         and loses nothing: the next poll reads them again.
+
+        Parameters
+        ----------
+        now
+            Epoch seconds.
+        reads
+            Whether the accounting is asked for what has finished; a later poll reads it else.
 
         Raises
         ------
@@ -313,8 +320,8 @@ class Sidecar:
         StateError
             If the store or the table can't be written; the table in place then runs out by itself.
         """
-        self.estimated_for_s = 0.0
-        learned = self._learn(self._cursor or self.start(now), now)
+        cursor = self._cursor or self.start(now)
+        learned = self._learn(cursor, now) if reads else 0
         self._estimate(now)
         generation = None
         if now >= self._next_publication or self._table.must_write:
@@ -337,9 +344,8 @@ class Sidecar:
             learner = self.learner
         if self.estimating is None or learner.learned is None:
             return
-        look, began = self.snapshot or Look(now, Queue(0, ())), time.monotonic()
+        look = self.snapshot or Look(now, Queue(0, ()))
         usable = self.estimating.follow(look, learner.learned, self._estimating_s)
-        self.estimated_for_s = time.monotonic() - began
         with self.lock:
             if learner.go_by_estimator(usable=usable):
                 self._next_publication = now
@@ -391,7 +397,8 @@ class Sidecar:
             self._next_publication = now
         if self._limits is not None:
             jobs, soft_limit = seen.queue.jobs, seen.soft_limit
-            self._limits.mend(jobs, exclusions, mode, soft_limit, now, self.pause_s, refined)
+            pause_s = self.pause.seconds
+            self._limits.mend(jobs, exclusions, mode, soft_limit, now, pause_s, refined)
 
     def _refined(self, jobs: Sequence[QueuedJob], mode: Mode, now: int) -> Refined:
         """Say what time_min of pending jobs is to be by what the estimator says of each now."""
@@ -503,8 +510,12 @@ class Sidecar:
             return self.learner.scheduled_time(job)
 
     def _learn(self, cursor: Cursor, now: int) -> int:
-        """Learn what has finished since a place in the scheduler's records; give how many jobs."""
-        learned = 0
+        """Learn what has finished since a place in the scheduler's records; give how many jobs.
+
+        What was missed in a long absence may take longer than a look can wait: the next poll goes
+        on with it.
+        """
+        learned, began = 0, time.monotonic()
         while True:
             until = None
             if now - cursor.end_time > CATCH_UP_S:
@@ -516,7 +527,7 @@ class Sidecar:
             after = Cursor(min(after.end_time, now))
             if records or after != cursor:
                 learned += self._store_and_learn(records, after)
-            if until is None:
+            if until is None or time.monotonic() - began > self._reading_s:
                 return learned
             cursor = after
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from foretime_estimators.errors import StateError
 
 from foretime_sidecar.clients.client import SchedulerClient
-from foretime_sidecar.heartbeat import heartbeat_path, silent_for_s
+from foretime_sidecar.heartbeat import heartbeat_path, promised_pause_s, silent_for_s
 from foretime_sidecar.limit_repairs import Repair, changes_of, lowered_limits, undone
 from foretime_sidecar.refinements import refined_in
 from foretime_sidecar.settings import Settings
@@ -44,9 +44,10 @@ class WatchdogResult:
 def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogResult:
     """Act if the daemon has been silent for ``table.watchdog_after_s``, and in part before.
 
-    Once it has missed a look (``scheduler.poll_interval_s``), running jobs with a lowered limit get
-    theirs back, which can't wait: they are killed at t_sched. If the soft limit is lost, time_min
-    of pending jobs is not left to the daemon either.
+    Once it has missed a look, running jobs with a lowered limit get theirs back, which can't wait:
+    they are killed at t_sched. If the soft limit is lost, time_min of pending jobs is not left to
+    the daemon either. The next look is due after the pause that the last one announced, which is
+    longer than ``scheduler.poll_interval_s`` while the scheduler is busy.
 
     Later all is done that can be without it. The table is withdrawn first, so that the hook plans
     no more jobs; then time_min of pending jobs and lowered limits are given back as the jobs' notes
@@ -59,8 +60,10 @@ def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogRe
     SchedulerError
         If the scheduler did not answer, or refused a change.
     """
-    silent_s = silent_for_s(heartbeat_path(settings.table), now)
-    if silent_s is not None and silent_s <= settings.scheduler.poll_interval_s:
+    sign, scheduler = heartbeat_path(settings.table), settings.scheduler
+    silent_s = silent_for_s(sign, now)
+    pause_s = max(promised_pause_s(sign), scheduler.poll_interval_s)
+    if silent_s is not None and silent_s <= min(pause_s, scheduler.longest_poll_interval_s):
         return WatchdogResult(True, silent_s)
     alive = silent_s is not None and silent_s <= settings.table.watchdog_after_s
     failure = None

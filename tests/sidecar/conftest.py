@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
@@ -19,6 +23,11 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
+
+from tests.sidecar.daemon_process import open_folder
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 def _record(
@@ -107,6 +116,13 @@ def scheduler() -> FakeScheduler:
 
 
 @pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that other users can look into, with a path short enough for a socket."""
+    with open_folder() as path:
+        yield path
+
+
+@pytest.fixture
 def stockholm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the machine's clocks be Stockholm's."""
     monkeypatch.setenv("TZ", "Europe/Stockholm")
@@ -114,3 +130,24 @@ def stockholm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, for which evil.example and other.example are this machine."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    # Its sandbox does not work for root.
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    options += [
+        "--host-resolver-rules=MAP *.example 127.0.0.1",
+        # What other browsers do not have between a page and this machine.
+        "--disable-features=LocalNetworkAccessChecks",
+    ]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=options)
+        yield browser
+        browser.close()

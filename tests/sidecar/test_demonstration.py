@@ -60,7 +60,7 @@ def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
     assert 0 < lived[-1] <= DAY_S
     assert shown.now() == NOW
     shown.daemon.poll_once()  # as it does when it begins to serve
-    client = TestClient(shown.daemon.app)
+    client = TestClient(shown.daemon.app, base_url="http://localhost")
     health = client.get("/healthz").json()
     moment = busy_moment(workload, Policy(), 1)
     assert 0 < health["finished_jobs"] < moment

@@ -63,6 +63,31 @@ def test_a_long_absence_is_read_a_day_at_a_time(
     assert len(scheduler.asked) == 1
 
 
+def test_a_long_absence_keeps_no_look_waiting(
+    start: Start, scheduler: Any, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow slurmdbd: each poll stops once a look is due, and the next goes on from there."""
+    for days in (2.9, 2, 1, 0.1):
+        scheduler.finished += _ended(record, int(days * DAY_S))
+    sidecar = start(scheduler={"history_days": 3, "poll_interval_s": 60})
+    clock, finished_since = 0.0, scheduler.finished_since
+
+    def slow(*arguments: Any) -> Any:
+        nonlocal clock
+        clock += 40
+        return finished_since(*arguments)
+
+    monkeypatch.setattr("foretime_sidecar.sidecar.time.monotonic", lambda: clock)
+    monkeypatch.setattr(scheduler, "finished_since", slow)
+    polls = []
+    for later in range(0, 4 * MINUTE, MINUTE):
+        began = clock
+        polls.append((sidecar.poll(NOW + later).learned, clock - began))
+    assert [seconds for _, seconds in polls] == [80, 80, 40, 40]
+    learned = [count for count, _ in polls]
+    assert (min(learned[:2]) > 0, sum(learned)) == (True, 12), "none twice, and none missed"
+
+
 def test_what_accounting_learns_of_late_is_not_missed(
     start: Start, scheduler: Any, record: Record
 ) -> None:

@@ -47,7 +47,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockSite]:
 def _asked(site: MockSite, path: str, caller: Caller = ROOT) -> Any:
     site.app.dependency_overrides[caller_of] = lambda: caller
     try:
-        return TestClient(site.app, raise_server_exceptions=False).get(path)
+        return TestClient(site.app, base_url="http://localhost", raise_server_exceptions=False).get(
+            path
+        )
     finally:
         site.app.dependency_overrides.clear()
 

@@ -103,8 +103,8 @@ def test_the_accuracy_section_is_the_production_rule() -> None:
         ("[accuracy]\nclass_bounds_s = [7200, 3600]", "f:2: accuracy setting class_bounds_s"),
         ("\n[accuracy]\nhalf_life_s = 86400", "f:2: .*window_s.*half_life_s.*leave the other out"),
         ("[accuracy]\nwindow_s = 0\nhalf_life_s = 60", "f:3: .*half_life_s = 60: .*at least a day"),
-        ("[table]\nvalid_for_s = 1199", "f:2: table.valid_for_s = 1199: .*at least 1200"),
-        ("[table]\npublish_interval_s = 86400", "f:1: table.valid_for_s = 21600: .*173400"),
+        ("[table]\nvalid_for_s = 839", "f:2: table.valid_for_s = 839: .*at least 840"),
+        ("[table]\npublish_interval_s = 86400", "f:1: table.valid_for_s = 21600: .*173040"),
         ("[scheduler]\noverlap_s = 86400\n[store]\nretention_days = 1", "f:2: .*learned twice"),
         ('[learned]\nestimator = "blend"', r"f:2: .*write blend:A, such as"),
     ],
@@ -116,7 +116,7 @@ def test_wrong_settings_are_named(text: str, said: str) -> None:
 
 
 def test_settings_that_just_go_together_are_taken() -> None:
-    parse_settings("[table]\nvalid_for_s = 1200")
+    parse_settings("[table]\nvalid_for_s = 840")
     parse_settings("[scheduler]\noverlap_s = 86399\n[store]\nretention_days = 1")
     parse_settings("[accuracy]\nwindow_s = 0\nhalf_life_s = 86400")
 

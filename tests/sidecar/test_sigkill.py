@@ -7,7 +7,7 @@ import multiprocessing
 import random
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -69,11 +69,11 @@ def _relearned(store: Store, table: Table) -> bytes:
         if job.end_time <= table.written_at:
             learner.learn_one(job)
     learner.refresh(table.written_at)
-    return table_bytes(
-        learner.table(
-            table.generation, table.written_at, table.valid_until, table.settings.mode, Exclusions()
-        )
+    relearned = learner.table(
+        table.generation, table.written_at, table.valid_until, table.settings.mode, Exclusions()
     )
+    since = store.unplanned_since(table.written_at)
+    return table_bytes(replace(relearned, unplanned_since=since))
 
 
 def test_killed_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

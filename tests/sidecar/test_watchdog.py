@@ -109,6 +109,21 @@ def test_a_failed_prolog_does_not_wait_for_the_daemon_to_count_as_dead(tmp_path:
     assert (result.alive, cluster.table.exists()) == (True, True)
 
 
+def test_a_pause_that_was_announced_is_no_missed_look(tmp_path: Path) -> None:
+    """Else it would ask a busy slurmctld each minute, just as the daemon asks it less."""
+    cluster = Cluster(tmp_path, lowering=True)
+    cluster.slurm.run(["scontrol"], "update JobId=1 TimeLimit=30\n")
+    beat(cluster.alive, 100)
+    assert cluster.watch(100).repairs == ()
+    assert cluster.asked == 0
+    assert len(cluster.watch(101).repairs) == 1
+    longest_s = cluster.settings.scheduler.longest_poll_interval_s
+    for nonsense_s in (longest_s + 1, 10**9):
+        beat(cluster.alive, nonsense_s)
+        cluster.slurm.run(["scontrol"], "update JobId=1 TimeLimit=30\n")
+        assert len(cluster.watch(longest_s + 1).repairs) == 1, "never longer than the settings say"
+
+
 def test_a_lost_soft_limit_does_not_wait_either(cluster: Cluster) -> None:
     setup = SlurmSetup(8, soft_limit_parameter=False)
     lost = MockSlurm(setup, Policy(correction=Correction.SLURM), Halving(), START)

@@ -13,9 +13,9 @@ from foretime_estimators.errors import InputError
 from rich.table import Table
 from rich.text import Text
 
-from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption, where
 from foretime_sidecar.cli.whole_tables import print_whole
-from foretime_sidecar.daemon_client import ask, where
+from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.durations import format_duration, parse_duration
 from foretime_sidecar.order_words import said_value
 

@@ -13,23 +13,34 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from foretime_sidecar.doctor import Check, Diagnosis, Health, examine, exit_code
+from foretime_sidecar.cli.daemon_options import (
+    JsonOption,
+    SettingsOption,
+    SiteSettings,
+    find_settings,
+)
+from foretime_sidecar.doctor import (
+    Check,
+    Diagnosis,
+    Finding,
+    Health,
+    examine,
+    exit_code,
+    ok,
+    warning,
+)
+from foretime_sidecar.doctor_daemon import daemon
 from foretime_sidecar.doctor_pbs import pbs_checks
 from foretime_sidecar.doctor_slurm import slurm_checks
 from foretime_sidecar.doctor_table import table_checks
 from foretime_sidecar.pbs_server import PbsServer
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.slurm_controller import SlurmController
 
 _STYLES = {Health.OK: "green", Health.WARNING: "yellow", Health.PROBLEM: "red"}
 
 
 def doctor(
-    settings: Annotated[
-        Path | None,
-        typer.Option("--settings", metavar="FILE", help="The daemon's settings, if not defaults."),
-    ] = None,
+    settings: SettingsOption = None,
     commands_dir: Annotated[
         str,
         typer.Option(
@@ -44,29 +55,38 @@ def doctor(
             "--conf", metavar="FILE", help="slurm.conf; where slurmctld says it is if not given."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Look whether table, scheduler and hook are sound, and say what to do where not.
 
     Run it as root on the host of slurmctld or pbs_server. Exit code 1 if there is a problem;
     warnings don't count.
 
-    Example: [bold]foretime doctor --settings /etc/foretime/foretime.toml[/bold]
+    Example: [bold]foretime doctor[/bold]
     """
-    chosen = Settings() if settings is None else read_settings(settings)
+    found = find_settings(settings)
+    chosen = found.settings
     now = int(time.time())
     folder = commands_dir or chosen.scheduler.commands_dir
     own: list[tuple[str, Check]]
-    if chosen.scheduler.kind == "pbs" or (settings is None and _only_pbs_here(folder)):
+    if chosen.scheduler.kind == "pbs" or (found.file is None and _only_pbs_here(folder)):
         own = pbs_checks(chosen, PbsServer(folder), now, folder)
     else:
         own = slurm_checks(chosen, SlurmController(folder), now, folder, conf)
-    diagnoses = examine([*table_checks(chosen, now), *own])
+    first: list[tuple[str, Check]] = [("settings", lambda: _settings(found))]
+    last: list[tuple[str, Check]] = [("daemon", lambda: daemon(chosen)), *own]
+    diagnoses = examine([*first, *table_checks(chosen, now), *last])
     if as_json:
         typer.echo(json.dumps([_as_json(diagnosis) for diagnosis in diagnoses], indent=2))
     else:
         Console(soft_wrap=True).print(_as_table(diagnoses))
     raise typer.Exit(exit_code(diagnoses))
+
+
+def _settings(found: SiteSettings) -> Finding:
+    if found.missing:
+        return warning(found.missing, "name the daemon's with --settings, or write one there")
+    return ok(str(found.file))
 
 
 def _only_pbs_here(folder: str) -> bool:

@@ -15,16 +15,21 @@ from foretime_estimators.errors import InputError
 from rich.table import Table
 from rich.text import Text
 
-from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
+from foretime_sidecar.cli.daemon_options import (
+    JsonOption,
+    SettingsOption,
+    SocketOption,
+    site_settings,
+    where,
+)
 from foretime_sidecar.cli.decisions import parse_since
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.whole_tables import print_whole
-from foretime_sidecar.daemon_client import ask, where
+from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.durations import format_duration
 from foretime_sidecar.estimator_board import estimator_in_use
 from foretime_sidecar.figures import counted
 from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import read_settings
 
 _WEEKS = 8  # replayed where the command does not say
 _NICENESS = 10  # whatever else the service node does goes first
@@ -82,7 +87,7 @@ def estimators(
 
     Exit codes: 0, 2 if refused, 3 if the daemon does not answer.
 
-    Example: [bold]foretime estimators --replay --settings /etc/foretime/foretime.toml[/bold]
+    Example: [bold]foretime estimators --replay --weeks 12[/bold]
     """
     if by_class + switches + replay > 1:
         raise InputError("--classes, --switches and --replay are different tables: give one")
@@ -305,7 +310,7 @@ def _replay(
         mark = "*" if one.name == used else ""
         return (mark, one.name, *figures, f"{100 * one.outlived:.1f}%")
 
-    chosen = Settings() if path is None else read_settings(path)
+    chosen = site_settings(path)
     used = estimator_in_use(chosen)
     if not names:
         model = chosen.accuracy.to_model()

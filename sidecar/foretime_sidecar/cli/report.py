@@ -10,10 +10,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption, where
 from foretime_sidecar.cli.decisions import parse_since
 from foretime_sidecar.cli.whole_tables import print_whole
-from foretime_sidecar.daemon_client import ask, where
+from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.durations import format_duration
 
 report_app = typer.Typer(

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from foretime_sidecar.cli.daemon_options import SettingsOption, site_settings
 from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import read_settings
-
-SettingsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--settings",
-        metavar="FILE",
-        help="TOML file of settings; every default if not given (foretime config show).",
-    ),
-]
 
 
 def serve(
@@ -30,9 +19,9 @@ def serve(
 
     It runs in the foreground, logs to stderr, and ends on SIGTERM.
 
-    Example: [bold]foretime serve --settings /etc/foretime/foretime.toml[/bold]
+    Example: [bold]foretime serve --verbose[/bold]
     """
     logging.basicConfig(
         format="%(levelname)s %(message)s", level=logging.INFO if verbose else logging.WARNING
     )
-    Daemon(Settings() if settings is None else read_settings(settings)).run()
+    Daemon(site_settings(settings)).run()

@@ -6,40 +6,40 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from foretime_estimators.errors import ForetimeError, StateError
 
-from foretime_sidecar.cli.daemon_options import JsonOption
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, find_settings
 from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.durations import format_duration
+from foretime_sidecar.enforce_warning import INSTEAD, MEASURED, lengthens_waits
 from foretime_sidecar.order_words import ORDERS
 from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.table import Mode, Table, read_table
 from foretime_sidecar.wait_words import spoken_clock
 
 
 def status(
-    settings: Annotated[
-        Path | None, typer.Option("--settings", metavar="FILE", help="The daemon's settings.")
-    ] = None,
+    settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say how Foretime stands: mode, daemon, table, circuit breaker, switch, queue order.
 
     Exit code 0 if the daemon runs and the table can be used, else 1.
 
-    Example: [bold]foretime status --settings /etc/foretime/foretime.toml[/bold]
+    Example: [bold]foretime status[/bold]
     """
-    chosen = Settings() if settings is None else read_settings(settings)
+    found = find_settings(settings)
+    chosen = found.settings
     now = int(time.time())
     daemon, daemon_error = _asked(chosen, "/healthz")
     breaker, breaker_error = _asked(chosen, "/v1/breaker") if daemon else (None, daemon_error)
     table, table_error = _table(chosen, now)
     order, order_error = _asked(chosen, "/v1/queue-order") if daemon else (None, daemon_error)
     answer = {
+        "settings": None if found.file is None else str(found.file),
         "mode_set": chosen.hook.mode,
         "mode": None if table is None else table.settings.mode.value,
         "mode_reason": None if daemon is None else daemon["mode_reason"] or None,
@@ -54,7 +54,8 @@ def status(
         "queue_order": order,
         "queue_order_error": order_error,
     }
-    typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(_lines(chosen, answer)))
+    lines = [f"settings {found.missing or found.file}", *_lines(chosen, answer)]
+    typer.echo(json.dumps(answer, indent=2) if as_json else "\n".join(lines))
     raise typer.Exit(int(daemon is None or table_error is not None))
 
 
@@ -112,12 +113,23 @@ def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
     lines = [
         f"mode     {mode}",
         f"daemon   {running}",
+        *_looks(daemon),
         f"table    {table['path']}: {shown}",
         f"breaker  {_breaker(answer)}",
     ]
+    if answer["mode"] == Mode.ENFORCE and lengthens_waits(settings.hook):
+        lines.append(f"waits    {MEASURED}: {INSTEAD}")
     if settings.queue_order.order != "none":
         lines.append(f"order    {_order(answer)}")
     return lines
+
+
+def _looks(daemon: dict[str, Any] | None) -> list[str]:
+    """Say how often the daemon looks at the scheduler, and why if not as often as was set."""
+    if daemon is None:
+        return []
+    reason = daemon["pause_reason"]
+    return [f"looks    every {daemon['pause_s']} s" + (f": {reason}" if reason else "")]
 
 
 def _order(answer: dict[str, Any]) -> str:

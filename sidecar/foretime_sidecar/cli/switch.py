@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from foretime_estimators.errors import ForetimeError
 
-from foretime_sidecar.cli.daemon_options import JsonOption
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, site_settings
 from foretime_sidecar.daemon_client import ask
 from foretime_sidecar.planning_switch import give_back, switch_off, switch_on
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.slurm_controller import SlurmController
-
-SettingsOption = Annotated[
-    Path | None, typer.Option("--settings", metavar="FILE", help="The daemon's settings.")
-]
 
 
 def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> None:
     """Plan no more jobs from the next submission on, and clear those that wait.
 
     Run it as root on slurmctld's host (each of them), or PBS's. Slurm keeps time_min_as_soft_limit.
-    With PBS the daemon clears waiting jobs, at its next look.
+    On PBS jobs that wait keep their soft_walltime.
 
-    Example: [bold]foretime disable --settings /etc/foretime/foretime.toml[/bold]
+    Example: [bold]foretime disable[/bold]
     """
-    chosen = Settings() if settings is None else read_settings(settings)
+    chosen = site_settings(settings)
     path = Path(chosen.hook.disable_file)
     made = switch_off(path)
     cleared: list[str] = []
@@ -48,9 +41,9 @@ def enable(settings: SettingsOption = None, as_json: JsonOption = False) -> None
 
     Run it as root on slurmctld's host (each of them), or PBS's. Jobs that wait stay as they are.
 
-    Example: [bold]foretime enable --settings /etc/foretime/foretime.toml[/bold]
+    Example: [bold]foretime enable[/bold]
     """
-    chosen = Settings() if settings is None else read_settings(settings)
+    chosen = site_settings(settings)
     path = Path(chosen.hook.disable_file)
     removed = switch_on(path)
     breaker, problem = "", ""

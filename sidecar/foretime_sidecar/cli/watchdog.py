@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from foretime_estimators.errors import InputError
 
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, site_settings
 from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.durations import format_duration
 from foretime_sidecar.figures import counted
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import read_settings
 from foretime_sidecar.watchdog import WatchdogResult, watch
 
 
 def watchdog(
-    settings: Annotated[
-        Path | None,
-        typer.Option("--settings", metavar="FILE", help="The daemon's settings, if not defaults."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Give Slurm's jobs back what their users asked for, if the daemon has fallen silent.
 
     Looks once and ends: contrib/systemd/foretime-watchdog.timer runs it every minute. It needs
     neither the daemon nor its store. Run it as the daemon's user.
 
-    Example: [bold]foretime watchdog --settings /etc/foretime/foretime.toml[/bold]
+    Example: [bold]foretime watchdog[/bold]
     """
-    chosen = Settings() if settings is None else read_settings(settings)
+    chosen = site_settings(settings)
     scheduler = chosen.scheduler
     if scheduler.kind != "slurm":
         raise InputError(

@@ -10,6 +10,8 @@ from pathlib import Path
 import tenacity
 from foretime_estimators.errors import SchedulerError
 
+from foretime_sidecar.clients.request_time import Request, RequestTime, processor_time_s
+
 _MOST_LINES = 10  # of what a failed command said
 
 
@@ -29,32 +31,73 @@ class Advice:
     check: str
 
 
+class _Child(subprocess.Popen[str]):
+    """A child process that tells what it took of this machine's processors.
+
+    Attributes
+    ----------
+    own_s
+        How long it ran, or queued for a processor, seconds; known once it was waited for.
+    """
+
+    own_s = 0.0
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; see `subprocess.Popen`."""
+        if self.returncode is None:
+            # It has closed its output or was killed. Once it has been waited for, nobody can tell.
+            self.own_s = processor_time_s(self.pid)
+        return super().wait(timeout)
+
+
 def spawn(
     command: Sequence[str],
     timeout_s: int,
     environment: Mapping[str, str] | None = None,
     stdin: str | None = None,
+    request: Request | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; with ``stdin`` ``None`` it reads nothing.
+
+    Parameters
+    ----------
+    command
+        Name and arguments.
+    timeout_s
+        It is killed when it takes longer.
+    environment
+        All of its environment; ``None``: ours.
+    stdin
+        What it reads.
+    request
+        Told how long the command ran itself.
 
     Raises
     ------
     OSError
         If it can't be run.
     TimeoutExpired
-        If it does not end in time; it is killed.
+        If it does not end in time.
     """
-    return subprocess.run(  # noqa: S603 - the commands are ours, no shell is in between
+    with _Child(
         command,
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         encoding="utf-8",
         errors="replace",
-        timeout=timeout_s,
         env=environment,
-        check=False,
-    )
+    ) as child:
+        try:
+            stdout, stderr = child.communicate(stdin, timeout_s)
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
+        finally:
+            if request is not None:
+                request.own_s += child.own_s
+    return subprocess.CompletedProcess(command, child.returncode, stdout, stderr)
 
 
 def said_by(done: subprocess.CompletedProcess[str]) -> str:
@@ -77,12 +120,20 @@ class ChildProcesses:
     attempts
         How often a command is tried before it counts as failed; the pause between attempts doubles
         from about a second, with jitter, so that many sidecars don't knock in step.
+    request_time
+        Counts how long the commands wait for their answers.
     """
 
     def __init__(
-        self, advice: Advice, commands_dir: str = "", timeout_s: int = 60, attempts: int = 4
+        self,
+        advice: Advice,
+        commands_dir: str = "",
+        timeout_s: int = 60,
+        attempts: int = 4,
+        request_time: RequestTime | None = None,
     ) -> None:
         self._advice = advice
+        self._request_time = request_time or RequestTime()
         self._commands_dir = commands_dir
         self._timeout_s = timeout_s
         self._retrying = tenacity.Retrying(
@@ -99,6 +150,7 @@ class ChildProcesses:
         stdin: str | None = None,
         *,
         once: bool = False,
+        accounting: bool = False,
     ) -> str:
         """Run a command and give what it printed.
 
@@ -112,6 +164,8 @@ class ChildProcesses:
             What it reads; ``None``: nothing.
         once
             Whether it is tried once only, as what fails may have been done in part.
+        accounting
+            Whether slurmdbd answers it, not the controller.
 
         Raises
         ------
@@ -119,13 +173,20 @@ class ChildProcesses:
             If it can't be run, fails, or does not end in time.
         """
         if once:
-            return self._once(argv, environment, stdin)
-        return self._retrying(self._once, argv, environment, stdin)
+            return self._once(argv, environment, stdin, accounting)
+        return self._retrying(self._once, argv, environment, stdin, accounting)
 
-    def _once(self, argv: Sequence[str], environment: Mapping[str, str], stdin: str | None) -> str:
+    def _once(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        stdin: str | None,
+        accounting: bool,
+    ) -> str:
         command = [str(Path(self._commands_dir) / argv[0]), *argv[1:]]
         try:
-            done = spawn(command, self._timeout_s, environment, stdin)
+            with self._request_time.request(accounting=accounting) as request:
+                done = spawn(command, self._timeout_s, environment, stdin, request)
         except OSError as error:
             raise SchedulerError(
                 f"can't run {command[0]}: {error.strerror}; {self._advice.install}, or set "

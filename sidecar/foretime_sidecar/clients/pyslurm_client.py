@@ -28,6 +28,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
+from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.clients.slurm_json import QUEUE_STATES, count_tasks, pending_tasks
 from foretime_sidecar.slurm_release import slurm_release
 
@@ -67,6 +68,8 @@ class PySlurm:
         The module.
     commands
         Slurm's commands, for what pyslurm can't.
+    request_time
+        Counts how long questions wait for their answers.
 
     Raises
     ------
@@ -74,9 +77,15 @@ class PySlurm:
         By each method, if pyslurm was not made for Slurm's release.
     """
 
-    def __init__(self, pyslurm: Any, commands: SchedulerClient) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        pyslurm: Any,  # noqa: ANN401
+        commands: SchedulerClient,
+        request_time: RequestTime | None = None,
+    ) -> None:
         self._pyslurm = pyslurm
         self._commands = commands
+        self._request_time = request_time or RequestTime()
         self._fits = False
 
     def configuration(self) -> SchedulerConfiguration:
@@ -93,8 +102,9 @@ class PySlurm:
         """Read what runs and what waits."""
         self._check_release()
         try:
-            nodes = self._pyslurm.Nodes.load().values()
-            jobs = self._pyslurm.Jobs.load(preload_passwd_info=True).values()
+            with self._request_time.request():
+                nodes = self._pyslurm.Nodes.load().values()
+                jobs = self._pyslurm.Jobs.load(preload_passwd_info=True).values()
             processors = sum(map(_processors, nodes))
             queued = [found for found in map(_queued, jobs) if found is not None]
         except self._pyslurm.PyslurmError as error:
@@ -127,7 +137,8 @@ class PySlurm:
         """Read how busy slurmctld is."""
         self._check_release()
         try:
-            statistics = self._pyslurm.slurmctld.diag()
+            with self._request_time.request():
+                statistics = self._pyslurm.slurmctld.diag()
         except self._pyslurm.PyslurmError as error:
             raise SchedulerError(f"pyslurm: {error}; check slurmctld") from error
         return ControllerLoad(

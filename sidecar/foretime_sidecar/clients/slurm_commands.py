@@ -21,6 +21,7 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.cluster import Cluster
+from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.clients.slurm_json import (
     ENDINGS,
     parse_configuration,
@@ -58,13 +59,21 @@ class CommandRunner(Protocol):
 
 
 _ADVICE = Advice("install Slurm's client commands", "check slurmctld and slurmdbd")
+_ACCOUNTING = frozenset({"sacct", "sacctmgr"})
+"""What slurmdbd answers."""
 
 
 class SubprocessRunner:
     """Runs Slurm's commands as child processes; the parameters are those of `ChildProcesses`."""
 
-    def __init__(self, commands_dir: str = "", timeout_s: int = 60, attempts: int = 4) -> None:
-        self._children = ChildProcesses(_ADVICE, commands_dir, timeout_s, attempts)
+    def __init__(
+        self,
+        commands_dir: str = "",
+        timeout_s: int = 60,
+        attempts: int = 4,
+        request_time: RequestTime | None = None,
+    ) -> None:
+        self._children = ChildProcesses(_ADVICE, commands_dir, timeout_s, attempts, request_time)
 
     def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
         """Run a command; see `CommandRunner`."""
@@ -74,7 +83,9 @@ class SubprocessRunner:
         if "--json" not in argv:
             environment["SLURM_TIME_FORMAT"] = "%s"
         # What is sent in may have been done in part, so it is not sent twice.
-        text = self._children.output(argv, environment, stdin, once=bool(stdin))
+        text = self._children.output(
+            argv, environment, stdin, once=bool(stdin), accounting=argv[0] in _ACCOUNTING
+        )
         if "--json" not in argv:
             return text
         try:

@@ -13,6 +13,8 @@ import requests_unixsocket
 import tenacity
 from foretime_estimators.errors import InputError, SchedulerError
 
+from foretime_sidecar.clients.request_time import RequestTime
+
 _MOST_SAID = 3  # errors of a reply in one message
 
 
@@ -43,6 +45,8 @@ class RestConnection:
     attempts
         How often a question is tried; the pause between attempts doubles from about a second, with
         jitter, so that many sidecars don't knock in step.
+    request_time
+        Counts how long requests wait for their answers.
 
     Raises
     ------
@@ -57,8 +61,10 @@ class RestConnection:
         token_file: str = "",
         timeout_s: int = 60,
         attempts: int = 4,
+        request_time: RequestTime | None = None,
     ) -> None:
         self._where = where
+        self._request_time = request_time or RequestTime()
         self._base = base_url(where)
         self._user, self._token_file = user, token_file
         self._timeout_s = timeout_s
@@ -84,15 +90,16 @@ class RestConnection:
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None
     ) -> Mapping[str, Any] | None:
         try:
-            self._probe()
-            reply = self._session.request(
-                method,
-                f"{self._base}/{path}",
-                params=query,
-                json=body,
-                headers=self._headers(),
-                timeout=self._timeout_s,
-            )
+            with self._request_time.request(accounting=path.startswith("slurmdb/")):
+                self._probe()
+                reply = self._session.request(
+                    method,
+                    f"{self._base}/{path}",
+                    params=query,
+                    json=body,
+                    headers=self._headers(),
+                    timeout=self._timeout_s,
+                )
         except requests.Timeout as error:
             raise SchedulerError(
                 f"slurmrestd at {self._where} did not answer within {self._timeout_s} s; check "
