@@ -24,8 +24,9 @@ $(VENV)/.venv:
 	  { echo "python3 can't make a virtual environment: install python3-venv (Debian) or virtualenv"; exit 2; }
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.venv pyproject.toml $(NATIVE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --editable '.[dev]'
+$(VENV)/.installed: $(VENV)/.venv pyproject.toml simulator/studies/pyproject.toml $(NATIVE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --editable '.[dev]' \
+	  --editable simulator/studies
 	@touch $@
 
 demo: setup

@@ -1,4 +1,4 @@
-// Aged sums by kind of jobs, as foretime_estimators.kind_sums; kinds as in job_kinds.
+// Aged sums by kind of jobs, as foretime_estimators.estimators.kind_sums; kinds as in job_kinds.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The mean of the user's last two runtimes, as foretime_estimators.last_two.
+// The mean of the user's last two runtimes, as foretime_estimators.estimators.last_two.
 #pragma once
 
 #include <algorithm>

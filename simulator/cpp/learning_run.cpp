@@ -30,7 +30,7 @@ void LearningRun::submit_up_to(std::size_t jobs) {
 }
 
 // Starts and ends in the order of time: at the same moment ends first, as in the engine, but a job's
-// own start before its end (foretime_estimators.job_events).
+// own start before its end (foretime_estimators.estimators.job_events).
 void LearningRun::learn() {
   const std::vector<JobIndex> started = engine_.take_started();
   const std::vector<JobIndex> finished = engine_.take_finished();

@@ -30,7 +30,7 @@ struct Roles {
   bool drain = true;
 };
 
-// Does what foretime_sim.estimated_run does in Python, for an engine of a flat pool without jobs.
+// Does what foretime_sim.engine.estimated_run does in Python, for an engine of a flat pool without jobs.
 class LearningRun {
  public:
   LearningRun(Engine& engine, OnlineEstimator& estimator, std::vector<LearningJob> jobs,

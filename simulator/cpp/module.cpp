@@ -9,7 +9,7 @@
 #include "swf_bindings.hpp"
 
 NB_MODULE(_core, m) {
-  m.doc() = "Native core of foretime_sim; private: use foretime_sim.engine.";
+  m.doc() = "Native core of foretime_sim; private: use foretime_sim.engine.engine.";
 #ifdef FORETIME_SANITIZED
   m.attr("sanitized") = true;
 #else

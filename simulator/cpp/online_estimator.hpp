@@ -1,4 +1,4 @@
-// What a native estimator offers to a learning run: the same as foretime_estimators.estimator.
+// What a native estimator offers to a learning run: the same as foretime_estimators.estimators.estimator.
 #pragma once
 
 #include "types.hpp"
@@ -23,7 +23,7 @@ struct JobRequest {
   NameCode executable = kNoName;
 };
 
-// What a job's ending tells (foretime_estimators.endings): nothing, how long it ran, or that it ran
+// What a job's ending tells (foretime_estimators.jobs.endings): nothing, how long it ran, or that it ran
 // as long as it could.
 enum class Evidence : std::uint8_t { kNone, kRuntime, kAtLimit };
 

@@ -12,7 +12,7 @@ namespace nb = nanobind;
 namespace foretime {
 namespace {
 
-// Asks an object of foretime_sim.policy_calls, which checks what the user's code gives back. Passes
+// Asks an object of foretime_sim.policies.policy_calls, which checks what the user's code gives back. Passes
 // run without the interpreter's lock; it is held while Python is asked, and only then.
 class PythonPolicies final : public OutsidePolicy {
  public:

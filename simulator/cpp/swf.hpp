@@ -1,5 +1,5 @@
 // The Standard Workload Format: 18 numbers a line, read at the speed of memory. Only what is as it
-// should be is read here; foretime_sim.swf reads anything else again, and says what is wrong.
+// should be is read here; foretime_sim.logs.swf reads anything else again, and says what is wrong.
 #pragma once
 
 #include <array>

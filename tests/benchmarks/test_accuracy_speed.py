@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from foretime_estimators.accuracy import AccuracyModel, AccuracySettings
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.accuracy.accuracy import AccuracyModel, AccuracySettings
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 HISTORY_JOBS = 1_000_000

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import intrepid_like, reference_bgp
-from foretime_sim.bgp_jobs import sizes_for, with_bgp_machine
-from foretime_sim.bgp_machine import intrepid
-from foretime_sim.engine import simulate
-from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.policy import Order, Policy
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.machines.bluegene.machine import intrepid
+from foretime_sim.models import intrepid_like
+from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.reference import bgp as reference_bgp
+from foretime_sim.workloads.bgp_jobs import sizes_for, with_bgp_machine
+from foretime_sim.workloads.workload import Workload
 
 JOBS = 68_936
 """Of ANL-Intrepid-2009-1."""

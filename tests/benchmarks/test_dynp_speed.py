@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sim.engine import simulate
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.log_model import LogModel
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.policy_switching import PolicySwitching
-from foretime_sim.weibull import Weibull
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.models.log_model import LogModel
+from foretime_sim.models.weibull import Weibull
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.policy_switching import PolicySwitching
+from foretime_sim.workloads.workload import Workload
 
 pytestmark = pytest.mark.benchmark(group="switching between queue orders", timer=time.process_time)
 PLANNING = Policy(backfill=Backfill.PLANNING)

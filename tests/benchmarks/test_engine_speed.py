@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import lublin2003, reference
-from foretime_sim.availability_profile import AvailabilityProfile
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.policy import Backfill, Compression, Correction, Order, Policy
-from foretime_sim.schedule import Schedule
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.policy import Backfill, Compression, Correction, Order, Policy
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
+
+from tests.support.availability_profile import AvailabilityProfile
 
 TimesReference = Callable[[Callable[[], object], Callable[[], object]], int]
 GENERATED = "generated"
@@ -132,9 +134,9 @@ def test_engine_speed(
 MEASURE_MEMORY = """
 import ctypes, sys
 from pathlib import Path
-from foretime_sim import lublin2003
-from foretime_sim.availability_profile import AvailabilityProfile
-from foretime_sim.engine import simulate
+from foretime_sim.models import lublin2003
+from tests.support.availability_profile import AvailabilityProfile
+from foretime_sim.engine.engine import simulate
 
 def resident_bytes(kind):
     lines = Path("/proc/self/status").read_text().splitlines()

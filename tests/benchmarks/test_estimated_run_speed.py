@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_estimators.learned_runtime import LearnedRuntime
-from foretime_estimators.prediction_loss import E_LOSS
-from foretime_sim.estimated_run import EstimatedSchedule, estimator_of, simulate_with_estimator
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.policy import Backfill, Correction, Policy
-from foretime_sim.workload import Labels, Workload
+from foretime_estimators.estimators.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.prediction_loss import E_LOSS
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.engine.estimated_run import (
+    EstimatedSchedule,
+    estimator_of,
+    simulate_with_estimator,
+)
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.policies.policy import Backfill, Correction, Policy
+from foretime_sim.workloads.workload import Labels, Workload
 
 LOGS = {"KTH-SP2-1996-2.1-cln": None, "CEA-Curie-2011-2.1-cln": 80_640}
 REGRESSION = f"regression:{E_LOSS.name}"

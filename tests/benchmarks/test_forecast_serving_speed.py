@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import Settings
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.web.server import Daemon
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
 
 NOW = 1_700_000_000
 QUEUED, FINISHED, PROCESSORS = 1_000, 20_000, 2_048

@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sim.estimated_run import estimator_of
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.policy import Policy
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sim.engine.estimated_run import estimator_of
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forward_forecaster import ForwardForecaster, our_forecaster
 from foretime_sim.waits.moment import Moment
-from foretime_sim.waits.moments import Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.plan_forecaster import PlanForecaster
-from foretime_sim.waits.wait_sources import SimulatedWaits
-from foretime_sim.workload import Workload
+from foretime_sim.waits.scores.moments import Asking, ask_forecasters, sampled_evenly
+from foretime_sim.waits.scores.wait_sources import SimulatedWaits
+from foretime_sim.workloads.workload import Workload
 
 from tests.benchmarks.test_forward_speed import NOW, QUEUED, RUNNING, crowded
 

@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import reference
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.forward import (
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.forward import (
     PendingJobs,
     RunningJobs,
     Snapshot,
@@ -27,13 +25,15 @@ from foretime_sim.forward import (
     start_times_of,
     usable_cores,
 )
-from foretime_sim.log_files import read_log
-from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.node_request import JobResources
-from foretime_sim.node_snapshot import NodeRequests
-from foretime_sim.policy import Backfill, Correction, Order, Policy
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Int64Array, Workload
+from foretime_sim.engine.node_snapshot import NodeRequests
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.policies.policy import Backfill, Correction, Order, Policy
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.node_request import JobResources
+from foretime_sim.workloads.workload import Int64Array, Workload
 
 RUNNING, QUEUED, SAMPLES = 500, 1_000, 1_000
 NOW = 1_000_000

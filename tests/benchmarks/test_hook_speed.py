@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.learned_kinds import BackOff, LearnedRow
-from foretime_sidecar.table import Mode, Scheme, Table, TableRow, TableSettings, write_table
-from foretime_sim.slurm_hook import LUA_VERSIONS, LuaHook
+from foretime_sidecar.table.row_kinds import BackOff, LearnedRow
+from foretime_sidecar.table.table import Mode, Scheme, Table, TableRow, TableSettings, write_table
+from foretime_sim.mocks.slurm.hook import LUA_VERSIONS, LuaHook
 
 JOB: dict[str, Any] = {
     "time_limit": 600,

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import lublin2003, reference_nodes
-from foretime_sim.engine import simulate
-from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.resource_requests import ResourceRequests, with_machine
-from foretime_sim.workload import Labels, Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.reference import nodes as reference_nodes
+from foretime_sim.workloads.resource_requests import ResourceRequests, with_machine
+from foretime_sim.workloads.workload import Labels, Workload
 
 JOBS = 5_000
 CPUS = 8

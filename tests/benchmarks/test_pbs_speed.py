@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.clients.pbs_logs import AccountingTail
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.pbs_accounting_writer import write_pbs_accounting
-from foretime_sim.workload import Workload
+from foretime_sidecar.clients.pbs.logs import AccountingTail
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.logs.pbs_accounting_writer import write_pbs_accounting
+from foretime_sim.workloads.workload import Workload
 from pytest_benchmark.fixture import BenchmarkFixture
 
 

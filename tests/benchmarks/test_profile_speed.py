@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 import pytest
-from foretime_sim.availability_profile import AvailabilityProfile
 from pytest_benchmark.fixture import BenchmarkFixture
+
+from tests.support.availability_profile import AvailabilityProfile
 
 CAPACITY = 1_000
 LENGTHS = [10, 100, 1_000, 10_000, 100_000]

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import lublin2003
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.policy_views import MachineView, QueueView
-from foretime_sim.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.policy_views import MachineView, QueueView
+from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.workloads.workload import Workload
 
 LOGS = ("generated", "KTH-SP2-1996-2.1-cln", "SDSC-BLUE-2000-4.2-cln")
 

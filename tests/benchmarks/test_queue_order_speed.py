@@ -9,11 +9,11 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.ordering import QueueOrdering
-from foretime_sidecar.queue_moment import Look
-from foretime_sidecar.queue_order_settings import QueueOrderSettings
-from foretime_sidecar.store import Store
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.ordering.ordering import QueueOrdering
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
+from foretime_sidecar.store.store import Store
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import RELEASES, SlurmRelease, why_no_cluster

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sim.compressed_files import read_text
-from foretime_sim.swf import _read_line_by_line, parse_swf, read_swf
+from foretime_sim.files.compressed_files import read_text
+from foretime_sim.logs.swf import _read_line_by_line, parse_swf, read_swf
 
 LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-BLUE-2000-4.2-cln", "CEA-Curie-2011-2.1-cln")
 SLICE = 5_000

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.replay import Replay
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.mechanism import Mechanism, mechanism_policy
-from foretime_sim.policy import Policy
+from foretime_sidecar.replays.replay import Replay
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
+from foretime_sim.policies.policy import Policy
 from pytest_benchmark.fixture import BenchmarkFixture
 
 LOGS = {

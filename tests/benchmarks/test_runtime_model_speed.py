@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.runtime_histories import RuntimeHistories
+from foretime_estimators.distributions.runtime_histories import RuntimeHistories
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 SAMPLES, JOBS, PAST = 500, 1_000, 20_000
 

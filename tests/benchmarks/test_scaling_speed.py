@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import lublin2003, reference
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
 
 TimesReference = Callable[[Callable[[], object], Callable[[], object]], int]
 Measure = Callable[[Workload, Policy, int, bool], None]

@@ -11,7 +11,7 @@ import threading
 import time
 
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
@@ -19,11 +19,11 @@ from foretime_sidecar.clients.client import (
     QueuedJob,
     QueueState,
 )
-from foretime_sidecar.estimator_settings import EstimatorsSettings
-from foretime_sidecar.queue_moment import Look
-from foretime_sidecar.settings import SchedulerSettings, Settings
-from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
-from foretime_sidecar.store import Store
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.scoreboard.scoreboard import ShadowScoreboard
+from foretime_sidecar.settings.estimator_settings import EstimatorsSettings
+from foretime_sidecar.settings.settings import SchedulerSettings, Settings
+from foretime_sidecar.store.store import Store
 from pytest_benchmark.fixture import BenchmarkFixture
 
 NOW = 1_700_000_000

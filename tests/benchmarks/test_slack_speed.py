@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import reference
-from foretime_sim.availability_profile import AvailabilityProfile
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.slack import InsertionOrder, SlackSettings
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.slack import InsertionOrder, SlackSettings
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
+
+from tests.support.availability_profile import AvailabilityProfile
 
 TimesReference = Callable[[Callable[[], object], Callable[[], object]], int]
 LOGS = (

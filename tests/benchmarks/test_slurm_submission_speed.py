@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from foretime_sidecar.table import TableRow
+from foretime_sidecar.table.table import TableRow
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import RELEASES, SlurmRelease, why_no_cluster

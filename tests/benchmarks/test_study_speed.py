@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from foretime_sim import intrepid_like
+from foretime_sim.models import intrepid_like
 
 GAUSSIER_S, GAUSSIER_JOBS = 900, 687_741
 """Goal for all five logs on two cores, and their jobs."""

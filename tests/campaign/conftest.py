@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sim.campaign import Campaign
-from foretime_sim.campaign_file import read_campaign
+from foretime_sim.campaigns.campaign import Campaign
+from foretime_sim.campaigns.file import read_campaign
 
 SMALL = """
 [[logs]]

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import lublin2003
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.campaign import Campaign
-from foretime_sim.campaign_cells import Cell, plan
-from foretime_sim.campaign_file import parse_campaign, read_campaign
-from foretime_sim.campaign_runs import policy_of
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.policy import Correction
-from foretime_sim.swf import write_swf
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.campaigns.campaign import Campaign
+from foretime_sim.campaigns.cells import Cell, plan
+from foretime_sim.campaigns.file import parse_campaign, read_campaign
+from foretime_sim.campaigns.runs import policy_of
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Correction
+from foretime_sim.workloads.job_log import log_of_workload
 
 Make = Callable[[str], Campaign]
 
@@ -272,7 +272,7 @@ def test_another_version_is_another_cell(
     campaign_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def of_version(number: str) -> Cell:
-        monkeypatch.setattr("foretime_sim.campaign_cells.foretime_version", lambda: number)
+        monkeypatch.setattr("foretime_sim.campaigns.cells.foretime_version", lambda: number)
         return plan(campaign_of("")).cells[0]
 
     assert of_version("1.0").id != of_version("1.1").id

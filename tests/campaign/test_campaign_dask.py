@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from distributed import LocalCluster
-from foretime_estimators.errors import ForetimeError, InputError
-from foretime_sim.campaign import Campaign, JobQueue
-from foretime_sim.campaign_cells import plan
-from foretime_sim.campaign_dask import DaskWorkers, submitted_cluster
-from foretime_sim.campaign_execution import LocalProcesses, execute
-from foretime_sim.campaign_results import results_frame
-from foretime_sim.campaign_store import CampaignStore
+from foretime_estimators.jobs.errors import ForetimeError, InputError
+from foretime_sim.campaigns.campaign import Campaign, JobQueue
+from foretime_sim.campaigns.cells import plan
+from foretime_sim.campaigns.execution import LocalProcesses, execute
+from foretime_sim.campaigns.on_dask import DaskWorkers, submitted_cluster
+from foretime_sim.campaigns.results import results_frame
+from foretime_sim.campaigns.store import CampaignStore
 
 Make = Callable[[str], Campaign]
 

@@ -9,19 +9,19 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from foretime_sim.campaign_cells import plan
-from foretime_sim.campaign_execution import execute
-from foretime_sim.campaign_file import parse_campaign, read_campaign
-from foretime_sim.campaign_reference import to_markdown
-from foretime_sim.campaign_results import (
+from foretime_sim.campaigns.cells import plan
+from foretime_sim.campaigns.execution import execute
+from foretime_sim.campaigns.file import parse_campaign, read_campaign
+from foretime_sim.campaigns.reference_page import to_markdown
+from foretime_sim.campaigns.results import (
     failures_frame,
     results_frame,
     summary_frame,
     write_tables,
 )
-from foretime_sim.campaign_runs import attempt
-from foretime_sim.campaign_store import CampaignStore
-from foretime_sim.metrics import METRICS
+from foretime_sim.campaigns.runs import attempt
+from foretime_sim.campaigns.store import CampaignStore
+from foretime_sim.scores.metrics import METRICS
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from foretime_estimators.accuracy_settings import AccuracySettings
-from foretime_estimators.errors import InputError
-from foretime_sim.campaign import Grid
-from foretime_sim.campaign_file import parse_campaign, read_campaign
+from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.campaigns.campaign import Grid
+from foretime_sim.campaigns.file import parse_campaign, read_campaign
 from hypothesis import given
 from hypothesis import strategies as st
 

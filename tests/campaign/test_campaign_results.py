@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from foretime_sim.campaign import Campaign
-from foretime_sim.campaign_cells import Plan, plan
-from foretime_sim.campaign_plots import (
+from foretime_sim.campaigns.campaign import Campaign
+from foretime_sim.campaigns.cells import Plan, plan
+from foretime_sim.campaigns.plots import (
     matrix_axes,
     plot_gains,
     plot_load,
@@ -20,8 +20,8 @@ from foretime_sim.campaign_plots import (
     plot_tail,
     written,
 )
-from foretime_sim.campaign_report import write_report
-from foretime_sim.campaign_results import (
+from foretime_sim.campaigns.report import write_report
+from foretime_sim.campaigns.results import (
     failures_frame,
     policy_label,
     results_frame,
@@ -29,8 +29,8 @@ from foretime_sim.campaign_results import (
     summary_frame,
     write_tables,
 )
-from foretime_sim.campaign_runs import Record, attempt, failure
-from foretime_sim.metrics import METRICS
+from foretime_sim.campaigns.runs import Record, attempt, failure
+from foretime_sim.scores.metrics import METRICS
 from matplotlib.figure import Figure
 
 Make = Callable[[str], Campaign]

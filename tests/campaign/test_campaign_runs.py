@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import lublin2003, tsafrir2005, workload_models
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.campaign import Campaign
-from foretime_sim.campaign_cells import Cell, plan
-from foretime_sim.campaign_execution import LocalProcesses, execute, to_do
-from foretime_sim.campaign_failures import causes
-from foretime_sim.campaign_file import read_campaign
-from foretime_sim.campaign_runs import Record, attempt, run_cell
-from foretime_sim.campaign_store import CampaignStore
-from foretime_sim.engine import simulate
-from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
-from foretime_sim.job_log import log_of_workload, missing_column
-from foretime_sim.metrics import ScoredSpan, score, scored_span
-from foretime_sim.policy import Backfill, Compression, Correction, Order, Policy, Roles
-from foretime_sim.slack import InsertionOrder, SlackSettings
-from foretime_sim.swf import write_swf
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.campaigns.campaign import Campaign
+from foretime_sim.campaigns.cells import Cell, plan
+from foretime_sim.campaigns.execution import LocalProcesses, execute, to_do
+from foretime_sim.campaigns.failures import causes
+from foretime_sim.campaigns.file import read_campaign
+from foretime_sim.campaigns.runs import Record, attempt, run_cell
+from foretime_sim.campaigns.store import CampaignStore
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models import lublin2003, tsafrir2005, workload_models
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, Compression, Correction, Order, Policy, Roles
+from foretime_sim.policies.slack import InsertionOrder, SlackSettings
+from foretime_sim.scores.metrics import ScoredSpan, score, scored_span
+from foretime_sim.workloads.job_log import log_of_workload, missing_column
+from foretime_sim.workloads.workload import Workload
 
 Make = Callable[[str], Campaign]
 
@@ -342,7 +342,7 @@ def test_an_older_foretime_on_a_worker_is_told(
     campaign_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (cell,) = plan(campaign_of("")).cells
-    monkeypatch.setattr("foretime_sim.campaign_runs.foretime_version", lambda: "0.0.1")
+    monkeypatch.setattr("foretime_sim.campaigns.runs.foretime_version", lambda: "0.0.1")
     record = attempt(cell)
     assert record["status"] == "failed"
     assert "has foretime 0.0.1" in record["error"]

@@ -20,11 +20,11 @@ PATHS = ("/", "/static/page.css", "/v1/jobs/forecasts", "/v1/forecast?processors
 def main(folder: Path) -> None:
     sys.modules |= dict.fromkeys(EXTRAS)  # type: ignore[arg-type]  # so that they can't be imported
     import requests_unixsocket
-    from foretime_sidecar.clients.slurm_commands import SlurmCommands
-    from foretime_sidecar.server import Daemon
-    from foretime_sidecar.settings import Settings
-    from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-    from foretime_sim.policy import Policy
+    from foretime_sidecar.clients.slurm.commands import SlurmCommands
+    from foretime_sidecar.settings.settings import Settings
+    from foretime_sidecar.web.server import Daemon
+    from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+    from foretime_sim.policies.policy import Policy
 
     slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
     for _ in range(3):

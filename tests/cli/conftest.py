@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from foretime_sidecar.cli import main
-from foretime_sim import lublin2003
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.swf import write_swf
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models import lublin2003
+from foretime_sim.workloads.job_log import log_of_workload
 
 
 @pytest.fixture

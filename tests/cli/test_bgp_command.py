@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.application import app
-from foretime_sim.bgp_floor import passed_midplanes, places, side_by_side
-from foretime_sim.bgp_machine import BgpMachine, BgpPartition, intrepid
+from foretime_sim.machines.bluegene.floor import passed_midplanes, places, side_by_side
+from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition, intrepid
 from typer.testing import CliRunner
 
 from tests.sim.bgp_descriptions import TWO_ROWS

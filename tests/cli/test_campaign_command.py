@@ -17,11 +17,11 @@ import pandas as pd
 import psutil
 import pytest
 from distributed import LocalCluster
-from foretime_sim.campaign_cells import plan
-from foretime_sim.campaign_execution import execute, to_do
-from foretime_sim.campaign_file import read_campaign
-from foretime_sim.campaign_runs import attempt
-from foretime_sim.campaign_store import CELLS, CampaignStore
+from foretime_sim.campaigns.cells import plan
+from foretime_sim.campaigns.execution import execute, to_do
+from foretime_sim.campaigns.file import read_campaign
+from foretime_sim.campaigns.runs import attempt
+from foretime_sim.campaigns.store import CELLS, CampaignStore
 
 Run = Callable[..., tuple[int, str, str]]
 

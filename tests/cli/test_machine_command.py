@@ -60,8 +60,8 @@ def test_documented_lines_of_python_run(repository: Path, cluster: Path) -> None
     text = (repository / "docs" / "machines.md").read_text(encoding="utf-8")
     block = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert block is not None
-    from foretime_sim import lublin2003
-    from foretime_sim.policy import Policy
+    from foretime_sim.models import lublin2003
+    from foretime_sim.policies.policy import Policy
 
     names: dict[str, Any] = {
         "workload": lublin2003.generate(200, processors=992),

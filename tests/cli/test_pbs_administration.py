@@ -19,16 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import SchedulerError
-from foretime_sidecar import doctor_pbs, pbs_install
+from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.cli.application import app
-from foretime_sidecar.doctor import Diagnosis, Finding, Health, examine, exit_code
-from foretime_sidecar.doctor_pbs import accounting, pbs_checks
-from foretime_sidecar.doctor_table import fresh_table, local_file_system, safe_path
-from foretime_sidecar.pbs_server import CONFIGURATION, HOOK, SCRIPT, PbsServer, parse_hooks
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.table import Mode, Table, TableSettings, write_table
-from foretime_sim.plugin_files import plugin_file
+from foretime_sidecar.clients.pbs.server import CONFIGURATION, HOOK, SCRIPT, PbsServer, parse_hooks
+from foretime_sidecar.install import pbs_install
+from foretime_sidecar.install.doctor import pbs as doctor_pbs
+from foretime_sidecar.install.doctor.checkup import Diagnosis, Finding, Health, examine, exit_code
+from foretime_sidecar.install.doctor.pbs import accounting, pbs_checks
+from foretime_sidecar.install.doctor.table import fresh_table, local_file_system, safe_path
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.table.table import Mode, Table, TableSettings, write_table
+from foretime_sim.mocks.plugin_files import plugin_file
 from typer.testing import CliRunner
 
 # Stands for qmgr, qstat, qselect and qalter; what it knows is in a JSON file beside it.

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sim import lublin2003
-from foretime_sim.metrics import METRICS
-from foretime_sim.pbs_accounting_writer import write_pbs_accounting
+from foretime_sim.logs.pbs_accounting_writer import write_pbs_accounting
+from foretime_sim.models import lublin2003
+from foretime_sim.scores.metrics import METRICS
 
 Call = Callable[..., tuple[int, str, str]]
 PBS = ("--mechanism", "pbs-soft-walltime")

@@ -19,9 +19,10 @@ from unittest.mock import patch
 
 import pytest
 from foretime_sidecar.cli import main
-from foretime_sim import lublin2003, policy_views
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.swf import write_swf
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models import lublin2003
+from foretime_sim.policies import policy_views
+from foretime_sim.workloads.job_log import log_of_workload
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "policies.md"
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sidecar.replay_export import CSV_COLUMNS, JSON_FORMAT
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import read_table
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.metrics import METRICS
-from foretime_sim.start_promises import PROMISE_METRICS
-from foretime_sim.swf import read_swf
+from foretime_sidecar.replays.replay_export import CSV_COLUMNS, JSON_FORMAT
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import read_table
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.logs.swf import read_swf
+from foretime_sim.scores.metrics import METRICS
+from foretime_sim.scores.start_promises import PROMISE_METRICS
 
 JOBS = 300
 Run = Callable[..., tuple[int, str, str]]

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sim import lublin2003
-from foretime_sim.bgp_jobs import with_bgp_machine
-from foretime_sim.bgp_machine import intrepid
-from foretime_sim.engine import simulate
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.policy import Order, Policy
-from foretime_sim.swf import read_swf, write_swf
+from foretime_sim.engine.engine import simulate
+from foretime_sim.logs.swf import read_swf, write_swf
+from foretime_sim.machines.bluegene.machine import intrepid
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.workloads.bgp_jobs import with_bgp_machine
+from foretime_sim.workloads.job_log import log_of_workload
 
 Run = Callable[..., tuple[int, str, str]]
 

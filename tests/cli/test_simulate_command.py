@@ -18,17 +18,21 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from foretime_sidecar.simulate_export import CSV_COLUMNS, JSON_FORMAT
-from foretime_sim.engine import simulate
-from foretime_sim.estimated_run import EstimatedSchedule, estimator_of, simulate_with_estimator
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.metrics import METRICS, score
-from foretime_sim.policy import Backfill, Correction, Order, Policy
-from foretime_sim.policy_switching import PolicySwitching
-from foretime_sim.schedule import ScheduleError
-from foretime_sim.start_promises import PROMISE_METRICS
-from foretime_sim.swf import read_swf
+from foretime_sidecar.replays.simulate_export import CSV_COLUMNS, JSON_FORMAT
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import (
+    EstimatedSchedule,
+    estimator_of,
+    simulate_with_estimator,
+)
+from foretime_sim.engine.schedule import ScheduleError
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.logs.swf import read_swf
+from foretime_sim.policies.policy import Backfill, Correction, Order, Policy
+from foretime_sim.policies.policy_switching import PolicySwitching
+from foretime_sim.scores.metrics import METRICS, score
+from foretime_sim.scores.start_promises import PROMISE_METRICS
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -310,7 +314,7 @@ def test_check_tells_a_broken_law(run: Run, log: Path, monkeypatch: pytest.Monke
     def broken(*_: object) -> None:
         raise ScheduleError("made: job 1 started before its submission")
 
-    monkeypatch.setattr("foretime_sim.estimated_run.check_schedule", broken)
+    monkeypatch.setattr("foretime_sim.engine.estimated_run.check_schedule", broken)
     assert run("simulate", log, "--estimator", "last-two")[0] == 0
     code, _, err = run("simulate", log, "--estimator", "last-two", "--check")
     assert (code, err) == (1, "foretime: made: job 1 started before its submission\n")
@@ -319,7 +323,7 @@ def test_check_tells_a_broken_law(run: Run, log: Path, monkeypatch: pytest.Monke
 def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checked = []
     monkeypatch.setattr(
-        "foretime_sidecar.replay.check_schedule", lambda *of: checked.append(len(of[0]))
+        "foretime_sidecar.replays.replay.check_schedule", lambda *of: checked.append(len(of[0]))
     )
     options = ("replay", log, "--head", "40", "--warm-up", "0")
     assert run(*options)[0] == 0

@@ -11,13 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sidecar.api_settings import ApiSettings
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.answers.daemon_client import DaemonError
 from foretime_sidecar.cli import daemon_options
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.cli.daemon_options import find_settings, site_settings, where
-from foretime_sidecar.daemon_client import DaemonError
-from foretime_sidecar.settings import Settings
+from foretime_sidecar.settings.api_settings import ApiSettings
+from foretime_sidecar.settings.settings import Settings
 from typer.testing import CliRunner
 
 Run = Callable[..., tuple[int, str, str]]

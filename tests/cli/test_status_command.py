@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.table import Mode, Table, TableSettings, write_table
+from foretime_sidecar.table.table import Mode, Table, TableSettings, write_table
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sim import intrepid_like
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.swf import write_swf
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models import intrepid_like
+from foretime_sim.workloads.job_log import log_of_workload
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_estimators.uniform_log import fit_uniform_log
-from foretime_sim.log_files import read_log
-from foretime_sim.studies.downey1997_heads import heads_of
-from foretime_sim.studies.downey1997_logs import studied_log
-from foretime_sim.studies.study_page import page_tables
-from foretime_sim.studies.study_report import StudyReport
-from foretime_sim.studies.study_tables import StudyTable, fill_page
+from foretime_estimators.distributions.uniform_log import fit_uniform_log
+from foretime_sim.logs.log_files import read_log
+from foretime_studies.downey1997.heads import heads_of
+from foretime_studies.downey1997.logs import studied_log
+from foretime_studies.frame.page import page_tables
+from foretime_studies.frame.report import StudyReport
+from foretime_studies.frame.tables import StudyTable, fill_page
 
 PAGE = Path("docs") / "studies" / "downey1997.md"
 RESULTS = Path("docs") / "studies" / "downey1997"

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
-from foretime_sim.filters import workload_of_log
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.log_files import read_log
-from foretime_sim.lublin2003 import generate
-from foretime_sim.metrics import bounded_slowdown
-from foretime_sim.policy import Backfill, Correction, EventOrder, Policy
-from foretime_sim.studies.gaussier2015 import CLAIRVOYANT_SJBF, EASY, StudySettings
-from foretime_sim.studies.study_page import page_tables
-from foretime_sim.studies.study_tables import fill_page
-from foretime_sim.swf import write_swf
-from foretime_sim.workload import Labels
+from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.scores.metrics import bounded_slowdown
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_sim.workloads.workload import Labels
+from foretime_studies.frame.page import page_tables
+from foretime_studies.frame.tables import fill_page
+from foretime_studies.gaussier2015.study import CLAIRVOYANT_SJBF, EASY, StudySettings
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.lublin2003 import generate
-from foretime_sim.studies.gaussier2015_beyond_cases import CASES
-from foretime_sim.studies.study_page import page_tables
-from foretime_sim.studies.study_tables import fill_page
-from foretime_sim.swf import write_swf
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_studies.frame.page import page_tables
+from foretime_studies.frame.tables import fill_page
+from foretime_studies.gaussier2015_beyond.cases import CASES
 
 Run = Callable[..., tuple[int, str, str]]
 

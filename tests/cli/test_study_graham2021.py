@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.application import app
-from foretime_sim.studies.study_page import page_tables
-from foretime_sim.studies.study_tables import fill_page
+from foretime_studies.frame.page import page_tables
+from foretime_studies.frame.tables import fill_page
 from typer.testing import CliRunner
 
 from tests.sim.graham_archives import made_polls, write_archive

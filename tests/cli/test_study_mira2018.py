@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.application import app
-from foretime_sim.studies.study_report import StudyReport
-from foretime_sim.studies.study_tables import fill_page
+from foretime_studies.frame.report import StudyReport
+from foretime_studies.frame.tables import fill_page
 from typer.testing import CliRunner
 
 runner = CliRunner()

@@ -9,22 +9,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.log_files import read_log
-from foretime_sim.lublin2003 import generate
-from foretime_sim.policy_switching import Quality
-from foretime_sim.studies.streit2002_runs import (
+from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.policies.policy_switching import Quality
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_studies.frame.page import page_tables
+from foretime_studies.frame.tables import fill_page
+from foretime_studies.streit2002.runs import (
     DECIDERS,
     SCHEDULERS,
     SJF,
     CaseResult,
     self_tuning,
 )
-from foretime_sim.studies.streit2002_sets import KTH, LogSource
-from foretime_sim.studies.study_page import page_tables
-from foretime_sim.studies.study_tables import fill_page
-from foretime_sim.swf import write_swf
+from foretime_studies.streit2002.sets import KTH, LogSource
 
 Run = Callable[..., tuple[int, str, str]]
 PAGE, RESULTS = Path("docs/studies/streit2002.md"), Path("docs/studies/streit2002")

@@ -7,9 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.lublin2003 import generate
-from foretime_sim.studies.streit2002_beyond import (
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_studies.frame.page import page_tables
+from foretime_studies.frame.tables import fill_page
+from foretime_studies.streit2002.sets import KTH, PC2, JobSource, LogSource, Pc2Source
+from foretime_studies.streit2002_beyond.study import (
     FIRST_DRAW,
     VARIANTS,
     BeyondCase,
@@ -17,11 +21,7 @@ from foretime_sim.studies.streit2002_beyond import (
     log_factors,
     study,
 )
-from foretime_sim.studies.streit2002_beyond_tables import WITHIN, tables, verdict
-from foretime_sim.studies.streit2002_sets import KTH, PC2, JobSource, LogSource, Pc2Source
-from foretime_sim.studies.study_page import page_tables
-from foretime_sim.studies.study_tables import fill_page
-from foretime_sim.swf import write_swf
+from foretime_studies.streit2002_beyond.tables import WITHIN, tables, verdict
 
 Run = Callable[..., tuple[int, str, str]]
 

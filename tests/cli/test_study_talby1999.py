@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.lublin2003 import generate
-from foretime_sim.studies.talby1999_cases import other_cases
-from foretime_sim.swf import write_swf
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_studies.talby1999.cases import other_cases
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sim import workload_archive
+from foretime_sim.logs import workload_archive
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.workload import app
 from foretime_sidecar.cli.workload_source import parse_missing_request
 from typer.testing import CliRunner

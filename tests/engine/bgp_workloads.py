@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from foretime_sim.bgp_machine import BgpMachine, BgpPartition, intrepid
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
-from foretime_sim.workload import Workload
+from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition, intrepid
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.workloads.workload import Workload
 from hypothesis import strategies as st
 
 from tests.engine.scheduling_intervals import intervals

@@ -10,7 +10,7 @@ from types import FrameType
 
 import pytest
 from foretime_sim import _core
-from foretime_sim.policy import (
+from foretime_sim.policies.policy import (
     IN_STEPS,
     Backfill,
     Compression,

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from foretime_sim.machine import Machine, NodeGroup, Selection, SlurmPartition
-from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
-from foretime_sim.resource_requests import ResourceRequests, fit_requests
-from foretime_sim.workload import Labels, Workload
+from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
+from foretime_sim.policies.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Order,
+    Policy,
+    Roles,
+)
+from foretime_sim.workloads.resource_requests import ResourceRequests, fit_requests
+from foretime_sim.workloads.workload import Labels, Workload
 from hypothesis import strategies as st
 
 from tests.engine.scheduling_intervals import intervals

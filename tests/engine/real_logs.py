@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.workload import Workload
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.workloads.workload import Workload
 
 KTH = "KTH-SP2-1996-2.1-cln"
 CTC = "CTC-SP2-1996-3.1-cln"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foretime_sim.policy import EventOrder
+from foretime_sim.policies.policy import EventOrder
 from hypothesis import strategies as st
 
 

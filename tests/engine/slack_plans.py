@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from foretime_sim.reference_plans import PlainProfile
-from foretime_sim.reference_slack import PlannedJob, SlackPlan
-from foretime_sim.slack import INFINITE_SLACK, SlackSettings
+from foretime_sim.policies.slack import INFINITE_SLACK, SlackSettings
+from foretime_sim.reference.plans import PlainProfile
+from foretime_sim.reference.slack import PlannedJob, SlackPlan
 
 Claim = tuple[int, int]
 """Until when, and how many processors, from now on."""

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.admission import After, Dependencies, GroupLimit
-from foretime_sim.forward import forward_runs
-from foretime_sim.policy import Order, Policy
-from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.admission import After, Dependencies, GroupLimit
+from foretime_sim.engine.forward import forward_runs
+from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.policies.policy import Order, Policy
 
 NOW = 1_000
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.advance_reservations import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.advance_reservations import (
     AdvanceReservation,
     check_reservations,
     read_reservations,
 )
-from foretime_sim.stepwise import Engine
 
 
 def test_a_file_of_reservations(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ import random
 
 import hypothesis.strategies as st
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.availability_profile import AvailabilityProfile
+from foretime_estimators.jobs.errors import InputError
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from tests.support.availability_profile import AvailabilityProfile
 
 CAPACITY = 12
 HORIZON = 80

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foretime_sim import reference_bgp
-from foretime_sim.bgp_machine import intrepid
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Order, Policy
-from foretime_sim.role_times import JobTimesUpdate, RoleTimes
-from foretime_sim.schedule import Schedule
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.machines.bluegene.machine import intrepid
+from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.role_times import JobTimesUpdate, RoleTimes
+from foretime_sim.reference import bgp as reference_bgp
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

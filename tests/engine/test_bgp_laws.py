@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import reference_bgp
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.bgp_jobs import with_bgp_machine
-from foretime_sim.bgp_machine import BgpMachine, BgpPartition
-from foretime_sim.engine import simulate
-from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
-from foretime_sim.node_request import JobResources
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.schedule import Schedule, ScheduleError, StartedBy, check
-from foretime_sim.snapshot import Snapshot
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Labels, Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.engine.schedule import Schedule, ScheduleError, StartedBy, check
+from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.reference import bgp as reference_bgp
+from foretime_sim.workloads.bgp_jobs import with_bgp_machine
+from foretime_sim.workloads.node_request import JobResources
+from foretime_sim.workloads.workload import Labels, Workload
 from hypothesis import given, settings
 
 from tests.engine.bgp_workloads import machines, policies, workloads

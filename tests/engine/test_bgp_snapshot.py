@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.bgp_machine import intrepid
-from foretime_sim.stepwise import Engine
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.machines.bluegene.machine import intrepid
 
 
 def engine() -> Engine:

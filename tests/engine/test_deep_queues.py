@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foretime_sim import reference
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
 
 JOBS = 300
 RNG = np.random.default_rng(11)

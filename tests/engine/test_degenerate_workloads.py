@@ -6,12 +6,19 @@ import dataclasses
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy
-from foretime_sim.role_times import LONGEST_S
-from foretime_sim.schedule import Schedule, ScheduleError, check
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule, ScheduleError, check
+from foretime_sim.policies.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Order,
+    Policy,
+)
+from foretime_sim.policies.role_times import LONGEST_S
+from foretime_sim.workloads.workload import Workload
 
 FAMILIES = [
     *(Policy(backfill=backfill) for backfill in Backfill),

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import _core, reference
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.availability_profile import AvailabilityProfile
-from foretime_sim.engine import simulate
-from foretime_sim.forward import forward_runs
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
-from foretime_sim.policy_switching import (
+from foretime_sim import _core
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.forward import forward_runs
+from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policies.policy_switching import (
     ORDERS_OF_DYNP,
     SELF_TUNING,
     TABLE_1_CASES,
@@ -21,14 +22,14 @@ from foretime_sim.policy_switching import (
     Quality,
     SwitchingCounters,
 )
-from foretime_sim.snapshot import Snapshot
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Workload
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.test_families_agreement import MACHINE, assert_same, reservations, workloads
 from tests.engine.test_reference_dynp import TABLE_1
+from tests.support.availability_profile import AvailabilityProfile
 
 weights = st.floats(0.01, 10)
 qualities = st.sampled_from(Quality) | st.lists(

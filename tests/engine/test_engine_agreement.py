@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import reference
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import simulate
-from foretime_sim.policy import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import (
     EASY,
     IN_STEPS,
     Backfill,
@@ -22,9 +23,8 @@ from foretime_sim.policy import (
     Policy,
     Roles,
 )
-from foretime_sim.schedule import Schedule
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Workload
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

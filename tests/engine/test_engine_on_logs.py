@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.last_two import LastTwo
-from foretime_sim import reference
-from foretime_sim.engine import simulate
-from foretime_sim.metrics import bounded_slowdown
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
-from foretime_sim.schedule import Schedule
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Workload
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.reference import flat as reference
+from foretime_sim.scores.metrics import bounded_slowdown
+from foretime_sim.workloads.workload import Workload
 
 from tests.engine.real_logs import CTC, CURIE, KTH, LOGS, SDSC_BLUE, SDSC_SP2, Load
 

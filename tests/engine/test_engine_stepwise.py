@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy
-from foretime_sim.role_times import JobTimesUpdate
-from foretime_sim.schedule import StartedBy
-from foretime_sim.stepwise import Engine
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.schedule import StartedBy
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Order,
+    Policy,
+)
+from foretime_sim.policies.role_times import JobTimesUpdate
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,29 +8,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.accuracy_settings import AccuracySettings
-from foretime_estimators.errors import InputError
-from foretime_estimators.estimator import (
+from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_estimators.estimators.estimator import (
     RoleEstimator,
     RolePrediction,
     RuntimeEstimator,
     StartObserver,
     clamped,
 )
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.last_two import LastTwo
-from foretime_estimators.registry import ESTIMATORS
-from foretime_sim import lublin2003
-from foretime_sim.engine import simulate
-from foretime_sim.estimated_run import (
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.estimators.registry import ESTIMATORS
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import (
     EstimatedSchedule,
     estimator_of,
     job_requests,
     simulate_with_estimator,
 )
-from foretime_sim.finished_history import finished_before, placed_before
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
-from foretime_sim.workload import Labels, Workload
+from foretime_sim.engine.finished_history import finished_before, placed_before
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.workloads.workload import Labels, Workload
 
 JOBS = lublin2003.generate(400, processors=64, load=0.9)
 NAMES = [entry.example for entry in ESTIMATORS]

@@ -6,13 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import reference
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy, Roles
-from foretime_sim.schedule import Schedule
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Order,
+    Policy,
+    Roles,
+)
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foretime_sim import reference
-from foretime_sim.availability_profile import AvailabilityProfile
-from foretime_sim.engine import simulate
-from foretime_sim.metrics import bounded_slowdown
-from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Order, Policy
-from foretime_sim.schedule import Schedule, check_promises
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule, check_promises
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    Order,
+    Policy,
+)
+from foretime_sim.reference import flat as reference
+from foretime_sim.scores.metrics import bounded_slowdown
+from foretime_sim.workloads.workload import Workload
 
 from tests.engine.real_logs import KTH, LOGS, Load
+from tests.support.availability_profile import AvailabilityProfile
 
 pytestmark = pytest.mark.traces
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import reference
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, GuardBy, Order, Policy
-from foretime_sim.reference import ReferenceJob, Simulation
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, GuardBy, Order, Policy
+from foretime_sim.reference import flat as reference
+from foretime_sim.reference.flat import ReferenceJob, Simulation
+from foretime_sim.workloads.workload import Workload
 
 BESIDE = [by for by in GuardBy if by is not GuardBy.REQUESTED_PLAN]
 GUARDED = Policy(backfill=Backfill.EASY_SJBF, guard_s=0, guard_by=GuardBy.PLAIN_EASY)

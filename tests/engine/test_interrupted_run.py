@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from foretime_sim.policy import Correction, EventOrder, Policy
-from foretime_sim.stepwise import Engine
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 
 LONG_S = 30_000_000
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import reference_bgp
-from foretime_sim.bgp_jobs import with_bgp_machine
-from foretime_sim.bgp_machine import BgpMachine, intrepid
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.schedule import Schedule, StartedBy, check
-from foretime_sim.swf import read_swf
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule, StartedBy, check
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.swf import read_swf
+from foretime_sim.machines.bluegene.machine import BgpMachine, intrepid
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.reference import bgp as reference_bgp
+from foretime_sim.workloads.bgp_jobs import with_bgp_machine
+from foretime_sim.workloads.workload import Workload
 
 POLICIES = [
     Policy(order=order, backfill=backfill)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.learned_runtime import LearnedRuntime
-from foretime_estimators.online_regression import RegressionSettings
-from foretime_estimators.prediction_loss import E_LOSS, PredictionLoss
-from foretime_sim.estimated_run import EstimatedSchedule, simulate_with_estimator
-from foretime_sim.metrics import bounded_slowdown
-from foretime_sim.policy import Backfill, Correction, EventOrder, Policy
-from foretime_sim.repeats import Repeats
-from foretime_sim.workload import Workload
+from foretime_estimators.estimators.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.online_regression import RegressionSettings
+from foretime_estimators.estimators.prediction_loss import E_LOSS, PredictionLoss
+from foretime_sim.engine.estimated_run import EstimatedSchedule, simulate_with_estimator
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.scores.metrics import bounded_slowdown
+from foretime_sim.scores.repeats import Repeats
+from foretime_sim.workloads.workload import Workload
 
 from tests.engine.real_logs import CURIE, KTH, Load
 

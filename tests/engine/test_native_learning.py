@@ -11,28 +11,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators import learned_runtime
-from foretime_estimators.estimator import RolePrediction, RuntimeEstimator, StartObserver
-from foretime_estimators.expected_runtime import ExpectedRuntime, ExpectedRuntimeSettings
-from foretime_estimators.job_events import learn_history
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.last_two import LastTwo
-from foretime_estimators.learned_runtime import LearnedRuntime
-from foretime_estimators.online_regression import RegressionSettings
-from foretime_estimators.prediction_loss import LOSSES
-from foretime_sim import estimator_core, lublin2003
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.estimated_run import (
+from foretime_estimators.estimators import learned_runtime
+from foretime_estimators.estimators.estimator import RolePrediction, RuntimeEstimator, StartObserver
+from foretime_estimators.estimators.expected_runtime import ExpectedRuntime, ExpectedRuntimeSettings
+from foretime_estimators.estimators.job_events import learn_history
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.estimators.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.online_regression import RegressionSettings
+from foretime_estimators.estimators.prediction_loss import LOSSES
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sim.engine.estimated_run import (
     EstimatedSchedule,
     job_requests,
     role_predictor,
     simulate_with_estimator,
 )
-from foretime_sim.estimator_core import is_native
-from foretime_sim.finished_history import finished_before
-from foretime_sim.learning_core import runs_natively
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
-from foretime_sim.workload import ENDINGS, Labels, Workload
+from foretime_sim.engine.finished_history import finished_before
+from foretime_sim.engine.native import estimator_core
+from foretime_sim.engine.native.estimator_core import is_native
+from foretime_sim.engine.native.learning_core import runs_natively
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.workloads.workload import ENDINGS, Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.advance_reservations import NodeReservation
-from foretime_sim.forward import SampledArrivals, forward_runs, start_times_of
-from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.node_request import JobResources
-from foretime_sim.node_snapshot import HeldNodes, NodeRequests
-from foretime_sim.policy import EventOrder, Policy
-from foretime_sim.reference_forward import forward_run
-from foretime_sim.resource_requests import job_resources
-from foretime_sim.role_times import JobTimesUpdate
-from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Labels, Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.forward import SampledArrivals, forward_runs, start_times_of
+from foretime_sim.engine.node_snapshot import HeldNodes, NodeRequests
+from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.policies.advance_reservations import NodeReservation
+from foretime_sim.policies.policy import EventOrder, Policy
+from foretime_sim.policies.role_times import JobTimesUpdate
+from foretime_sim.reference.forward import forward_run
+from foretime_sim.workloads.node_request import JobResources
+from foretime_sim.workloads.resource_requests import job_resources
+from foretime_sim.workloads.workload import Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from foretime_sim import reference_nodes
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Policy
-from foretime_sim.schedule import Schedule
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.policies.policy import Policy
+from foretime_sim.reference import nodes as reference_nodes
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.forward import forward_runs
-from foretime_sim.order_tuning import tune_order
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.policy_switching import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.forward import forward_runs
+from foretime_sim.engine.order_tuning import tune_order
+from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.policy_switching import (
     Decider,
     PolicySwitching,
     Quality,
     SwitchingCounters,
 )
-from foretime_sim.snapshot import Snapshot
-from foretime_sim.stepwise import Engine
 
 
 def test_the_papers_settings_are_the_defaults() -> None:

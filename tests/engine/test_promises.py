@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from foretime_sim import reference
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Compression, EventOrder, Policy
-from foretime_sim.schedule import ScheduleError, check, check_promises
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import ScheduleError, check, check_promises
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, Compression, EventOrder, Policy
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import reference
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.policy import (
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import (
     Backfill,
     Compression,
     Correction,
@@ -24,11 +25,10 @@ from foretime_sim.policy import (
     Policy,
     Roles,
 )
-from foretime_sim.policy_views import FinishedView, MachineView, QueueView, StartedView
-from foretime_sim.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.schedule import Schedule
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Labels, Workload
+from foretime_sim.policies.policy_views import FinishedView, MachineView, QueueView, StartedView
+from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,15 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import _core, lublin2003, reference
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, EventOrder, Policy
-from foretime_sim.policy_views import MachineView, QueueView
-from foretime_sim.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.stepwise import Engine
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim import _core
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, EventOrder, Policy
+from foretime_sim.policies.policy_views import MachineView, QueueView
+from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
 
 Order_ = Callable[[QueueView, int], Any]
 Backfill_ = Callable[[QueueView, MachineView, int], Any]

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import lublin2003, reference
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.availability_profile import AvailabilityProfile
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
-from foretime_sim.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.test_families_agreement import MACHINE, assert_same, reservations, workloads
+from tests.support.availability_profile import AvailabilityProfile
 
 WEIGHTS = st.sampled_from([1.0, 1.0, 0.5, 0.2, 0.0])
 SETTINGS = st.builds(

@@ -1,4 +1,4 @@
-"""Every edge that Talby and Feitelson leave open, as decided in `foretime_sim.reference_slack`."""
+"""Every edge that Talby and Feitelson leave open, as decided in `foretime_sim.reference.slack`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from foretime_sim import reference
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, EventOrder, Order, Policy
-from foretime_sim.reference_slack import SlackPlan, cost, own_price
-from foretime_sim.schedule import Schedule
-from foretime_sim.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, EventOrder, Order, Policy
+from foretime_sim.policies.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
+from foretime_sim.reference import flat as reference
+from foretime_sim.reference.slack import SlackPlan, cost, own_price
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from foretime_sim import reference
-from foretime_sim.availability_profile import AvailabilityProfile
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, EventOrder, Policy
-from foretime_sim.schedule import Schedule, check
-from foretime_sim.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule, check
+from foretime_sim.policies.policy import Backfill, EventOrder, Policy
+from foretime_sim.policies.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support.availability_profile import AvailabilityProfile
 
 MACHINE = 8
 JOB = st.tuples(st.integers(0, 8), st.integers(1, MACHINE), st.integers(0, 20), st.integers(1, 20))

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_sidecar.durations import format_duration
-from foretime_sim import reference
-from foretime_sim.availability_profile import AvailabilityProfile
-from foretime_sim.engine import simulate
-from foretime_sim.estimated_run import EstimatedSchedule
-from foretime_sim.metrics import score
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.schedule import check_promises
-from foretime_sim.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
-from foretime_sim.start_promises import StartPromises, promised_starts
+from foretime_sidecar.wording.durations import format_duration
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import EstimatedSchedule
+from foretime_sim.engine.schedule import check_promises
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
+from foretime_sim.reference import flat as reference
+from foretime_sim.scores.metrics import score
+from foretime_sim.scores.start_promises import StartPromises, promised_starts
 
 from tests.engine.real_logs import CTC, KTH, SDSC_BLUE, SDSC_SP2, Load
+from tests.support.availability_profile import AvailabilityProfile
 
 
 @pytest.mark.parametrize("log", [KTH, CTC, SDSC_SP2, SDSC_BLUE])

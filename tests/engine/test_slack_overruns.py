@@ -9,13 +9,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import reference
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.policy import Backfill, Correction, EventOrder, Policy
-from foretime_sim.reference_slack import SlackPlan
-from foretime_sim.schedule import Schedule, ScheduleError, check
-from foretime_sim.slack import Overruns, SlackJobs, SlackSettings
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.schedule import Schedule, ScheduleError, check
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.slack import Overruns, SlackJobs, SlackSettings
+from foretime_sim.reference import flat as reference
+from foretime_sim.reference.slack import SlackPlan
 from hypothesis import given
 from hypothesis import strategies as st
 

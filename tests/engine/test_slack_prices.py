@@ -7,8 +7,9 @@ import math
 from typing import Any
 
 import pytest
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.reference_slack import (
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.slack import INFINITE_SLACK, InsertionOrder, SlackSettings
+from foretime_sim.reference.slack import (
     PlannedJob,
     cost,
     initial_slack,
@@ -16,7 +17,6 @@ from foretime_sim.reference_slack import (
     priority,
     scheduler_priority,
 )
-from foretime_sim.slack import INFINITE_SLACK, InsertionOrder, SlackSettings
 
 from tests.engine.slack_plans import all_schedules, plan_of, waiting_job
 from tests.engine.test_families import starts

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_sim import lublin2003
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Compression, Correction, EventOrder, Policy
-from foretime_sim.schedule import Schedule, ScheduleError, check_promises
-from foretime_sim.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
-from foretime_sim.workload import Workload
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule, ScheduleError, check_promises
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
+from foretime_sim.policies.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
+from foretime_sim.workloads.workload import Workload
 
 COLUMN = np.array([1, 2])
 JOBS = Workload("two", 4, None, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN)

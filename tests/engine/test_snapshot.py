@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
-from foretime_sim.stepwise import Engine
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.admission import Dependencies, GroupLimit
-from foretime_sim.forward import forward_runs
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.slack import SlackJobs, SlackSettings
-from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.start_bounds import start_bounds
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.admission import Dependencies, GroupLimit
+from foretime_sim.engine.forward import forward_runs
+from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.engine.start_bounds import start_bounds
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.slack import SlackJobs, SlackSettings
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_sim.engine import simulate
-from foretime_sim.estimated_run import EstimatedSchedule
-from foretime_sim.policy import Backfill, Compression, Policy
-from foretime_sim.schedule import ScheduleError, check_promises
-from foretime_sim.slack import SlackJobs, SlackSettings
-from foretime_sim.start_promises import StartPromises, mean_promises, promised_starts
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import EstimatedSchedule
+from foretime_sim.engine.schedule import ScheduleError, check_promises
+from foretime_sim.policies.policy import Backfill, Compression, Policy
+from foretime_sim.policies.slack import SlackJobs, SlackSettings
+from foretime_sim.scores.start_promises import StartPromises, mean_promises, promised_starts
 
 from tests.engine.test_families import workload_of
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 
 @pytest.fixture

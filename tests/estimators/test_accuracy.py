@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from foretime_estimators.accuracy import AccuracyModel, AccuracySettings, Scheme
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.accuracy.accuracy import AccuracyModel, AccuracySettings, Scheme
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from hypothesis import given
 from hypothesis import strategies as st
 

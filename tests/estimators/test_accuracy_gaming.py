@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from foretime_estimators.accuracy import AccuracyModel, AccuracySettings, Scheme
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.accuracy.accuracy import AccuracyModel, AccuracySettings, Scheme
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 Finished = Callable[..., FinishedJob]
 HOUR_S = 3_600

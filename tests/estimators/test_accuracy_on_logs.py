@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_estimators.accuracy import AccuracySettings, Scheme
-from foretime_estimators.accuracy_estimator import AccuracyEstimator
-from foretime_estimators.checks import predictions
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.accuracy.accuracy import AccuracySettings, Scheme
+from foretime_estimators.estimators.accuracy_estimator import AccuracyEstimator
+from foretime_estimators.estimators.testing import predictions
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 
 def jobs_of(path: Path) -> list[FinishedJob]:

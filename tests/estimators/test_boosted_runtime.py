@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from foretime_estimators.boosted_runtime import BoostedRuntime, BoostedSettings
-from foretime_estimators.checks import CHECKS, Check
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.expected_runtime import ExpectedRuntime
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.estimators.boosted_runtime import BoostedRuntime, BoostedSettings
+from foretime_estimators.estimators.expected_runtime import ExpectedRuntime
+from foretime_estimators.estimators.testing import CHECKS, Check
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 SMALL = BoostedSettings(first_jobs=40, refit_jobs=160, window_jobs=120, trees=4, least_jobs=4)
 

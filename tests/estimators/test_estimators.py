@@ -8,15 +8,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from foretime_estimators.accuracy_settings import AccuracySettings
-from foretime_estimators.checks import CHECKS, Check, predictions
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.estimator import RuntimeEstimator
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.learned_runtime import LearnedRuntime
-from foretime_estimators.online_regression import RegressionSettings
-from foretime_estimators.registry import ESTIMATORS, estimator_name, parse_estimator
-from foretime_estimators.scaled_request import RandomisedRequest, ScaledRequest
+from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_estimators.estimators.estimator import RuntimeEstimator
+from foretime_estimators.estimators.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.online_regression import RegressionSettings
+from foretime_estimators.estimators.registry import ESTIMATORS, estimator_name, parse_estimator
+from foretime_estimators.estimators.scaled_request import RandomisedRequest, ScaledRequest
+from foretime_estimators.estimators.testing import CHECKS, Check, predictions
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 Finished = Callable[..., FinishedJob]
 SPELLINGS = [entry.example for entry in ESTIMATORS]

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.estimator import RolePrediction
-from foretime_estimators.expected_runtime import ExpectedRuntime, ExpectedRuntimeSettings
-from foretime_estimators.job_kinds import Ageing, BackOff, Kind, kinds_of
-from foretime_estimators.jobs import Ending, FinishedJob
-from foretime_estimators.kind_sums import KindSums
-from foretime_estimators.registry import parse_estimator
+from foretime_estimators.estimators.estimator import RolePrediction
+from foretime_estimators.estimators.expected_runtime import ExpectedRuntime, ExpectedRuntimeSettings
+from foretime_estimators.estimators.job_kinds import Ageing, BackOff, Kind, kinds_of
+from foretime_estimators.estimators.kind_sums import KindSums
+from foretime_estimators.estimators.registry import parse_estimator
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob
 
 Finished = Callable[..., FinishedJob]
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.estimator import Memoryless, clamped
-from foretime_estimators.expert_mixture import ExpertMixture, MixtureSettings
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.last_two import LastTwo
-from foretime_estimators.registry import parse_estimator
+from foretime_estimators.estimators.estimator import Memoryless, clamped
+from foretime_estimators.estimators.expert_mixture import ExpertMixture, MixtureSettings
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.estimators.registry import parse_estimator
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 Finished = Callable[..., FinishedJob]
 WIDE = MixtureSettings(share=0.0, largest_loss=100.0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from foretime_estimators.estimator import StartObserver
-from foretime_estimators.job_events import learn_history, tell
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.last_two import LastTwo
+from foretime_estimators.estimators.estimator import StartObserver
+from foretime_estimators.estimators.job_events import learn_history, tell
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 
 class Diary:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.expected_runtime import ExpectedRuntime
-from foretime_estimators.jobs import Ending, FinishedJob
-from foretime_estimators.learned_order import FACTS, LearnedOrder, LearnedOrderSettings
-from foretime_estimators.registry import parse_estimator
+from foretime_estimators.estimators.expected_runtime import ExpectedRuntime
+from foretime_estimators.estimators.learned_order import FACTS, LearnedOrder, LearnedOrderSettings
+from foretime_estimators.estimators.registry import parse_estimator
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob
 
 Finished = Callable[..., FinishedJob]
 BEGINNING = {name: float(name == "ln_order_time") for name in FACTS}

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_estimators.lifetimes import Lifetimes, Overdue, RunningLives
+from foretime_estimators.distributions.lifetimes import Lifetimes, Overdue, RunningLives
+from foretime_estimators.jobs.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,8 +9,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.online_regression import OnlineRegression, RegressionSettings
+from foretime_estimators.estimators.online_regression import OnlineRegression, RegressionSettings
+from foretime_estimators.jobs.errors import InputError, StateError
 from hypothesis import given
 from hypothesis import strategies as st
 

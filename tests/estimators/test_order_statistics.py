@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from foretime_estimators.order_statistics import BLOCK_LENGTH, OrderStatistics
+from foretime_estimators.accuracy.order_statistics import BLOCK_LENGTH, OrderStatistics
 from hypothesis import given
 from hypothesis import strategies as st
 

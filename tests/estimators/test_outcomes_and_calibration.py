@@ -7,12 +7,12 @@ import random
 from collections.abc import Callable
 
 import pytest
-from foretime_estimators.calibrated_runtime import CalibratedRuntime, CalibrationSettings
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob
-from foretime_estimators.last_two import LastTwo
-from foretime_estimators.outcome_classes import OutcomeClasses, OutcomeSettings
-from foretime_estimators.registry import parse_estimator
+from foretime_estimators.estimators.calibrated_runtime import CalibratedRuntime, CalibrationSettings
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.estimators.outcome_classes import OutcomeClasses, OutcomeSettings
+from foretime_estimators.estimators.registry import parse_estimator
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob
 
 Finished = Callable[..., FinishedJob]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.prediction_scores import MEASURES, SCORES, measured
+from foretime_estimators.estimators.prediction_scores import MEASURES, SCORES, measured
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,13 +9,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators import runtime_histories
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.job_kinds import Ageing, kinds_of
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.runtime_histories import RuntimeHistories, RuntimeHistoriesSettings
-from foretime_estimators.runtime_quantiles import NORMAL_SCORES, settled_within
-from foretime_estimators.shared_effects import SharedEffects
+from foretime_estimators.distributions import runtime_histories
+from foretime_estimators.distributions.runtime_histories import (
+    RuntimeHistories,
+    RuntimeHistoriesSettings,
+)
+from foretime_estimators.distributions.runtime_quantiles import NORMAL_SCORES, settled_within
+from foretime_estimators.distributions.shared_effects import SharedEffects
+from foretime_estimators.estimators.job_kinds import Ageing, kinds_of
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from foretime_estimators.endings import MICRO
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.job_kinds import Ageing, kinds_of
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.similar_jobs import SimilarJobs
-from foretime_estimators.similar_jobs_estimator import SimilarJobsEstimator
-from foretime_estimators.similar_jobs_settings import RoleRule, SimilarJobsSettings
+from foretime_estimators.estimators.job_kinds import Ageing, kinds_of
+from foretime_estimators.estimators.similar_jobs import SimilarJobs
+from foretime_estimators.estimators.similar_jobs_estimator import SimilarJobsEstimator
+from foretime_estimators.estimators.similar_jobs_settings import RoleRule, SimilarJobsSettings
+from foretime_estimators.jobs.endings import MICRO
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

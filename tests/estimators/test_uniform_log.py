@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.lifetimes import Lifetimes
-from foretime_estimators.uniform_log import UniformLog, fit_uniform_log
-from foretime_estimators.uniform_log_classes import (
+from foretime_estimators.distributions.lifetimes import Lifetimes
+from foretime_estimators.distributions.uniform_log import UniformLog, fit_uniform_log
+from foretime_estimators.distributions.uniform_log_classes import (
     LifetimeClasses,
     MemoryClass,
     RequestedTimeClass,
     parse_classifiers,
     size_class,
 )
-from foretime_estimators.uniform_log_runtimes import UniformLogRuntimes
-from foretime_estimators.uniform_log_stages import fit_stages
+from foretime_estimators.distributions.uniform_log_runtimes import UniformLogRuntimes
+from foretime_estimators.distributions.uniform_log_stages import fit_stages
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 Finished = Callable[..., FinishedJob]
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import engine, reference, reference_bgp
-from foretime_sim.bgp_machine import BgpMachine, BgpPartition
-from foretime_sim.policy import (
+from foretime_sim.engine import engine
+from foretime_sim.engine.schedule import Schedule, StartedBy
+from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
+from foretime_sim.policies.policy import (
     Backfill,
     Compression,
     Correction,
@@ -20,8 +21,9 @@ from foretime_sim.policy import (
     Policy,
     Roles,
 )
-from foretime_sim.schedule import Schedule, StartedBy
-from foretime_sim.workload import Workload
+from foretime_sim.reference import bgp as reference_bgp
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
 
 FILES = sorted(Path(__file__).parent.glob("*.toml"))
 

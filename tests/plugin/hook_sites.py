@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from foretime_sim.pbs_hook import PbsHook, PbsSite
-from foretime_sim.slurm_hook import LUA_VERSIONS, LuaHook
+from foretime_sim.mocks.pbs.hook import PbsHook, PbsSite
+from foretime_sim.mocks.slurm.hook import LUA_VERSIONS, LuaHook
 
 NOW = 2_000
 SETTINGS = {

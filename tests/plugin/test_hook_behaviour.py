@@ -14,7 +14,7 @@ from math import ceil
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.table import Table, TableRow, parse_table, table_bytes
+from foretime_sidecar.table.table import Table, TableRow, parse_table, table_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 

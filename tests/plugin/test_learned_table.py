@@ -7,9 +7,9 @@ from fractions import Fraction
 from math import ceil
 
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_sidecar.learned_kinds import KINDS, BackOff, LearnedRow
-from foretime_sidecar.table import Scheme, Table, TableRow, parse_table, table_bytes
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_sidecar.table.row_kinds import KINDS, BackOff, LearnedRow
+from foretime_sidecar.table.table import Scheme, Table, TableRow, parse_table, table_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 

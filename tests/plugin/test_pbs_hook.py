@@ -13,9 +13,9 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from foretime_sidecar.table import Mode, Table, TableRow, TableSettings, write_table
-from foretime_sim.pbs_hook import PbsHook, PbsReply, PbsSite, refusal
-from foretime_sim.plugin_files import plugin_file
+from foretime_sidecar.table.table import Mode, Table, TableRow, TableSettings, write_table
+from foretime_sim.mocks.pbs.hook import PbsHook, PbsReply, PbsSite, refusal
+from foretime_sim.mocks.plugin_files import plugin_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.table import Mode
-from foretime_sim.pbs_hook import PbsReply, PbsSite, refusal
+from foretime_sidecar.table.table import Mode
+from foretime_sim.mocks.pbs.hook import PbsReply, PbsSite, refusal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from foretime_sim.plugin_files import plugin_file
+from foretime_sim.mocks.plugin_files import plugin_file
 
 NOTE = "foretime:treq=90,tsched=30"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.table import (
+from foretime_sidecar.table.table import (
     Advice,
     LeftAlone,
     Mode,
@@ -17,7 +17,7 @@ from foretime_sidecar.table import (
     TableSettings,
     write_table,
 )
-from foretime_sim.slurm_hook import LUA_VERSIONS, Fields, HookReply, LuaHook
+from foretime_sim.mocks.slurm.hook import LUA_VERSIONS, Fields, HookReply, LuaHook
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

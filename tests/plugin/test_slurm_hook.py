@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.table import (
+from foretime_sidecar.table.table import (
     LeftAlone,
     Longest,
     Mechanism,
@@ -19,7 +19,7 @@ from foretime_sidecar.table import (
     table_bytes,
     write_table,
 )
-from foretime_sim.slurm_hook import LUA_VERSIONS, HookReply, LuaHook
+from foretime_sim.mocks.slurm.hook import LUA_VERSIONS, HookReply, LuaHook
 
 NOW = 2_000
 INFINITE = 4_294_967_295

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_sidecar.table import (
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_sidecar.table.table import (
     Advice,
     EnforcedOnly,
     LeftAlone,

@@ -10,8 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.table import Mechanism, Mode, Table, TableRow, TableSettings, write_table
-from foretime_sim.slurm_hook import LUA_VERSIONS, HookReply, LuaHook, Value
+from foretime_sidecar.table.table import (
+    Mechanism,
+    Mode,
+    Table,
+    TableRow,
+    TableSettings,
+    write_table,
+)
+from foretime_sim.mocks.slurm.hook import LUA_VERSIONS, HookReply, LuaHook, Value
 
 from tests.plugin.time_changes import (
     CHANGES,

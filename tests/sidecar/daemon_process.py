@@ -20,7 +20,7 @@ import pytest
 
 SERVE = """
 import sys, typer
-from foretime_estimators.errors import ForetimeError
+from foretime_estimators.jobs.errors import ForetimeError
 from foretime_sidecar.cli.serve import serve
 try:
     typer.run(serve)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from fastapi import FastAPI
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import to_toml
-from foretime_sim.mock_slurm import MockSlurm
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.settings.settings_file import to_toml
+from foretime_sidecar.web.server import Daemon
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 
 _READY_S = 60
 

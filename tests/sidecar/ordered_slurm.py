@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foretime_estimators.errors import SchedulerError
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sim.mock_slurm import MockSlurm, Submission
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, Submission
 
 
 class Noting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
     ControllerLoad,
     Cursor,
@@ -19,9 +19,14 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
-from foretime_sidecar.settings import AccuracySection, SchedulerSettings, Settings, TableSettings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.settings.settings import (
+    AccuracySection,
+    SchedulerSettings,
+    Settings,
+    TableSettings,
+)
+from foretime_sidecar.store.store import Store
 
 FIRST_END = 1_000_000
 STEP_S = 10

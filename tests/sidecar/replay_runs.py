@@ -8,17 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from foretime_estimators.accuracy import AccuracyModel, AccuracySettings, Scheme
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.replay import Replay
-from foretime_sidecar.replay_outcome import ReplaySchedule
-from foretime_sidecar.settings import (
+from foretime_estimators.accuracy.accuracy import AccuracyModel, AccuracySettings, Scheme
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.replays.replay import Replay
+from foretime_sidecar.replays.replay_outcome import ReplaySchedule
+from foretime_sidecar.settings.settings import (
     AccuracySection,
 )
-from foretime_sim.comparison import PairedRun
-from foretime_sim.mechanism import Mechanism, mechanism_policy
-from foretime_sim.policy import Policy
-from foretime_sim.workload import ENDINGS, Labels, Workload
+from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
+from foretime_sim.policies.policy import Policy
+from foretime_sim.scores.comparison import PairedRun
+from foretime_sim.workloads.workload import ENDINGS, Labels, Workload
 
 DAY_S = 86_400
 CLOCK = 1_200_000_000

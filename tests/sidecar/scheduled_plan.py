@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_sidecar.served_forecaster import Basis
-from foretime_sim.forward import forward_runs, start_times_of
-from foretime_sim.policy import Correction
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sidecar.forecasts.production_forecaster import Basis
+from foretime_sim.engine.forward import forward_runs, start_times_of
+from foretime_sim.policies.policy import Correction
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workload import Int64Array
+from foretime_sim.workloads.workload import Int64Array
 
 
 class ScheduledPlan:
-    """A `foretime_sidecar.wait_forecasting.ServedForecaster` sure of one wait for each job.
+    """A `wait_forecasting.ServedForecaster` sure of one wait for each job.
 
     A running job that has outlived its t_sched is taken to run on as the scheduler corrects it:
     half of what is left to its limit under Slurm's soft limit, to the next multiple of its t_sched

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from foretime_estimators.errors import SchedulerError
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import (
     ControllerLoad,
     Cursor,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from foretime_sidecar.ab_report import ab_report, compare
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.store import Store
+from foretime_sidecar.safety.ab_report import ab_report, compare
+from foretime_sidecar.store.store import Store
 
 
 def jobs(planned: bool, waits: list[int], users: int = 10) -> list[tuple[Any, ...]]:

@@ -8,11 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.decision_log import Action
-from foretime_sidecar.reasons import REASONS
-from foretime_sidecar.settings_file import parse_settings
-from foretime_sidecar.slurm_conf import SlurmConf
-from foretime_sidecar.slurm_install import LUA, PROLOG, SOFT_LIMIT
+from foretime_sidecar.install.slurm_conf import SlurmConf
+from foretime_sidecar.install.slurm_install import LUA, PROLOG, SOFT_LIMIT
+from foretime_sidecar.safety.decision_log import Action
+from foretime_sidecar.safety.reasons import REASONS
+from foretime_sidecar.settings.settings_file import parse_settings
 
 
 @pytest.fixture

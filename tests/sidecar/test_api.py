@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from foretime_estimators.errors import SchedulerError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.api import create_app
-from foretime_sidecar.api_callers import Caller, caller_of
+from foretime_estimators.jobs.errors import SchedulerError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.identity import Identity
-from foretime_sidecar.peer import Peer
-from foretime_sidecar.self_metrics import Health
-from foretime_sidecar.served_forecasts import ServedForecasts
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.daemon.self_metrics import Health
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.forecasts.forecast_log import ServedForecasts
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.web.api.application import create_app
+from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.auth.identity import Identity
+from foretime_sidecar.web.connections.peer import Peer
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import LEVELS
 from prometheus_client.parser import text_string_to_metric_families
 

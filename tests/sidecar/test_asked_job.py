@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sidecar.asked_job import AskedJob, asked_job, is_job_id
-from foretime_sidecar.batch_script import read_script
-from foretime_sidecar.sbatch_options import ASKED
-from foretime_sidecar.sbatch_values import array_tasks
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.job_options.batch_script import read_script
+from foretime_sidecar.job_options.job_request import AskedJob, asked_job, is_job_id
+from foretime_sidecar.job_options.sbatch_options import ASKED
+from foretime_sidecar.job_options.sbatch_values import array_tasks
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sidecar.batch_script import read_script, split_words
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.job_options.batch_script import read_script, split_words
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sidecar.begin_time import parse_begin, parse_pbs_begin
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.job_options.begin_time import parse_begin, parse_pbs_begin
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.circuit_breaker import CircuitBreaker
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, QueuedJob, QueueState
-from foretime_sidecar.oversight import Oversight
-from foretime_sidecar.settings import BreakerSettings, Settings
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mode
+from foretime_sidecar.safety.circuit_breaker import CircuitBreaker
+from foretime_sidecar.safety.hook_supervision import Oversight
+from foretime_sidecar.settings.settings import BreakerSettings, Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import Mode
 
 NOW = 1_100_000
 Record = Callable[..., FinishedRecord]

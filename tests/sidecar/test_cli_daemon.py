@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import typer
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.config import config_app
 from foretime_sidecar.cli.serve import serve
-from foretime_sidecar.settings_file import parse_settings, to_markdown, to_toml
+from foretime_sidecar.settings.settings_file import parse_settings, to_markdown, to_toml
 from typer.testing import CliRunner, Result
 
 app = typer.Typer()

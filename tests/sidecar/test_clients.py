@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import SchedulerError
-from foretime_estimators.jobs import Ending
-from foretime_sidecar.clients.checks import CHANGING, READING, Check, check_no_changes
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, JobChange, QueuedJob, QueueState
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.clients.slurm_json import parse_finished, parse_queue, pending_tasks
-from foretime_sidecar.settings import SchedulerSettings, Settings, TableSettings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.clients.slurm.json import parse_finished, parse_queue, pending_tasks
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.settings.settings import SchedulerSettings, Settings, TableSettings
+from foretime_sidecar.store.store import Store
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support.client_checks import CHANGING, READING, Check, check_no_changes
 
 START = 1_800_000_000
 

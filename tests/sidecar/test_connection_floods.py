@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from foretime_sidecar.connection_places import PROXIES, USERS
-from foretime_sidecar.identity import name_of
+from foretime_sidecar.web.auth.identity import name_of
+from foretime_sidecar.web.connections.connection_places import PROXIES, USERS
 
 from tests.sidecar.daemon_process import (
     SERVE,
@@ -36,7 +36,7 @@ WAIT = """
 import os, sys, encodings.idna
 import typer
 from foretime_sidecar.cli.wait import wait
-import foretime_sidecar.settings, rich.console, rich.table
+import foretime_sidecar.settings.settings, rich.console, rich.table
 import requests_unixsocket, urllib3.util
 os.setgroups([]); os.setgid({uid}); os.setuid({uid})
 typer.run(wait)

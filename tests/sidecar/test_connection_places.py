@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from foretime_sidecar.api_settings import ApiSettings
-from foretime_sidecar.connection_places import (
+from foretime_sidecar.settings.api_settings import ApiSettings
+from foretime_sidecar.web.connections.connection_places import (
     OPERATORS,
     PROXIES,
     SPARE,

@@ -16,11 +16,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_sidecar.daemon_lock import DaemonLock
-from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.table import read_table
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_sidecar.daemon.daemon_lock import DaemonLock
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.table.table import read_table
+from foretime_sidecar.web.server import Daemon
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several users")
 FORETIME = "from foretime_sidecar.cli import main; main()"

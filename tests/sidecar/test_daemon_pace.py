@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from foretime_estimators.errors import SchedulerError
+from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.clients.client import ControllerLoad
-from foretime_sidecar.heartbeat import heartbeat_path
-from foretime_sidecar.poll_rate import Pause
-from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import to_toml
+from foretime_sidecar.daemon.poll_rate import Pause
+from foretime_sidecar.safety.heartbeat import heartbeat_path
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.settings.settings_file import to_toml
+from foretime_sidecar.web.server import Daemon
 from typer.testing import CliRunner
 
 from tests.sidecar.mock_site import running
@@ -106,7 +106,7 @@ def test_what_is_not_the_controllers_work_leaves_the_pause_as_it_is(
 ) -> None:
     """A poll of 15 s on a busy machine, in a daemon that reads a year of accounting."""
     clock = time.monotonic()
-    monkeypatch.setattr("foretime_sidecar.server.time.monotonic", lambda: clock)
+    monkeypatch.setattr("foretime_sidecar.web.server.time.monotonic", lambda: clock)
     learn = daemon.sidecar._learn
 
     def slow(*arguments: Any) -> int:
@@ -129,7 +129,7 @@ def test_a_slow_slurmdbd_is_asked_less_and_looks_go_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = 1000.0
-    monkeypatch.setattr("foretime_sidecar.server.time.monotonic", lambda: clock)
+    monkeypatch.setattr("foretime_sidecar.web.server.time.monotonic", lambda: clock)
     finished_since = scheduler.finished_since
     took_s = 5.0
 
@@ -174,7 +174,7 @@ def test_the_pause_counts_from_the_end_of_a_look(
         nonlocal clock
         clock += (40, 250)[len(waits)]
 
-    monkeypatch.setattr("foretime_sidecar.server.time.monotonic", lambda: clock)
+    monkeypatch.setattr("foretime_sidecar.web.server.time.monotonic", lambda: clock)
     monkeypatch.setattr(daemon, "_ending", Ending())
     monkeypatch.setattr(daemon.sidecar, "poll", poll)
     daemon._poll_until_told()

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import StateError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.prediction_scores import MEASURES, SCORES, measured
-from foretime_sidecar.daily_scores import DAY_S, DailyScores, JobClasses
+from foretime_estimators.estimators.prediction_scores import MEASURES, SCORES, measured
+from foretime_estimators.jobs.errors import StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.scoreboard.daily_scores import DAY_S, DailyScores, JobClasses
 from hypothesis import given
 from hypothesis import strategies as st
 

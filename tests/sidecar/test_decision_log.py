@@ -7,17 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import QueuedJob, QueueState
-from foretime_sidecar.decision_log import DecisionLog, in_share
-from foretime_sidecar.exclusions import Exclusions
-from foretime_sidecar.learner import Learner
-from foretime_sidecar.reasons import REASONS
-from foretime_sidecar.settings import HookSettings, Settings
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import LeftAlone, Mode, Reservation, Table, TableRow, TableSettings
-from foretime_sidecar.table import write_table as put_table
-from foretime_sim.slurm_hook import LuaHook
+from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.learning.learner import Learner
+from foretime_sidecar.safety.decision_log import DecisionLog, in_share
+from foretime_sidecar.safety.reasons import REASONS
+from foretime_sidecar.settings.settings import HookSettings, Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import (
+    LeftAlone,
+    Mode,
+    Reservation,
+    Table,
+    TableRow,
+    TableSettings,
+)
+from foretime_sidecar.table.table import write_table as put_table
+from foretime_sim.mocks.slurm.hook import LuaHook
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.application import app
-from foretime_sidecar.demonstration import DAY_S, Demonstration, busy_moment
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.workload import Workload
+from foretime_sidecar.replays.demonstration import DAY_S, Demonstration, busy_moment
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.workloads.workload import Workload
 from typer.testing import CliRunner
 
 from tests.sidecar.replay_runs import made_workload

@@ -13,17 +13,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import InputError, SchedulerError
-from foretime_estimators.jobs import JobRequest
-from foretime_sidecar import doctor_daemon, doctor_slurm
+from foretime_estimators.jobs.errors import InputError, SchedulerError
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sidecar.answers.daemon_client import DaemonError
 from foretime_sidecar.clients.client import QueuedJob, QueueState
-from foretime_sidecar.daemon_client import DaemonError
-from foretime_sidecar.doctor import Finding, Health, examine
-from foretime_sidecar.doctor_slurm import SlurmFacts, slurm_checks
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.slurm_controller import SlurmController
-from foretime_sidecar.slurm_script import ready_made
-from foretime_sim.plugin_files import plugin_file
+from foretime_sidecar.clients.slurm.controller import SlurmController
+from foretime_sidecar.install.doctor import daemon as doctor_daemon
+from foretime_sidecar.install.doctor import slurm as doctor_slurm
+from foretime_sidecar.install.doctor.checkup import Finding, Health, examine
+from foretime_sidecar.install.doctor.slurm import SlurmFacts, slurm_checks
+from foretime_sidecar.install.slurm_script import ready_made
+from foretime_sidecar.settings.settings import Settings
+from foretime_sim.mocks.plugin_files import plugin_file
 
 NOW = 1_700_000_000
 OK, WARNING, PROBLEM = Health.OK, Health.WARNING, Health.PROBLEM

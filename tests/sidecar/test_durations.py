@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sidecar.durations import format_duration, parse_duration, whole_minutes
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.wording.durations import format_duration, parse_duration, whole_minutes
 from hypothesis import given
 from hypothesis import strategies as st
 

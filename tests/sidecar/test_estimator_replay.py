@@ -10,26 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
-from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.last_two import LastTwo
-from foretime_estimators.registry import ESTIMATORS
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.estimators.registry import ESTIMATORS
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.cli import estimators as command
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.estimator_replay import replay_estimators, replay_policy
-from foretime_sidecar.settings import (
+from foretime_sidecar.replays.estimator_replay import replay_estimators, replay_policy
+from foretime_sidecar.replays.stored_workload import stored_workload
+from foretime_sidecar.settings.settings import (
     AccuracySection,
     ForecastSettings,
     HookSettings,
     Settings,
     StoreSettings,
 )
-from foretime_sidecar.settings_file import to_toml
-from foretime_sidecar.store import Store
-from foretime_sidecar.stored_workload import stored_workload
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Correction, Order, Roles
-from foretime_sim.workload import ENDINGS
+from foretime_sidecar.settings.settings_file import to_toml
+from foretime_sidecar.store.store import Store
+from foretime_sim.engine.engine import simulate
+from foretime_sim.policies.policy import Backfill, Correction, Order, Roles
+from foretime_sim.workloads.workload import ENDINGS
 from typer.testing import CliRunner
 
 from tests.sidecar.replay_runs import made_workload
@@ -207,7 +207,7 @@ def test_estimators_are_compared_on_the_same_jobs(site: Settings) -> None:
 
 
 def test_predictions_are_rounded_and_bounded_as_in_the_hook(site: Settings) -> None:
-    from foretime_sidecar.estimator_replay import _in_the_hook
+    from foretime_sidecar.replays.estimator_replay import _in_the_hook
 
     class Says(LastTwo):
         def predict_one(self, job: JobRequest, now: int) -> int:
@@ -232,7 +232,7 @@ def test_one_that_fails_is_shown_and_the_others_compared(
         replace(entry, build=lambda _: Broken()) if entry.name == "last-two" else entry
         for entry in ESTIMATORS
     )
-    monkeypatch.setattr("foretime_estimators.registry.ESTIMATORS", entries)
+    monkeypatch.setattr("foretime_estimators.estimators.registry.ESTIMATORS", entries)
     found = stored_workload(Path(site.store.path), 21, processors=32)
     replayed = replay_estimators(found, ["last-two", "user"], site)
     assert replayed[-1].name == "last-two"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import typer
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.answers.daemon_client import DaemonError
 from foretime_sidecar.cli import estimators as command
-from foretime_sidecar.daemon_client import DaemonError
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner, Result
 
 from tests.sidecar.mock_site import MockSite

@@ -11,19 +11,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.estimator import StartObserver, clamped
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.registry import ESTIMATORS
-from foretime_sidecar import held_estimator
+from foretime_estimators.estimators.estimator import StartObserver, clamped
+from foretime_estimators.estimators.registry import ESTIMATORS
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
-from foretime_sidecar.event_feed import EventFeed
-from foretime_sidecar.held_estimator import HeldEstimator
-from foretime_sidecar.model_states import NAMED, ModelStates
-from foretime_sidecar.personal_data import erase
-from foretime_sidecar.queue_events import PastEvents
-from foretime_sidecar.queue_moment import Look
-from foretime_sidecar.store import Store
+from foretime_sidecar.daemon.personal_data import erase
+from foretime_sidecar.learning import guarded_estimator as held_estimator
+from foretime_sidecar.learning.event_feed import EventFeed
+from foretime_sidecar.learning.guarded_estimator import HeldEstimator
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.queue_events import PastEvents
+from foretime_sidecar.store.model_states import NAMED, ModelStates
+from foretime_sidecar.store.store import Store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import SchedulerError
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import (
     QueuedJob,
     QueueState,
@@ -15,10 +15,10 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
     SlurmPartition,
 )
-from foretime_sidecar.clients.slurm_site import expand_nodes, parse_limits, parse_partitions
-from foretime_sidecar.exclusions import Why, exclusions_of, reservations_ahead, why_plain
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.table import Reservation as TableReservation
+from foretime_sidecar.clients.slurm.site import expand_nodes, parse_limits, parse_partitions
+from foretime_sidecar.learning.exclusions import Why, exclusions_of, reservations_ahead, why_plain
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.table.table import Reservation as TableReservation
 
 NOW = 1_000_000
 HOUR = 3600

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.api_callers import Caller
-from foretime_sidecar.api_forecasts import ForecastDesk
-from foretime_sidecar.fair_turns import FairTurns
-from foretime_sidecar.identity import Identity, name_of
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
-from foretime_sim.policy import Policy
+from foretime_sidecar.web.api.callers import Caller
+from foretime_sidecar.web.api.forecasts import ForecastDesk
+from foretime_sidecar.web.auth.identity import Identity, name_of
+from foretime_sidecar.web.connections.fair_turns import FairTurns
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.policies.policy import Policy
 
 from tests.sidecar.mock_site import MockSite
 from tests.sidecar.raw_http import connected, exchange, head, read_all, statuses

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.forecast_board import NewJobForecast
-from foretime_sidecar.queue_moment import Look, NewJob
-from foretime_sidecar.settings import ForecastSettings
-from foretime_sidecar.wait_forecasting import WaitForecasting
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Backfill, Correction, Order, Policy
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.forecasts.forecast_board import NewJobForecast
+from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
+from foretime_sidecar.queue.forecast_question import Look, NewJob
+from foretime_sidecar.settings.settings import ForecastSettings
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Backfill, Correction, Order, Policy
 
 from tests.sidecar.scheduled_plan import ScheduledPlan
 

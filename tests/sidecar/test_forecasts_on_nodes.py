@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
@@ -21,8 +21,8 @@ from foretime_sidecar.clients.cluster import (
     ClusterPartition,
     HeldNode,
 )
-from foretime_sidecar.job_question import JobParameters, question_of
-from foretime_sidecar.queue_moment import Look
+from foretime_sidecar.forecasts.job_question import JobParameters, question_of
+from foretime_sidecar.queue.forecast_question import Look
 
 from tests.sidecar.test_api import NOBODY, NOW, World
 

@@ -15,30 +15,30 @@ from typing import Any
 import pytest
 import typer
 from fastapi.testclient import TestClient
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import JobRequest
-from foretime_sidecar.api import create_app
-from foretime_sidecar.api_callers import Caller, caller_of
-from foretime_sidecar.api_settings import ApiSettings
-from foretime_sidecar.change_tokens import TOKEN_HEADER, TOKEN_PATH
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sidecar.answers.daemon_client import DaemonError
 from foretime_sidecar.cli import forget as forget_command
 from foretime_sidecar.clients.client import FinishedRecord
-from foretime_sidecar.daemon_client import DaemonError
-from foretime_sidecar.forecast_board import Waits
-from foretime_sidecar.identity import Identity
-from foretime_sidecar.personal_data import COLUMNS, data_of
-from foretime_sidecar.self_metrics import Health
-from foretime_sidecar.served_forecasts import Served, ServedForecasts
-from foretime_sidecar.settings import (
+from foretime_sidecar.daemon.personal_data import COLUMNS, data_of
+from foretime_sidecar.daemon.self_metrics import Health
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.forecasts.forecast_board import Waits
+from foretime_sidecar.forecasts.forecast_log import Served, ServedForecasts
+from foretime_sidecar.settings.api_settings import ApiSettings
+from foretime_sidecar.settings.settings import (
     AccuracySection,
     SchedulerSettings,
     Settings,
     StoreSettings,
     TableSettings,
 )
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import Table, read_table, write_table
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import Table, read_table, write_table
+from foretime_sidecar.web.api.application import create_app
+from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.auth.change_tokens import TOKEN_HEADER, TOKEN_PATH
+from foretime_sidecar.web.auth.identity import Identity
 from foretime_sim.waits.forecaster import LEVELS
 from typer.testing import CliRunner
 
@@ -280,7 +280,7 @@ def test_erasure_while_a_table_is_written(
         write_table(path, table)
 
     with monkeypatch.context() as patch:
-        patch.setattr("foretime_sidecar.table_publication.write_table", and_forget)
+        patch.setattr("foretime_sidecar.daemon.table_publication.write_table", and_forget)
         scheduler.finished += [record(number, user="bob", runtime=3500) for number in range(20, 60)]
         assert site.poll(START + 700).generation == 2
     assert site.store.forgotten_at(NAME) == START + 700

@@ -22,20 +22,20 @@ import requests_unixsocket
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from fastapi.testclient import TestClient
-from foretime_estimators.errors import InputError, StateError
-from foretime_sidecar.api import create_app
-from foretime_sidecar.api_settings import ApiSettings
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.identities import Identities
-from foretime_sidecar.identity import Identity, IdentityError, name_of
-from foretime_sidecar.munge_credential import MungeCredentials
-from foretime_sidecar.peer import Peer
-from foretime_sidecar.self_metrics import Health
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
-from foretime_sim.policy import Policy
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.daemon.self_metrics import Health
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.settings.api_settings import ApiSettings
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.web.api.application import create_app
+from foretime_sidecar.web.auth.authenticate import Identities
+from foretime_sidecar.web.auth.identity import Identity, IdentityError, name_of
+from foretime_sidecar.web.auth.munge_credential import MungeCredentials
+from foretime_sidecar.web.connections.peer import Peer
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers

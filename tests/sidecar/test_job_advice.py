@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.job_advice import Shape, like_jobs, safe_limit, shapes
-from foretime_sidecar.job_question import JobParameters, JobQuestion, question_of
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.forecasts.job_advice import Shape, like_jobs, safe_limit, shapes
+from foretime_sidecar.forecasts.job_question import JobParameters, JobQuestion, question_of
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from foretime_sidecar.job_note import JobNote, read_note
+from foretime_sidecar.clients.slurm.job_note import JobNote, read_note
 
 from tests.plugin.time_changes import HOLDINGS
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from foretime_estimators.accuracy_settings import AccuracySettings
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.exclusions import Exclusions
-from foretime_sidecar.learned_kinds import BackOff, LearnedRow
-from foretime_sidecar.learned_rows import LearnedRows
-from foretime_sidecar.learner import Learner
-from foretime_sidecar.settings import AccuracySection, Settings
-from foretime_sidecar.table import Mode, table_bytes
-from foretime_sim.slurm_hook import LuaHook
+from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.learning.estimator_rows import LearnedRows
+from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.learning.learner import Learner
+from foretime_sidecar.settings.settings import AccuracySection, Settings
+from foretime_sidecar.table.row_kinds import BackOff, LearnedRow
+from foretime_sidecar.table.table import Mode, table_bytes
+from foretime_sim.mocks.slurm.hook import LuaHook
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import StateError
-from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_estimators.last_two import LastTwo
-from foretime_sidecar import held_estimator
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.jobs.errors import StateError
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sidecar.cli.decisions import describe
 from foretime_sidecar.clients.client import FinishedRecord
-from foretime_sidecar.model_states import NAMED
-from foretime_sidecar.reasons import REASONS
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import Table, read_table
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.learning import guarded_estimator as held_estimator
+from foretime_sidecar.safety.reasons import REASONS
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.model_states import NAMED
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import Table, read_table
 
 Record = Callable[..., FinishedRecord]
 NOW = 100_000_000

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
     FinishedRecord,
     Reservation,
     SchedulerConfiguration,
     SiteLimits,
 )
-from foretime_sidecar.clients.slurm_json import parse_configuration
-from foretime_sidecar.exclusions import Exclusions, exclusions_of
-from foretime_sidecar.learner import Learner, effective_mode
-from foretime_sidecar.settings import AccuracySection, HookSettings, Settings
-from foretime_sidecar.table import Mode, Table, TableRow, parse_table, table_bytes
+from foretime_sidecar.clients.slurm.json import parse_configuration
+from foretime_sidecar.learning.exclusions import Exclusions, exclusions_of
+from foretime_sidecar.learning.learner import Learner, effective_mode
+from foretime_sidecar.settings.settings import AccuracySection, HookSettings, Settings
+from foretime_sidecar.table.table import Mode, Table, TableRow, parse_table, table_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 

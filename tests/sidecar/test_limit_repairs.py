@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import SchedulerError
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import (
     Cursor,
     JobChange,
@@ -19,23 +19,23 @@ from foretime_sidecar.clients.client import (
     QueueState,
     Reservation,
 )
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.clients.slurm_json import parse_queue
-from foretime_sidecar.exclusions import Exclusions
-from foretime_sidecar.limit_repairs import (
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.clients.slurm.json import parse_queue
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.safety.limit_repairs import (
     changes_of,
     limit_changes,
     lowered_limits,
     time_min_changes,
     undone,
 )
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sim.mechanism import Mechanism
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Correction, Policy
-from foretime_sim.slurm_hook import Fields, HookReply
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
+from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.mocks.slurm.hook import Fields, HookReply
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Correction, Policy
 
 from tests.sidecar.soft_slurm import HOUR, NOTE, RAISED, START, Soft, waiting
 

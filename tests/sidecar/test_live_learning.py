@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import threading
 
-from foretime_estimators.job_events import learn_history
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.registry import parse_estimator
-from foretime_estimators.runtime_features import RuntimeFeatures
+from foretime_estimators.estimators.job_events import learn_history
+from foretime_estimators.estimators.registry import parse_estimator
+from foretime_estimators.estimators.runtime_features import RuntimeFeatures
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
-from foretime_sidecar.event_feed import EventFeed
-from foretime_sidecar.held_estimator import HeldEstimator
-from foretime_sidecar.model_states import NAMED, ModelStates
-from foretime_sidecar.queue_events import PastEvents
-from foretime_sidecar.queue_moment import Look
-from foretime_sidecar.store import Store
+from foretime_sidecar.learning.event_feed import EventFeed
+from foretime_sidecar.learning.guarded_estimator import HeldEstimator
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.queue_events import PastEvents
+from foretime_sidecar.store.model_states import NAMED, ModelStates
+from foretime_sidecar.store.store import Store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import SchedulerError
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
 from foretime_sidecar.clients.cluster import AskedNodes, Cluster, HeldNode
-from foretime_sidecar.clients.slurm_nodes import asked_nodes, held_nodes, parse_cluster
-from foretime_sidecar.forecast_board import JobForecast
-from foretime_sidecar.queue_moment import Look
-from foretime_sidecar.queue_snapshot import QueueSnapshot, snapshot_of
-from foretime_sidecar.served_forecaster import CalibratedBest
-from foretime_sidecar.settings import ForecastSettings
-from foretime_sidecar.wait_forecasting import WaitForecasting
-from foretime_sidecar.wait_reasons import wait_reason
-from foretime_sim.forward import forward_runs
-from foretime_sim.policy import Order, Policy
+from foretime_sidecar.clients.slurm.nodes import asked_nodes, held_nodes, parse_cluster
+from foretime_sidecar.forecasts.forecast_board import JobForecast
+from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
+from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
+from foretime_sidecar.forecasts.wait_reasons import wait_reason
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
+from foretime_sidecar.settings.settings import ForecastSettings
+from foretime_sim.engine.forward import forward_runs
+from foretime_sim.policies.policy import Order, Policy
 
 NOW = 1_000
 RECORDED = Path(__file__).parents[1] / "assets" / "slurm"

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.api_callers import Caller, caller_of
-from foretime_sidecar.bound_answers import bound_answer, bound_text
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.cli.application import app as command
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
-from foretime_sidecar.identity import Identity
-from foretime_sidecar.noted_bounds import KeptBounds, NotedBound, NotedBounds
-from foretime_sidecar.peer import Peer
-from foretime_sidecar.private_answers import coarse_bound
-from foretime_sidecar.queue_events import END, START, Event
-from foretime_sidecar.queue_moment import Look, QueueMoment
-from foretime_sidecar.settings import ForecastSettings
-from foretime_sidecar.store import Store
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
-from foretime_sim.policy import Policy
+from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBound, NotedBounds
+from foretime_sidecar.queue.forecast_question import Look, QueueMoment
+from foretime_sidecar.queue.queue_events import END, START, Event
+from foretime_sidecar.settings.settings import ForecastSettings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.web.api.bound_answers import bound_answer, bound_text
+from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.api.private_answers import coarse_bound
+from foretime_sidecar.web.auth.identity import Identity
+from foretime_sidecar.web.connections.peer import Peer
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner
 
 from tests.sidecar.mock_site import MockSite

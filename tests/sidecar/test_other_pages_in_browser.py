@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from foretime_sidecar.daemon_client import ask
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy
+from foretime_sidecar.answers.daemon_client import ask
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
 
 from tests.sidecar.mock_site import MockSite
 from tests.sidecar.socket_bridge import SocketBridge

@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from foretime_sidecar.identity import name_of
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy
+from foretime_sidecar.web.auth.identity import name_of
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
 
 from tests.sidecar.mock_site import MockSite
 from tests.sidecar.raw_http import connected, exchange, head, read_all, statuses

@@ -9,24 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import SchedulerError
-from foretime_estimators.jobs import Ending
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import Ending
 from foretime_sidecar.clients.array_indices import count_indices
-from foretime_sidecar.clients.checks import CHANGING, READING, Check
 from foretime_sidecar.clients.client import Cursor, JobChange, QueuedJob, QueueState
-from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
-from foretime_sidecar.clients.pbs_json import (
+from foretime_sidecar.clients.pbs.commands import PbsCommands, PbsProcesses
+from foretime_sidecar.clients.pbs.json import (
     parse_configuration,
     parse_history,
     parse_processors,
     parse_queue,
     parse_reservations,
 )
-from foretime_sidecar.clients.pbs_json_text import read_json
-from foretime_sim.mock_pbs import MockPbs, PbsSetup, PbsSubmission
-from foretime_sim.policy import Policy
+from foretime_sidecar.clients.pbs.json_text import read_json
+from foretime_sim.mocks.pbs.mock_pbs import MockPbs, PbsSetup, PbsSubmission
+from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support.client_checks import CHANGING, READING, Check
 
 NOW = 1_795_176_000  # 2026-11-20 12:00 UTC, when the replies were given
 MIDNIGHT = NOW - 43_200

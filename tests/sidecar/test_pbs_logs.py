@@ -7,11 +7,11 @@ import logging
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import SchedulerError
-from foretime_estimators.jobs import Ending
-from foretime_sidecar.clients.pbs_day_files import DayFiles, day_of
-from foretime_sidecar.clients.pbs_logs import AccountingTail, DecisionTail
-from foretime_sim.pbs_accounting_writer import ended_message, resource_words
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import Ending
+from foretime_sidecar.clients.pbs.day_files import DayFiles, day_of
+from foretime_sidecar.clients.pbs.logs import AccountingTail, DecisionTail
+from foretime_sim.logs.pbs_accounting_writer import ended_message, resource_words
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,26 +11,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import Ending, JobRequest
-from foretime_sidecar.clients.pbs_commands import PbsCommands, PbsProcesses
-from foretime_sidecar.daemon_client import ask
-from foretime_sidecar.queue_moment import Look, NewJob
-from foretime_sidecar.replay import Replay
-from foretime_sidecar.replay_outcome import ReplaySchedule
-from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import AccuracySection, ForecastSettings, Settings
-from foretime_sidecar.settings_file import parse_settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mechanism as TableMechanism
-from foretime_sidecar.table import Mode, read_table
-from foretime_sidecar.wait_forecasting import WaitForecasting
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.mechanism import Mechanism, mechanism_policy
-from foretime_sim.mock_pbs import MockPbs, PbsSetup, PbsSubmission
-from foretime_sim.policy import Correction, Order, Policy
-from foretime_sim.workload import Labels, Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import Ending, JobRequest
+from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.clients.pbs.commands import PbsCommands, PbsProcesses
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
+from foretime_sidecar.queue.forecast_question import Look, NewJob
+from foretime_sidecar.replays.replay import Replay
+from foretime_sidecar.replays.replay_outcome import ReplaySchedule
+from foretime_sidecar.settings.settings import AccuracySection, ForecastSettings, Settings
+from foretime_sidecar.settings.settings_file import parse_settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import Mechanism as TableMechanism
+from foretime_sidecar.table.table import Mode, read_table
+from foretime_sidecar.web.server import Daemon
+from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
+from foretime_sim.mocks.pbs.mock_pbs import MockPbs, PbsSetup, PbsSubmission
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Correction, Order, Policy
+from foretime_sim.workloads.workload import Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.clients.client import ControllerLoad
-from foretime_sidecar.poll_rate import MOST_SHARE, Pause, PollRate, why_busy
-from foretime_sidecar.settings import SchedulerSettings, Settings
-from foretime_sidecar.settings_file import parse_settings, to_toml
+from foretime_sidecar.daemon.poll_rate import MOST_SHARE, Pause, PollRate, why_busy
+from foretime_sidecar.settings.settings import SchedulerSettings, Settings
+from foretime_sidecar.settings.settings_file import parse_settings, to_toml
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Reservation
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import DAY_S, Sidecar
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mode, Table, read_table, write_table
+from foretime_sidecar.daemon.sidecar import DAY_S, Sidecar
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import Mode, Table, read_table, write_table
 
 Record = Callable[..., FinishedRecord]
 Start = Callable[..., Sidecar]
@@ -77,7 +77,7 @@ def test_a_long_absence_keeps_no_look_waiting(
         clock += 40
         return finished_since(*arguments)
 
-    monkeypatch.setattr("foretime_sidecar.sidecar.time.monotonic", lambda: clock)
+    monkeypatch.setattr("foretime_sidecar.daemon.sidecar.time.monotonic", lambda: clock)
     monkeypatch.setattr(scheduler, "finished_since", slow)
     polls = []
     for later in range(0, 4 * MINUTE, MINUTE):
@@ -253,7 +253,7 @@ def test_questions_need_not_wait_for_the_disk(
         asker.join()
         write_table(path, table)
 
-    monkeypatch.setattr("foretime_sidecar.table_publication.write_table", write)
+    monkeypatch.setattr("foretime_sidecar.daemon.table_publication.write_table", write)
     assert sidecar.poll(NOW).generation == 1
     assert free == [True]
     assert read_table(tmp_path / "table").generation == 1

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from foretime_sidecar.api import create_app
-from foretime_sidecar.api_callers import Caller, caller_of
-from foretime_sidecar.clients.pbs_json import parse_configuration as pbs_configuration
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.clients.slurm_json import parse_configuration as slurm_configuration
-from foretime_sidecar.identity import Identity
-from foretime_sidecar.private_answers import coarse_count, coarse_wait
-from foretime_sidecar.self_metrics import Health
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy
+from foretime_sidecar.clients.pbs.json import parse_configuration as pbs_configuration
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.clients.slurm.json import parse_configuration as slurm_configuration
+from foretime_sidecar.daemon.self_metrics import Health
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.web.api.application import create_app
+from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.api.private_answers import coarse_count, coarse_wait
+from foretime_sidecar.web.auth.identity import Identity
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -15,12 +15,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import InputError, SchedulerError
-from foretime_sidecar.clients.checks import READING, Check
+from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_sidecar.clients.client import ControllerLoad
-from foretime_sidecar.clients.pyslurm_client import PySlurm, import_pyslurm
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.clients.slurm_numbers import number
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.clients.slurm.numbers import number
+from foretime_sidecar.clients.slurm.pyslurm_client import PySlurm, import_pyslurm
+
+from tests.support.client_checks import READING, Check
 
 
 class PyslurmError(Exception):

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar import queue_events
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
@@ -16,7 +15,9 @@ from foretime_sidecar.clients.client import (
     QueuedJob,
     QueueState,
 )
-from foretime_sidecar.queue_events import (
+from foretime_sidecar.queue import queue_events
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.queue_events import (
     END,
     START,
     SUBMISSION,
@@ -25,8 +26,7 @@ from foretime_sidecar.queue_events import (
     QueueEvents,
     events_of,
 )
-from foretime_sidecar.queue_moment import Look
-from foretime_sidecar.store import Store
+from foretime_sidecar.store.store import Store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

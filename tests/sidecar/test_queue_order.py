@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import InputError, SchedulerError
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.errors import InputError, SchedulerError
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.queue_order import Contender, contenders, qos_tier, site_factors
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import parse_settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.queue_places import score
-from foretime_sim.reference import ReferenceJob, Simulation
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.ordering.queue_order import Contender, contenders, qos_tier, site_factors
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.settings.settings_file import parse_settings
+from foretime_sidecar.store.store import Store
+from foretime_sim.engine.queue_places import score
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.reference.flat import ReferenceJob, Simulation
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from foretime_sidecar.api_callers import Caller, caller_of
 from foretime_sidecar.cli.application import app
-from foretime_sidecar.identity import Identity
-from foretime_sidecar.order_words import said_value, why_chosen
-from foretime_sidecar.peer import Peer
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
-from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sidecar.ordering.order_words import said_value, why_chosen
+from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.auth.identity import Identity
+from foretime_sidecar.web.connections.peer import Peer
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.policies.policy import Backfill, Order, Policy
 from typer.testing import CliRunner
 
 from tests.sidecar.mock_site import MockSite

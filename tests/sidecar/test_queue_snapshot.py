@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
-from foretime_sidecar.queue_snapshot import QueueSnapshot, snapshot_of
+from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 
 NOW = 1000
 

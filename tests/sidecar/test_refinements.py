@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import SchedulerError, StateError
-from foretime_estimators.jobs import JobRequest
-from foretime_estimators.last_two import LastTwo
-from foretime_sidecar import held_estimator
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.jobs.errors import SchedulerError, StateError
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import (
     FinishedRecord,
     JobChange,
@@ -20,14 +19,15 @@ from foretime_sidecar.clients.client import (
     QueueState,
     Reservation,
 )
-from foretime_sidecar.exclusions import Exclusions
-from foretime_sidecar.heartbeat import heartbeat_path
-from foretime_sidecar.limit_repairs import changes_of, lowered_limits, time_min_changes
-from foretime_sidecar.refinements import Refined, refined_in
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sidecar.watchdog import watch
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.learning import guarded_estimator as held_estimator
+from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.safety.heartbeat import heartbeat_path
+from foretime_sidecar.safety.limit_repairs import changes_of, lowered_limits, time_min_changes
+from foretime_sidecar.safety.refinements import Refined, refined_in
+from foretime_sidecar.safety.watchdog import watch
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.accuracy import AccuracyModel, AccuracySettings, Scheme
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob
-from foretime_sidecar.replay import SCHEMES, oracle_share
-from foretime_sidecar.replay_outcome import AdjustedStatistics, ReplaySchedule
-from foretime_sim.comparison import compare
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.mechanism import Mechanism
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.schedule import check as check_schedule
+from foretime_estimators.accuracy.accuracy import AccuracyModel, AccuracySettings, Scheme
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob
+from foretime_sidecar.replays.replay import SCHEMES, oracle_share
+from foretime_sidecar.replays.replay_outcome import AdjustedStatistics, ReplaySchedule
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import check as check_schedule
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.scores.comparison import compare
 
 from tests.sidecar.replay_runs import (
     BEYOND_REACH,

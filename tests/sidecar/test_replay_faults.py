@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import FinishedJob
+from foretime_estimators.jobs.jobs import FinishedJob
 from foretime_sidecar.clients.client import (
     ControllerLoad,
     Cursor,
@@ -23,8 +23,9 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
-from foretime_sidecar.exclusions import Exclusions
-from foretime_sidecar.settings import (
+from foretime_sidecar.daemon.sidecar import PollResult, Sidecar
+from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.settings.settings import (
     AccuracySection,
     HookSettings,
     SchedulerSettings,
@@ -32,11 +33,10 @@ from foretime_sidecar.settings import (
     StoreSettings,
     TableSettings,
 )
-from foretime_sidecar.sidecar import PollResult, Sidecar
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mode, read_table
-from foretime_sim.mechanism import Mechanism
-from foretime_sim.slurm_hook import LuaHook
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import Mode, read_table
+from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.mocks.slurm.hook import LuaHook
 
 from tests.sidecar.replay_runs import (
     CLOCK,
@@ -161,7 +161,7 @@ def test_the_disable_file_stops_the_hook_at_once(
     def with_disable_file(**options: Any) -> object:
         return LuaHook(**options, disable_file=disable_file)
 
-    monkeypatch.setattr("foretime_sidecar.replay_schedulers.LuaHook", with_disable_file)
+    monkeypatch.setattr("foretime_sidecar.replays.replay_schedulers.LuaHook", with_disable_file)
     sidecar_dies(monkeypatch, lambda _: disable_file.touch())
     _, adjusted = run(replay_of())
     shortened = adjusted.scheduled_time < WORKLOAD.requested_time
@@ -250,7 +250,7 @@ def test_killed_at_any_moment_it_loses_nothing(tmp_path: Path) -> None:
     end = jobs[-1].end_time + DAY_S
 
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["foretime_sidecar.replay"])
+    context.set_forkserver_preload(["foretime_sidecar.replays.replay"])
     chance = random.Random(3)  # moments, not secrets
     moments = []
     for attempt in range(12):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sidecar.replay import Replay
-from foretime_sidecar.replay_outcome import AdjustedStatistics
-from foretime_sidecar.store import Store
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.python_policy import PythonOrder
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.replays.replay import Replay
+from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
+from foretime_sidecar.store.store import Store
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.waits.forecaster import LEVELS
 
 from tests.engine.real_logs import KTH, read_workload

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.accuracy_settings import AccuracySettings
-from foretime_estimators.endings import Evidence, evidence_of
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.last_two import LastTwo
-from foretime_sidecar.learned_settings import LearnedSettings
-from foretime_sidecar.replay import Replay
-from foretime_sidecar.replay_outcome import AdjustedStatistics, ReplaySchedule
-from foretime_sim.comparison import PairedRun
-from foretime_sim.engine import simulate
-from foretime_sim.mechanism import Mechanism
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.workload import Workload
+from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.jobs.endings import Evidence, evidence_of
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.replays.replay import Replay
+from foretime_sidecar.replays.replay_outcome import AdjustedStatistics, ReplaySchedule
+from foretime_sidecar.settings.learned_settings import LearnedSettings
+from foretime_sim.engine.engine import simulate
+from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.scores.comparison import PairedRun
+from foretime_sim.workloads.workload import Workload
 
 from tests.sidecar.replay_runs import (
     CLOCK,

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sidecar.replay_outcome import AdjustedStatistics, ReplaySchedule
-from foretime_sidecar.report import render
-from foretime_sidecar.table import Mode, read_table
-from foretime_sim.comparison import compare
-from foretime_sim.mechanism import Mechanism
-from foretime_sim.mock_slurm import SlurmSetup
-from foretime_sim.policy import Policy
-from foretime_sim.replay_result import ReplayResult
-from foretime_sim.workload import Labels, Workload
+from foretime_sidecar.replays.replay_outcome import AdjustedStatistics, ReplaySchedule
+from foretime_sidecar.replays.report import render
+from foretime_sidecar.table.table import Mode, read_table
+from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.mocks.slurm.mock_slurm import SlurmSetup
+from foretime_sim.policies.policy import Policy
+from foretime_sim.scores.comparison import compare
+from foretime_sim.scores.replay_result import ReplayResult
+from foretime_sim.workloads.workload import Labels, Workload
 from rich.console import Console
 
 from tests.sidecar.replay_runs import (

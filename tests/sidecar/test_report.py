@@ -10,21 +10,21 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sidecar.replay_export import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.replays.replay_export import (
     CLASS_CSV_COLUMNS,
     CSV_COLUMNS,
     class_rows,
     metric_rows,
     to_json,
 )
-from foretime_sidecar.report import SECTIONS, WIDTH, render
-from foretime_sim.comparison import PAIRED_METRICS, PairedRun, compare
-from foretime_sim.job_classes import CLASS_METRICS
-from foretime_sim.metrics import METRICS, BoolArray
-from foretime_sim.plots import plot_waits, save
-from foretime_sim.replay_result import HookStatistics, ReplayResult
-from foretime_sim.workload import Int64Array, Workload
+from foretime_sidecar.replays.report import SECTIONS, WIDTH, render
+from foretime_sim.scores.comparison import PAIRED_METRICS, PairedRun, compare
+from foretime_sim.scores.job_classes import CLASS_METRICS
+from foretime_sim.scores.metrics import METRICS, BoolArray
+from foretime_sim.scores.plots import plot_waits, save
+from foretime_sim.scores.replay_result import HookStatistics, ReplayResult
+from foretime_sim.workloads.workload import Int64Array, Workload
 from rich.console import Console
 
 DAY_S = 86_400

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from foretime_sidecar.request_guard import MOST_HEAD_BYTES
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
-from foretime_sim.policy import Policy
+from foretime_sidecar.web.connections.request_guard import MOST_HEAD_BYTES
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.policies.policy import Policy
 
 from tests.sidecar.mock_site import MockSite
 from tests.sidecar.raw_http import Address, exchange, head, statuses

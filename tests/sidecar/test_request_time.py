@@ -14,12 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from foretime_estimators.errors import SchedulerError
-from foretime_sidecar.clients.pbs_commands import PbsProcesses
-from foretime_sidecar.clients.pyslurm_client import PySlurm
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_sidecar.clients.pbs.commands import PbsProcesses
 from foretime_sidecar.clients.request_time import RequestTime
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.clients.slurm_rest_connection import RestConnection
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.clients.slurm.pyslurm_client import PySlurm
+from foretime_sidecar.clients.slurm.rest_connection import RestConnection
 
 _WAIT_S = 0.5
 BURNS = """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sidecar.sbatch_options import ASKED, NOT_ASKED, read_options
-from foretime_sidecar.sbatch_values import array_tasks, checked, node_range
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.job_options.sbatch_options import ASKED, NOT_ASKED, read_options
+from foretime_sidecar.job_options.sbatch_values import array_tasks, checked, node_range
 from hypothesis import given
 from hypothesis import strategies as st
 

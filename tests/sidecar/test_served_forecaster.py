@@ -6,13 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import StateError
-from foretime_estimators.jobs import JobRequest
-from foretime_sidecar import served_forecaster
-from foretime_sidecar.learned_waits import MOST_JOBS, LearnedWaits
-from foretime_sidecar.served_forecaster import CalibratedBest
-from foretime_sim.policy import Policy
-from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_estimators.jobs.errors import StateError
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sidecar.forecasts import production_forecaster as served_forecaster
+from foretime_sidecar.forecasts.learned_waits import MOST_JOBS, LearnedWaits
+from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
+from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.moment import Moment

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import StateError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.forecast_board import Waits
-from foretime_sidecar.forecast_reliability import reliability
-from foretime_sidecar.queue_events import END, START, SUBMISSION, Event
-from foretime_sidecar.served_forecasts import Served, ServedForecasts
-from foretime_sidecar.store import Store
+from foretime_estimators.jobs.errors import StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sidecar.forecasts.forecast_board import Waits
+from foretime_sidecar.forecasts.forecast_log import Served, ServedForecasts
+from foretime_sidecar.forecasts.forecast_reliability import reliability
+from foretime_sidecar.queue.queue_events import END, START, SUBMISSION, Event
+from foretime_sidecar.store.store import Store
 from foretime_sim.waits.forecaster import LEVELS
 from hypothesis import given, settings
 from hypothesis import strategies as st

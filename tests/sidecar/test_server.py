@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import InputError, SchedulerError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.api_settings import ApiSettings
+from foretime_estimators.jobs.errors import InputError, SchedulerError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.clients.slurm_json import parse_finished
-from foretime_sidecar.listener import Listener, parse_listen
-from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import read_table
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.clients.slurm.json import parse_finished
+from foretime_sidecar.settings.api_settings import ApiSettings
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import read_table
+from foretime_sidecar.web.connections.listener import Listener, parse_listen
+from foretime_sidecar.web.server import Daemon
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
 
 from tests.sidecar.daemon_process import (
     SERVE,
@@ -273,7 +273,7 @@ def test_a_table_that_cannot_be_written_does_not_end_the_daemon(
 ) -> None:
     daemon, _ = make(folder)
     with monkeypatch.context() as patch:
-        patch.setattr("foretime_sidecar.table.LARGEST_TABLE_BYTES", 100)
+        patch.setattr("foretime_sidecar.table.table.LARGEST_TABLE_BYTES", 100)
         daemon.poll_once()
     assert daemon.health.errors == {"scheduler": 0, "state": 1}
     assert "leave out users" in daemon.health.last_error

@@ -7,10 +7,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from foretime_estimators.accuracy import AccuracySettings, Scheme
-from foretime_estimators.errors import InputError
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import (
+from foretime_estimators.accuracy.accuracy import AccuracySettings, Scheme
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.settings.settings_file import (
     describe,
     origins,
     parse_settings,

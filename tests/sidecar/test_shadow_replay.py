@@ -8,19 +8,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.prediction_scores import SCORES
-from foretime_estimators.registry import parse_estimator
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.estimator_board import EstimatorBoard
-from foretime_sidecar.estimator_settings import EstimatorsSettings
-from foretime_sidecar.settings import SchedulerSettings, Settings, StoreSettings, TableSettings
-from foretime_sidecar.shadow_scoreboard import ShadowScoreboard
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sim.estimated_run import simulate_with_estimator
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy, Roles
-from foretime_sim.workload import Labels, Workload
+from foretime_estimators.estimators.prediction_scores import SCORES
+from foretime_estimators.estimators.registry import parse_estimator
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.scoreboard.estimator_board import EstimatorBoard
+from foretime_sidecar.scoreboard.scoreboard import ShadowScoreboard
+from foretime_sidecar.settings.estimator_settings import EstimatorsSettings
+from foretime_sidecar.settings.settings import (
+    SchedulerSettings,
+    Settings,
+    StoreSettings,
+    TableSettings,
+)
+from foretime_sidecar.store.store import Store
+from foretime_sim.engine.estimated_run import simulate_with_estimator
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy, Roles
+from foretime_sim.workloads.workload import Labels, Workload
 
 from tests.engine.real_logs import KTH, read_workload
 

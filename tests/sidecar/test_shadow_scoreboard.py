@@ -12,26 +12,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.last_two import LastTwo
-from foretime_estimators.registry import ESTIMATORS
-from foretime_sidecar import shadow_course, shadow_estimators, shadow_scoreboard
+from foretime_estimators.estimators.last_two import LastTwo
+from foretime_estimators.estimators.registry import ESTIMATORS
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.daily_scores import DAY_S
-from foretime_sidecar.estimator_board import BoardRow
-from foretime_sidecar.estimator_settings import EstimatorsSettings
-from foretime_sidecar.queue_moment import Look
-from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import AccuracySection, BreakerSettings, Settings
-from foretime_sidecar.settings_file import parse_settings
-from foretime_sidecar.shadow_course import LATE_S
-from foretime_sidecar.shadow_scoreboard import STATE, ShadowScoreboard
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
-from foretime_sim.policy import Policy
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.scoreboard import job_tracking as shadow_course
+from foretime_sidecar.scoreboard import scoreboard as shadow_scoreboard
+from foretime_sidecar.scoreboard import shadow_estimators
+from foretime_sidecar.scoreboard.daily_scores import DAY_S
+from foretime_sidecar.scoreboard.estimator_board import BoardRow
+from foretime_sidecar.scoreboard.job_tracking import LATE_S
+from foretime_sidecar.scoreboard.scoreboard import STATE, ShadowScoreboard
+from foretime_sidecar.settings.estimator_settings import EstimatorsSettings
+from foretime_sidecar.settings.settings import AccuracySection, BreakerSettings, Settings
+from foretime_sidecar.settings.settings_file import parse_settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.web.server import Daemon
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.policies.policy import Policy
 
 NOW = 20_000 * DAY_S
 NAMES = ["requested", "last-two"]
@@ -60,7 +62,7 @@ def clumsy(monkeypatch: pytest.MonkeyPatch) -> type[Clumsy]:
         replace(entry, build=lambda _: Clumsy()) if entry.name == "last-two" else entry
         for entry in ESTIMATORS
     )
-    monkeypatch.setattr("foretime_estimators.registry.ESTIMATORS", entries)
+    monkeypatch.setattr("foretime_estimators.estimators.registry.ESTIMATORS", entries)
     return Clumsy
 
 
@@ -469,7 +471,7 @@ def test_one_whose_extra_is_not_installed_is_left_out(monkeypatch: pytest.Monkey
     entries = tuple(
         replace(entry, build=missing) if entry.name == "last-two" else entry for entry in ESTIMATORS
     )
-    monkeypatch.setattr("foretime_estimators.registry.ESTIMATORS", entries)
+    monkeypatch.setattr("foretime_estimators.estimators.registry.ESTIMATORS", entries)
     names = {estimator.name for estimator in Site(names=[]).scoreboard.course.estimators}
     assert "last-two" not in names
     assert "requested" in names

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.exclusions import Exclusions
-from foretime_sidecar.learner import Learner
-from foretime_sidecar.settings import AccuracySection, Settings
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import Table, read_table, table_bytes
+from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.learning.learner import Learner
+from foretime_sidecar.settings.settings import AccuracySection, Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import Table, read_table, table_bytes
 
 from tests.sidecar.polling_child import FIRST_END, STEP_S, poll
 
@@ -37,7 +37,7 @@ class Lives:
         but whole.
         """
         table, context = self.folder / "table", multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["pytest", "foretime_sidecar.replay"])
+        context.set_forkserver_preload(["pytest", "foretime_sidecar.replays.replay"])
         here, there = context.Pipe(duplex=False)
         child = context.Process(target=poll, args=(self.folder, there))
         child.start()

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from foretime_sidecar import peer_protocol
-from foretime_sidecar.connection_places import OPERATORS
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
-from foretime_sim.policy import Policy
+from foretime_sidecar.web.connections import peer_protocol
+from foretime_sidecar.web.connections.connection_places import OPERATORS
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.policies.policy import Policy
 
 from tests.sidecar.mock_site import MockSite
 from tests.sidecar.raw_http import Address, connected, exchange, head, read_all, statuses

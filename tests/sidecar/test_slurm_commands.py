@@ -8,9 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from foretime_estimators.errors import SchedulerError
+from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.clients.client import Cursor, JobChange
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
 
 Command = Callable[[str, str], Path]
 

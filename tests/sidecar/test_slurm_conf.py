@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sidecar.slurm_conf import SlurmConf
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.install.slurm_conf import SlurmConf
 from hypothesis import given
 from hypothesis import strategies as st
 

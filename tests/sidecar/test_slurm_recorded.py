@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError, SchedulerError
-from foretime_estimators.jobs import Ending
+from foretime_estimators.jobs.errors import InputError, SchedulerError
+from foretime_estimators.jobs.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, QueueState
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.clients.slurm_json import (
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.clients.slurm.json import (
     parse_federation,
     parse_finished,
     parse_load,
     parse_numbers,
     parse_processors,
 )
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import parse_settings, to_toml
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.settings.settings_file import parse_settings, to_toml
+from foretime_sidecar.store.store import Store
 
 
 class Recorded:

@@ -13,18 +13,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import InputError, SchedulerError
-from foretime_sidecar.clients.checks import READING, Check
+from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_sidecar.clients.client import Cursor, JobChange, SchedulerClient
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.clients.slurm_rest import API_VERSIONS, SlurmRest
-from foretime_sidecar.clients.slurm_rest_connection import RestConnection, base_url
-from foretime_sidecar.clients.slurm_rest_json import (
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.clients.slurm.rest import API_VERSIONS, SlurmRest
+from foretime_sidecar.clients.slurm.rest_connection import RestConnection, base_url
+from foretime_sidecar.clients.slurm.rest_json import (
     parse_rest_configuration,
     parse_rest_load,
     parse_rest_processors,
     parse_rest_reservations,
 )
+
+from tests.support.client_checks import READING, Check
 
 FILES = {"slurmdb/jobs": "finished"}
 RECORDED = {"v0.0.38": "22.05", "v0.0.42": "26.05", "v0.0.45": "26.05"}

@@ -6,9 +6,9 @@ import ctypes
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sidecar.lua_trial import lua_library, lua_version, missing_package, try_script
-from foretime_sidecar.slurm_script import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.install.lua_trial import lua_library, lua_version, missing_package, try_script
+from foretime_sidecar.install.slurm_script import (
     attach_line,
     calls_the_hook,
     check_script,

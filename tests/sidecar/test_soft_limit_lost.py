@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import SchedulerError
+from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.clients.client import QueueState
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import Mode, read_table
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Correction, Policy
-from foretime_sim.slurm_hook import Fields, HookReply
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import Mode, read_table
+from foretime_sim.mocks.slurm.hook import Fields, HookReply
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Correction, Policy
 
 START = 1_700_000_000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
-from foretime_sidecar.starvation_guard import StarvationGuard, start_on_requests
+from foretime_sidecar.safety.starvation_guard import StarvationGuard, start_on_requests
 
 NOW = 1_000_000
 BOUND = 600

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import StateError
-from foretime_estimators.jobs import Ending
+from foretime_estimators.jobs.errors import StateError
+from foretime_estimators.jobs.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.migrations import migrations
-from foretime_sidecar.store import Store
+from foretime_sidecar.store.migrations import migrations
+from foretime_sidecar.store.store import Store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlite_utils import Database

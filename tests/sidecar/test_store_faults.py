@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import SchedulerError, StateError
+from foretime_estimators.jobs.errors import SchedulerError, StateError
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.settings import (
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.settings.settings import (
     AccuracySection,
     SchedulerSettings,
     Settings,
     StoreSettings,
     TableSettings,
 )
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sidecar.table import read_table
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import read_table
 
 Record = Callable[..., FinishedRecord]
 Connect = Callable[..., sqlite3.Connection]
@@ -41,7 +41,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
             opened.append(connection)
         return connection
 
-    monkeypatch.setattr("foretime_sidecar.store.sqlite3.connect", recorded)
+    monkeypatch.setattr("foretime_sidecar.store.store.sqlite3.connect", recorded)
     return opened
 
 

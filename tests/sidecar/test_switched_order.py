@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import InputError, SchedulerError
-from foretime_sidecar import switched_order
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.order_switches import OrderSwitches
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import parse_settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sidecar.time_bound import TimeBound, TooLongError
-from foretime_sidecar.user_shares import SCALE, capped_weights
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup
-from foretime_sim.order_tuning import tune_order
-from foretime_sim.policy import Backfill, Order, Policy
+from foretime_estimators.jobs.errors import InputError, SchedulerError
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.ordering import switched_order
+from foretime_sidecar.ordering.order_switches import OrderSwitches
+from foretime_sidecar.ordering.user_shares import SCALE, capped_weights
+from foretime_sidecar.queue.time_bound import TimeBound, TooLongError
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.settings.settings_file import parse_settings
+from foretime_sidecar.store.store import Store
+from foretime_sim.engine.order_tuning import tune_order
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.policies.policy import Backfill, Order, Policy
 from hypothesis import given
 from hypothesis import strategies as st
 

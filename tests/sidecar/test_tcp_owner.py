@@ -10,7 +10,7 @@ import time
 from typing import NoReturn
 
 import pytest
-from foretime_sidecar.tcp_owner import tcp_owner
+from foretime_sidecar.web.connections.tcp_owner import tcp_owner
 
 from tests.sidecar.daemon_process import needs_root
 

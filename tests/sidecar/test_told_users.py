@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, QueuedJob, QueueState
-from foretime_sidecar.learner import Learner
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.store import Store
-from foretime_sidecar.told_users import ToldUsers
+from foretime_sidecar.learning.learner import Learner
+from foretime_sidecar.safety.advice_log import ToldUsers
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
 
 DAY = 86_400
 NOW = 10_000_000

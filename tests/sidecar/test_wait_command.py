@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 import typer
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.answers.daemon_client import DaemonError, ask
 from foretime_sidecar.cli.wait import wait
-from foretime_sidecar.daemon_client import DaemonError, ask
-from foretime_sidecar.wait_words import headline
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy
+from foretime_sidecar.wording.waits import headline
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner, Result
 
 from tests.sidecar.mock_site import MockSite

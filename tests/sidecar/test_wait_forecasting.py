@@ -12,9 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar import forecast_ladder, wait_forecasting
-from foretime_sidecar.backlog import Backlog
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
@@ -22,17 +20,20 @@ from foretime_sidecar.clients.client import (
     QueuedJob,
     QueueState,
 )
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.forecast_ladder import ForecastLadder
-from foretime_sidecar.queue_moment import Look, NewJob
-from foretime_sidecar.served_forecaster import CalibratedBest
-from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import ForecastSettings, Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
-from foretime_sidecar.wait_forecasting import WaitForecasting
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Policy
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.forecasts import adaptive_forward_runs as forecast_ladder
+from foretime_sidecar.forecasts import wait_forecasting
+from foretime_sidecar.forecasts.adaptive_forward_runs import ForecastLadder
+from foretime_sidecar.forecasts.fallback_forecaster import Backlog
+from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
+from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
+from foretime_sidecar.queue.forecast_question import Look, NewJob
+from foretime_sidecar.settings.settings import ForecastSettings, Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.web.server import Daemon
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import LEVELS
 
 NOW = 1_700_000_000

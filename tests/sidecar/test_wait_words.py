@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from foretime_sidecar.wait_words import (
+from foretime_sidecar.wording.waits import (
     bounds,
     compact_wait,
     headline,

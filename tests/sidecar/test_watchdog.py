@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError, SchedulerError, StateError
+from foretime_estimators.jobs.errors import InputError, SchedulerError, StateError
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.clients.client import JobChange, QueueState
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.heartbeat import beat, heartbeat_path, silent_for_s
-from foretime_sidecar.limit_repairs import changes_of
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import parse_settings
-from foretime_sidecar.watchdog import WatchdogResult, watch
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Correction, Policy
-from foretime_sim.slurm_hook import Fields, HookReply
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.safety.heartbeat import beat, heartbeat_path, silent_for_s
+from foretime_sidecar.safety.limit_repairs import changes_of
+from foretime_sidecar.safety.watchdog import WatchdogResult, watch
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.settings.settings_file import parse_settings
+from foretime_sim.mocks.slurm.hook import Fields, HookReply
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Correction, Policy
 from typer.testing import CliRunner
 
 START = 1_700_000_000

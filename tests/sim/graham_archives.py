@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from foretime_sim.studies.graham2021_columns import FUTURE, KNOWN, NOT_USED, WAIT
+from foretime_studies.graham2021.columns import FUTURE, KNOWN, NOT_USED, WAIT
 
 NOON = datetime(2021, 5, 1, 12, tzinfo=UTC)
 _ASKED = ("poll_time", "submit_time", "account_id", "partition_id_y", "req_tres")

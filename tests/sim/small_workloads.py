@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from foretime_sim.workload import Workload
+from foretime_sim.workloads.workload import Workload
 from hypothesis import strategies as st
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import Ending
-from foretime_sim.accounting import Clock, parse_duration
-from foretime_sim.csv_log import parse_csv_log
-from foretime_sim.filters import workload_of_log
-from foretime_sim.job_log import MAX_SECONDS, JobLog
-from foretime_sim.log_files import format_of, read_log
-from foretime_sim.sacct import parse_sacct
-from foretime_sim.workload import ENDINGS
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import Ending
+from foretime_sim.logs.accounting import Clock, parse_duration
+from foretime_sim.logs.csv_log import parse_csv_log
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import format_of, read_log
+from foretime_sim.logs.sacct import parse_sacct
+from foretime_sim.workloads.job_log import MAX_SECONDS, JobLog
+from foretime_sim.workloads.workload import ENDINGS
 from hypothesis import example, given
 from hypothesis import strategies as st
 

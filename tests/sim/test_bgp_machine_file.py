@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import bgp_machine_file
-from foretime_sim.bgp_machine import intrepid
-from foretime_sim.bgp_machine_file import parse_bgp_machine, read_bgp_machine
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.machines.bluegene import machine_file as bgp_machine_file
+from foretime_sim.machines.bluegene.machine import intrepid
+from foretime_sim.machines.bluegene.machine_file import parse_bgp_machine, read_bgp_machine
 from pydantic import BaseModel
 
 from tests.sim.bgp_descriptions import TWO_ROWS

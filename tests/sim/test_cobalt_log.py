@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.cobalt_log import parse_cobalt_log, read_cobalt_log
-from foretime_sim.log_files import format_of, read_log
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.cobalt_log import parse_cobalt_log, read_cobalt_log
+from foretime_sim.logs.log_files import format_of, read_log
 
 
 def line(kind: str = "E", job: int = 7, **changed: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.bgp_machine import Links
-from foretime_sim.cobalt_partitions import read_cobalt_partitions
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.machines.bluegene.cobalt_partitions import read_cobalt_partitions
+from foretime_sim.machines.bluegene.machine import Links
 
 
 def partition(name: str, midplanes: list[str], wires: list[str], cards: int = 16) -> str:

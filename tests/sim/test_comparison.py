@@ -9,21 +9,28 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.comparison import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.policies.policy import Policy
+from foretime_sim.scores.comparison import (
     PAIRED_METRICS,
     Comparison,
     PairedRun,
     compare,
 )
-from foretime_sim.engine import simulate
-from foretime_sim.gains import relative_gain
-from foretime_sim.job_classes import ALL, CLASS_METRICS, LENGTHS, SIZES, JobClasses, scores_by_class
-from foretime_sim.lublin2003 import generate
-from foretime_sim.metrics import METRICS, BoolArray, Direction, score, scored_span
-from foretime_sim.policy import Policy
-from foretime_sim.wait_curve import WAIT_CURVE_SHARES
-from foretime_sim.workload import Int64Array, Workload
+from foretime_sim.scores.gains import relative_gain
+from foretime_sim.scores.job_classes import (
+    ALL,
+    CLASS_METRICS,
+    LENGTHS,
+    SIZES,
+    JobClasses,
+    scores_by_class,
+)
+from foretime_sim.scores.metrics import METRICS, BoolArray, Direction, score, scored_span
+from foretime_sim.scores.wait_curve import WAIT_CURVE_SHARES
+from foretime_sim.workloads.workload import Int64Array, Workload
 
 WORKLOAD = generate(1500, processors=64, seed=4)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_estimators.uniform_log import fit_uniform_log
-from foretime_sim.downey1997 import Downey1997, generate
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.speedup import Speedup, speedups
+from foretime_estimators.distributions.uniform_log import fit_uniform_log
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.models.downey1997 import Downey1997, generate
+from foretime_sim.models.speedup import Speedup, speedups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.job_log import JobLog
-from foretime_sim.swf import parse_swf
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.swf import parse_swf
+from foretime_sim.workloads.job_log import JobLog
 
 
 def job(

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.engine import simulate
-from foretime_sim.forward import SampledArrivals
-from foretime_sim.forward_candidates import Candidate, OrderedBy, Patience, due_first
-from foretime_sim.forward_switching import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.forward import SampledArrivals
+from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.self_tuning.forward_candidates import Candidate, OrderedBy, Patience, due_first
+from foretime_sim.self_tuning.forward_switching import (
     ForwardSwitcher,
     ForwardSwitching,
     Future,
     forward_costs,
 )
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.switched_run import SwitchedSchedule, simulate_switching
-from foretime_sim.workload import Int64Array, Workload
+from foretime_sim.self_tuning.switched_run import SwitchedSchedule, simulate_switching
+from foretime_sim.workloads.workload import Int64Array, Workload
 
 MACHINE = 16
 FCFS = Candidate(Order.FCFS)

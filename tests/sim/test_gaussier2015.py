@@ -7,19 +7,36 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators import registry
-from foretime_estimators.requested import Requested
-from foretime_sim.campaign_cells import Plan, plan
-from foretime_sim.campaign_execution import Outcome, execute
-from foretime_sim.campaign_file import parse_campaign
-from foretime_sim.campaign_runs import attempt
-from foretime_sim.campaign_store import CampaignStore
-from foretime_sim.engine import simulate
-from foretime_sim.estimated_run import EstimatedSchedule
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.lublin2003 import generate
-from foretime_sim.policy import Policy
-from foretime_sim.studies.gaussier2015 import (
+from foretime_estimators.estimators import registry
+from foretime_estimators.estimators.requested import Requested
+from foretime_sim.campaigns.cells import Plan, plan
+from foretime_sim.campaigns.execution import Outcome, execute
+from foretime_sim.campaigns.file import parse_campaign
+from foretime_sim.campaigns.runs import attempt
+from foretime_sim.campaigns.store import CampaignStore
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import EstimatedSchedule
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.policies.policy import Policy
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_sim.workloads.workload import Labels, Workload
+from foretime_studies.gaussier2015.figures import figure_3
+from foretime_studies.gaussier2015.paper import (
+    PAPER_LOGS,
+    PRINTED_REDUCTION,
+    PRINTED_REDUCTION_TO_EASY_PLUS_PLUS,
+    paper_log,
+)
+from foretime_studies.gaussier2015.predictions import Predicted, distribution
+from foretime_studies.gaussier2015.selection import (
+    Rule,
+    agreements,
+    leave_one_out,
+    mean_reduction,
+    ranks,
+)
+from foretime_studies.gaussier2015.study import (
     CLAIRVOYANT_SJBF,
     EASY,
     EASY_PLUS_PLUS,
@@ -30,24 +47,7 @@ from foretime_sim.studies.gaussier2015 import (
     study,
     triple_of,
 )
-from foretime_sim.studies.gaussier2015_figures import figure_3
-from foretime_sim.studies.gaussier2015_paper import (
-    PAPER_LOGS,
-    PRINTED_REDUCTION,
-    PRINTED_REDUCTION_TO_EASY_PLUS_PLUS,
-    paper_log,
-)
-from foretime_sim.studies.gaussier2015_predictions import Predicted, distribution
-from foretime_sim.studies.gaussier2015_selection import (
-    Rule,
-    agreements,
-    leave_one_out,
-    mean_reduction,
-    ranks,
-)
-from foretime_sim.studies.gaussier2015_tables import tables
-from foretime_sim.swf import write_swf
-from foretime_sim.workload import Labels, Workload
+from foretime_studies.gaussier2015.tables import tables
 
 
 def test_table_7_says_37_percent() -> None:

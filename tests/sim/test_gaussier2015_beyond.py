@@ -6,21 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_sim.campaign_cells import Cell, Plan, plan
-from foretime_sim.campaign_execution import Outcome, execute
-from foretime_sim.campaign_file import parse_campaign
-from foretime_sim.campaign_runs import REPEATS_SEED, attempt, policy_of
-from foretime_sim.campaign_store import CampaignStore
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.lublin2003 import generate
-from foretime_sim.policy import Backfill, Correction, GuardBy, Policy
-from foretime_sim.repeats import Repeats
-from foretime_sim.studies import gaussier2015_beyond as beyond
-from foretime_sim.studies.gaussier2015 import StudiedLog
-from foretime_sim.studies.gaussier2015_beyond import Beyond, Rule
-from foretime_sim.studies.gaussier2015_beyond_cases import (
+from foretime_sim.campaigns.cells import Cell, Plan, plan
+from foretime_sim.campaigns.execution import Outcome, execute
+from foretime_sim.campaigns.file import parse_campaign
+from foretime_sim.campaigns.runs import REPEATS_SEED, attempt, policy_of
+from foretime_sim.campaigns.store import CampaignStore
+from foretime_sim.engine.engine import simulate
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.swf import read_swf, write_swf
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.policies.policy import Backfill, Correction, GuardBy, Policy
+from foretime_sim.scores.repeats import Repeats
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_studies.gaussier2015.study import StudiedLog
+from foretime_studies.gaussier2015_beyond import study as beyond
+from foretime_studies.gaussier2015_beyond.cases import (
     BESIDE,
     BOOSTED,
     CASES,
@@ -29,9 +29,9 @@ from foretime_sim.studies.gaussier2015_beyond_cases import (
     Case,
     Kind,
 )
-from foretime_sim.studies.gaussier2015_beyond_report import figures, report
-from foretime_sim.studies.gaussier2015_beyond_tables import tables
-from foretime_sim.swf import read_swf, write_swf
+from foretime_studies.gaussier2015_beyond.report import figures, report
+from foretime_studies.gaussier2015_beyond.study import Beyond, Rule
+from foretime_studies.gaussier2015_beyond.tables import tables
 
 CHEAP = tuple(case for case in CASES if "regression" not in str(case.axes) and not case.copies)
 NAMES = ("one", "two", "three")

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.studies.graham2021_columns import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_studies.graham2021.columns import (
     ACCOUNT,
     FUTURE,
     KNOWN,
@@ -24,7 +24,7 @@ from foretime_sim.studies.graham2021_columns import (
     TRES,
     WAIT,
 )
-from foretime_sim.studies.graham2021_polls import NoonPolls, read_noon_polls
+from foretime_studies.graham2021.polls import NoonPolls, read_noon_polls
 
 from tests.sim.graham_archives import COLUMNS, made_polls, write_archive
 

@@ -7,25 +7,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.accounting import DAY_S
-from foretime_sim.studies.graham2021 import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.accounting import DAY_S
+from foretime_sim.waits.block_sums import Blocks
+from foretime_sim.waits.forecaster import LEVELS, MEDIAN
+from foretime_sim.waits.qbets import Qbets
+from foretime_sim.waits.survival_forest import ForestSettings
+from foretime_studies.graham2021.columns import FUTURE, KNOWN, NOT_USED, WAIT
+from foretime_studies.graham2021.features import features_of
+from foretime_studies.graham2021.forests import Grower, Plan, known_at, published_split
+from foretime_studies.graham2021.polls import NoonPolls, read_noon_polls
+from foretime_studies.graham2021.study import (
     SETTLING_POLLS,
     Graham2021,
     asked_at_noons,
     past_waits,
     study,
 )
-from foretime_sim.studies.graham2021_columns import FUTURE, KNOWN, NOT_USED, WAIT
-from foretime_sim.studies.graham2021_features import features_of
-from foretime_sim.studies.graham2021_forests import Grower, Plan, known_at, published_split
-from foretime_sim.studies.graham2021_polls import NoonPolls, read_noon_polls
-from foretime_sim.studies.graham2021_tables import near_published, tables, week_blocks
-from foretime_sim.studies.graham2021_told import Told
-from foretime_sim.waits.block_sums import Blocks
-from foretime_sim.waits.forecaster import LEVELS, MEDIAN
-from foretime_sim.waits.qbets import Qbets
-from foretime_sim.waits.survival_forest import ForestSettings
+from foretime_studies.graham2021.tables import near_published, tables, week_blocks
+from foretime_studies.graham2021.told import Told
 
 from tests.sim.graham_archives import made_polls, write_archive
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import lublin2003
-from foretime_sim.description import describe
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.models import lublin2003
+from foretime_sim.models.description import describe
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.intervals import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.scores.intervals import (
     Weeks,
     gains,
     percentile_interval,
     student_t_quantile,
     t_interval,
 )
-from foretime_sim.metrics import JOB_METRICS, WEEK_S, Distribution, Float64Array
+from foretime_sim.scores.metrics import JOB_METRICS, WEEK_S, Distribution, Float64Array
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.intrepid_like import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models.intrepid_like import (
     DAY_S,
     JOBS,
     NODES,
@@ -17,12 +19,10 @@ from foretime_sim.intrepid_like import (
     TraitShares,
     generate,
 )
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.log_files import read_log
-from foretime_sim.swf import write_swf
-from foretime_sim.workload import Labels, Workload
-from foretime_sim.workload_models import DEFAULTS
-from foretime_sim.workload_models import generate as generate_by_name
+from foretime_sim.models.workload_models import DEFAULTS
+from foretime_sim.models.workload_models import generate as generate_by_name
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_sim.workloads.workload import Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

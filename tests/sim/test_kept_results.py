@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.campaign_store import CampaignStore
-from foretime_sim.studies.kept_results import Result, kept_results
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.campaigns.store import CampaignStore
+from foretime_studies.frame.kept_results import Result, kept_results
 
 
 def making(made: list[str], name: str) -> Callable[[], Result]:

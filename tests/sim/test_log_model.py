@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.log_model import Arrivals, JobTable, LogModel, Runtimes, split_wide
-from foretime_sim.week_profile import WeekProfile
-from foretime_sim.weibull import Weibull
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.models.log_model import Arrivals, JobTable, LogModel, Runtimes, split_wide
+from foretime_sim.models.week_profile import WeekProfile
+from foretime_sim.models.weibull import Weibull
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.lublin2003 import LARGEST_LOG_RUNTIME, Lublin2003, _gamma_below, generate
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.models.lublin2003 import LARGEST_LOG_RUNTIME, Lublin2003, _gamma_below, generate
 
 JOBS = 200_000
 MODEL = Lublin2003()

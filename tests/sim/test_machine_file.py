@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.machine_file import format_machine, parse_machine
-from foretime_sim.node_request import JobResources, fit_request
-from foretime_sim.resource_requests import ResourceRequests, with_machine
-from foretime_sim.workload import Labels, Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.machines.machine_file import format_machine, parse_machine
+from foretime_sim.workloads.node_request import JobResources, fit_request
+from foretime_sim.workloads.resource_requests import ResourceRequests, with_machine
+from foretime_sim.workloads.workload import Labels, Workload
 from hypothesis import given
 
 from tests.engine.node_workloads import machines

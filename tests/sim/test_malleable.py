@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foretime_sim.malleable import (
+from foretime_sim.models.speedup import Speedup
+from foretime_sim.self_tuning.malleable import (
     HeadState,
     MalleableJobs,
     draw_malleable_jobs,
     schedule_malleable,
 )
-from foretime_sim.speedup import Speedup
 
 
 def test_a_schedule_by_hand() -> None:

@@ -11,9 +11,10 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.machine_use import MachineUse
-from foretime_sim.metrics import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.schedule import StartedBy
+from foretime_sim.scores.machine_use import MachineUse
+from foretime_sim.scores.metrics import (
     JOB_METRICS,
     METRICS,
     BoolArray,
@@ -24,8 +25,7 @@ from foretime_sim.metrics import (
     score,
     scored_span,
 )
-from foretime_sim.schedule import StartedBy
-from foretime_sim.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Int64Array, Workload
 from hypothesis import given
 from hypothesis import strategies as st
 

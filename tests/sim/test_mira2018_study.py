@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.bgp_machine import BgpMachine
-from foretime_sim.bgp_machine_file import parse_bgp_machine
-from foretime_sim.cobalt_log import parse_cobalt_log
-from foretime_sim.cobalt_partitions import read_cobalt_partitions
-from foretime_sim.policy import Order
-from foretime_sim.studies.mira2018 import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.cobalt_log import parse_cobalt_log
+from foretime_sim.machines.bluegene.cobalt_partitions import read_cobalt_partitions
+from foretime_sim.machines.bluegene.machine import BgpMachine
+from foretime_sim.machines.bluegene.machine_file import parse_bgp_machine
+from foretime_sim.policies.policy import Order
+from foretime_studies.mira2018.report import report
+from foretime_studies.mira2018.study import (
     SCORED_S,
     Mira2018,
     Week,
@@ -26,8 +27,7 @@ from foretime_sim.studies.mira2018 import (
     study,
     week_of,
 )
-from foretime_sim.studies.mira2018_report import report
-from foretime_sim.studies.mira2018_tables import rank_correlation, tables
+from foretime_studies.mira2018.tables import rank_correlation, tables
 
 from tests.sim.bgp_descriptions import TWO_ROWS
 
@@ -164,7 +164,7 @@ def test_the_real_schedule_keeps_the_models_laws(mira: Mira2018) -> None:
 
 
 def test_the_report(mira: Mira2018, tmp_path: Path) -> None:
-    from foretime_sim.studies.mira2018_figures import figures
+    from foretime_studies.mira2018.figures import figures
 
     written = report(mira, "foretime study mira2018")
     drawn = figures(mira)

@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError, SchedulerError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.learned_runtime import LearnedRuntime
-from foretime_estimators.recent_maximum import RecentMaximum
-from foretime_estimators.runtime_features import FEATURES
+from foretime_estimators.estimators.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.recent_maximum import RecentMaximum
+from foretime_estimators.estimators.runtime_features import FEATURES
+from foretime_estimators.jobs.errors import InputError, SchedulerError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor
-from foretime_sidecar.clients.pbs_commands import PbsCommands
-from foretime_sidecar.table import Mode, Table, TableRow, TableSettings, write_table
-from foretime_sim.engine import simulate
-from foretime_sim.estimator_hook import EstimatorHook
-from foretime_sim.mock_pbs import FOREVER_S, MockPbs, PbsSetup, PbsSubmission
-from foretime_sim.pbs_hook import PbsHook, PbsReply
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
-from foretime_sim.schedule import Schedule
-from foretime_sim.workload import Workload
+from foretime_sidecar.clients.pbs.commands import PbsCommands
+from foretime_sidecar.table.table import Mode, Table, TableRow, TableSettings, write_table
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.mocks.estimator_hook import EstimatorHook
+from foretime_sim.mocks.pbs.hook import PbsHook, PbsReply
+from foretime_sim.mocks.pbs.mock_pbs import FOREVER_S, MockPbs, PbsSetup, PbsSubmission
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import SchedulerError
-from foretime_estimators.jobs import Ending
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, JobChange, QueueState
-from foretime_sidecar.clients.slurm_commands import SlurmCommands
-from foretime_sidecar.table import Mode, Table, TableRow, TableSettings, write_table
-from foretime_sim.advance_reservations import AdvanceReservation
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.mechanism import Mechanism
-from foretime_sim.mock_slurm import NO_VAL, MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Backfill, Correction, EventOrder, Order, Policy
-from foretime_sim.schedule import Schedule
-from foretime_sim.slurm_hook import Fields, LuaHook
-from foretime_sim.workload import Workload
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.table.table import Mode, Table, TableRow, TableSettings, write_table
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.mocks.slurm.hook import Fields, LuaHook
+from foretime_sim.mocks.slurm.mock_slurm import NO_VAL, MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

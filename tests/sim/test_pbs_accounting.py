@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import Ending
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.job_log import JobLog
-from foretime_sim.log_files import format_of, read_log
-from foretime_sim.pbs_accounting_writer import write_pbs_accounting
-from foretime_sim.policy import Policy
-from foretime_sim.workload import ENDINGS, Labels, Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import Ending
+from foretime_sim.engine.engine import simulate
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import format_of, read_log
+from foretime_sim.logs.pbs_accounting_writer import write_pbs_accounting
+from foretime_sim.policies.policy import Policy
+from foretime_sim.workloads.job_log import JobLog
+from foretime_sim.workloads.workload import ENDINGS, Labels, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

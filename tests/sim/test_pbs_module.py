@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.pbs_hook import PbsHook, PbsReply, PbsSite
-from foretime_sim.pbs_values import BadResourceValueError, Duration, Environment, Size
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.mocks.pbs.hook import PbsHook, PbsReply, PbsSite
+from foretime_sim.mocks.pbs.values import BadResourceValueError, Duration, Environment, Size
 
 JOB: dict[str, Any] = {
     "id": "7.pbs",

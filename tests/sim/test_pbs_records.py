@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from foretime_estimators.jobs import Ending
-from foretime_sim.pbs_records import (
+from foretime_estimators.jobs.jobs import Ending
+from foretime_sim.logs.pbs_records import (
     EXIT_OF_ENDING,
     JobFollower,
     NotAJobError,

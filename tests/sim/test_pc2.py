@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import pc2
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Backfill, Order, Policy
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.models import pc2
+from foretime_sim.policies.policy import Backfill, Order, Policy
 
 MANY = pc2.generate(1_000_000, seed=3)
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import lublin2003
-from foretime_sim.comparison import PairedRun, compare
-from foretime_sim.estimated_run import EstimatedSchedule, estimator_of, simulate_with_estimator
-from foretime_sim.job_classes import scores_by_class
-from foretime_sim.metrics import METRICS, ScoredSpan, ScoreSettings, score
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.policy_comparison import PolicyCase, compare_policies
-from foretime_sim.repeats import Repeats
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.estimated_run import (
+    EstimatedSchedule,
+    estimator_of,
+    simulate_with_estimator,
+)
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.scores.comparison import PairedRun, compare
+from foretime_sim.scores.job_classes import scores_by_class
+from foretime_sim.scores.metrics import METRICS, ScoredSpan, ScoreSettings, score
+from foretime_sim.scores.policy_comparison import PolicyCase, compare_policies
+from foretime_sim.scores.repeats import Repeats
+from foretime_sim.workloads.workload import Workload
 
 JOBS = lublin2003.generate(1_500, processors=64, load=0.85)
 CASES = (

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sim.filters import workload_of_log
-from foretime_sim.swf import read_swf
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.swf import read_swf
 
 PUBLISHED = [
     ("KTH-SP2-1996-2.1-cln", 100, 28_467, 28_476),

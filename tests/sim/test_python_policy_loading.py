@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.policy import Backfill, Order, Policy, parse_backfill, parse_order
-from foretime_sim.python_policy import PythonBackfill, PythonOrder
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.policies.policy import Backfill, Order, Policy, parse_backfill, parse_order
+from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 
 SOUND = """
     import numpy as np

@@ -8,23 +8,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_sim.accounting_resources import (
+from foretime_sim.engine.engine import simulate
+from foretime_sim.logs.accounting_resources import (
     Memory,
     parse_count,
     parse_memory,
     parse_requested_memory,
 )
-from foretime_sim.accounting_resources import tres_count as count_of
-from foretime_sim.csv_log import parse_csv_log
-from foretime_sim.engine import simulate
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.machine_file import read_machine
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.resource_requests import with_machine
-from foretime_sim.sacct import parse_sacct
-from foretime_sim.swf import parse_swf
+from foretime_sim.logs.accounting_resources import tres_count as count_of
+from foretime_sim.logs.csv_log import parse_csv_log
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.logs.sacct import parse_sacct
+from foretime_sim.logs.swf import parse_swf
+from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.machines.machine_file import read_machine
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.workloads.resource_requests import with_machine
 
 HEADER = (
     "JobID|Partition|Submit|Start|End|Elapsed|State|ReqCPUS|Timelimit|NNodes|ReqMem|ReqTRES"

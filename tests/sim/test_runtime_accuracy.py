@@ -6,16 +6,16 @@ import math
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_sim.engine import simulate
-from foretime_sim.policy import Policy
-from foretime_sim.studies.runtime_accuracy import (
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.engine.engine import simulate
+from foretime_sim.policies.policy import Policy
+from foretime_sim.workloads.workload import Workload
+from foretime_studies.runtime_accuracy.study import (
     RuntimeAccuracy,
     predicted_along,
     report,
     study,
 )
-from foretime_sim.workload import Workload
 
 
 class Diary:

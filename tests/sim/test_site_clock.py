@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.description import describe
-from foretime_sim.lublin2003 import generate
-from foretime_sim.site_clock import UTC, site_clock, zone_of
-from foretime_sim.week_profile import WeekProfile
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.models.description import describe
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.models.week_profile import WeekProfile
+from foretime_sim.workloads.site_clock import UTC, site_clock, zone_of
 
 
 @pytest.mark.parametrize("name", ["Europe/Stockholm", "US/Pacific", "Asia/Kolkata", "UTC"])

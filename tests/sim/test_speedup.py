@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.speedup import Speedup
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.models.speedup import Speedup
 from hypothesis import given
 from hypothesis import strategies as st
 

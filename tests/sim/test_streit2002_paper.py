@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from foretime_sim.studies.streit2002_paper import (
+from foretime_studies.streit2002.paper import (
     CURRENT,
     DIFFERENT,
     PRINTED_CURRENT,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.engine import simulate
-from foretime_sim.lublin2003 import generate
-from foretime_sim.studies.streit2002_sets import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.models.lublin2003 import generate
+from foretime_studies.streit2002.sets import (
     CTC,
     JOB_SETS,
     KTH,

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_sim.engine import simulate
-from foretime_sim.lublin2003 import generate
-from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.policy_switching import Decider, Quality
-from foretime_sim.studies.streit2002 import Spread, Streit2002, study
-from foretime_sim.studies.streit2002_claims import CLAIMS, Claim, claims_table
-from foretime_sim.studies.streit2002_curves import best_single, curve_tables, shares_up_to
-from foretime_sim.studies.streit2002_figures import figures
-from foretime_sim.studies.streit2002_measures import Measures
-from foretime_sim.studies.streit2002_one_list import one_list_tables
-from foretime_sim.studies.streit2002_paper import TABLE_6_ROWS
-from foretime_sim.studies.streit2002_report import report
-from foretime_sim.studies.streit2002_runs import (
+from foretime_sim.engine.engine import simulate
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.policy_switching import Decider, Quality
+from foretime_studies.frame.report import StudyReport
+from foretime_studies.streit2002.claims import CLAIMS, Claim, claims_table
+from foretime_studies.streit2002.curves import best_single, curve_tables, shares_up_to
+from foretime_studies.streit2002.figures import figures
+from foretime_studies.streit2002.measures import Measures
+from foretime_studies.streit2002.one_list import one_list_tables
+from foretime_studies.streit2002.paper import TABLE_6_ROWS
+from foretime_studies.streit2002.report import report
+from foretime_studies.streit2002.runs import (
     ADVANCED,
     BASIC,
     BESIDE,
@@ -42,7 +42,7 @@ from foretime_sim.studies.streit2002_runs import (
     cases,
     self_tuning,
 )
-from foretime_sim.studies.streit2002_sets import (
+from foretime_studies.streit2002.sets import (
     CTC,
     KTH,
     PC2,
@@ -52,8 +52,8 @@ from foretime_sim.studies.streit2002_sets import (
     Pc2Source,
     with_exact_requests,
 )
-from foretime_sim.studies.streit2002_tables import cases_of, share_of_cases, tables
-from foretime_sim.studies.study_report import StudyReport
+from foretime_studies.streit2002.study import Spread, Streit2002, study
+from foretime_studies.streit2002.tables import cases_of, share_of_cases, tables
 
 JOBS = 120
 SETTINGS = StudySettings(seeds=3, further_seeds=1, jobs=JOBS)

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs import JobRequest
-from foretime_estimators.lifetimes import Lifetimes
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.lublin2003 import generate
-from foretime_sim.malleable import MalleableJobs
-from foretime_sim.speedup import Speedup
-from foretime_sim.studies import downey1997 as downey
-from foretime_sim.studies import downey1997_clusters as clusters
-from foretime_sim.studies.downey1997_figures import figures
-from foretime_sim.studies.downey1997_greedy import greedy_choices, useful_sizes
-from foretime_sim.studies.downey1997_heads import correlation, heads_of, predict
-from foretime_sim.studies.downey1997_logs import studied_log
-from foretime_sim.studies.downey1997_report import report
-from foretime_sim.workload import Workload
+from foretime_estimators.distributions.lifetimes import Lifetimes
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.models.speedup import Speedup
+from foretime_sim.self_tuning.malleable import MalleableJobs
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_sim.workloads.workload import Workload
+from foretime_studies.downey1997 import clusters
+from foretime_studies.downey1997 import study as downey
+from foretime_studies.downey1997.figures import figures
+from foretime_studies.downey1997.greedy import greedy_choices, useful_sizes
+from foretime_studies.downey1997.heads import correlation, heads_of, predict
+from foretime_studies.downey1997.logs import studied_log
+from foretime_studies.downey1997.report import report
 
 
 def log_of(jobs: list[tuple[int, int, int]], processors: int) -> Workload:

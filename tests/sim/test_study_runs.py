@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foretime_estimators.accuracy_settings import AccuracySettings
-from foretime_sim import intrepid_like
-from foretime_sim.engine import simulate
-from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
-from foretime_sim.job_classes import JobClasses, scores_by_class
-from foretime_sim.metrics import Distribution, job_metrics
-from foretime_sim.policy import Order, Policy, Roles
-from foretime_sim.studies.study_runs import (
+from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.models import intrepid_like
+from foretime_sim.policies.policy import Order, Policy, Roles
+from foretime_sim.scores.job_classes import JobClasses, scores_by_class
+from foretime_sim.scores.metrics import Distribution, job_metrics
+from foretime_studies.frame.runs import (
     FRACTIONS,
     StudyCase,
     StudyInput,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.studies.study_report import to_lines
-from foretime_sim.studies.study_tables import Column, StudyTable, fill_page
+from foretime_estimators.jobs.errors import InputError
+from foretime_studies.frame.report import to_lines
+from foretime_studies.frame.tables import Column, StudyTable, fill_page
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,25 +10,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.engine import simulate
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.lublin2003 import generate
-from foretime_sim.policy import Backfill, Policy
-from foretime_sim.repeats import Repeats
-from foretime_sim.slack import SlackJobs, SlackSettings
-from foretime_sim.studies import talby1999_cases as named
-from foretime_sim.studies import talby1999_paper as paper
-from foretime_sim.studies.study_page import page_tables
-from foretime_sim.studies.study_tables import StudyTable, fill_page
-from foretime_sim.studies.talby1999 import Talby1999, cases_of, study
-from foretime_sim.studies.talby1999_cases import CONSERVATIVE, EASY, SLACK, AverageWait
-from foretime_sim.studies.talby1999_claims import CLAIMS
-from foretime_sim.studies.talby1999_figures import figures
-from foretime_sim.studies.talby1999_months import MonthlyLog, by_months, read_months
-from foretime_sim.studies.talby1999_report import report
-from foretime_sim.studies.talby1999_runs import fifths, run_cases, tasks_of
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.slack import SlackJobs, SlackSettings
+from foretime_sim.scores.repeats import Repeats
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_studies.frame.page import page_tables
+from foretime_studies.frame.tables import StudyTable, fill_page
+from foretime_studies.talby1999 import cases as named
+from foretime_studies.talby1999 import paper
+from foretime_studies.talby1999.cases import CONSERVATIVE, EASY, SLACK, AverageWait
+from foretime_studies.talby1999.claims import CLAIMS
+from foretime_studies.talby1999.figures import figures
+from foretime_studies.talby1999.months import MonthlyLog, by_months, read_months
+from foretime_studies.talby1999.report import report
+from foretime_studies.talby1999.runs import fifths, run_cases, tasks_of
+from foretime_studies.talby1999.study import Talby1999, cases_of, study
 
 KTH_BEGAN = 843_480_031
 """The 23rd of September 1996."""

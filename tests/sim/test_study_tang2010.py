@@ -8,20 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import intrepid_like
-from foretime_sim.bgp_jobs import with_bgp_machine
-from foretime_sim.bgp_machine import intrepid
-from foretime_sim.policy import Correction, Order, Policy, Roles
-from foretime_sim.studies import tang2010, tang2010_figures
-from foretime_sim.studies.study_page import page_tables
-from foretime_sim.studies.study_report import StudyReport
-from foretime_sim.studies.study_runs import StudyCase, StudyInput, run_cases
-from foretime_sim.studies.study_tables import StudyTable, fill_page
-from foretime_sim.studies.tang2010_claims import CLAIMS
-from foretime_sim.studies.tang2010_report import report
-from foretime_sim.studies.tang2010_tables import table_3
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.machines.bluegene.machine import intrepid
+from foretime_sim.models import intrepid_like
+from foretime_sim.policies.policy import Correction, Order, Policy, Roles
+from foretime_sim.workloads.bgp_jobs import with_bgp_machine
+from foretime_sim.workloads.workload import Workload
+from foretime_studies.frame.page import page_tables
+from foretime_studies.frame.report import StudyReport
+from foretime_studies.frame.runs import StudyCase, StudyInput, run_cases
+from foretime_studies.frame.tables import StudyTable, fill_page
+from foretime_studies.tang2010 import figures as tang2010_figures
+from foretime_studies.tang2010 import study as tang2010
+from foretime_studies.tang2010.claims import CLAIMS
+from foretime_studies.tang2010.report import report
+from foretime_studies.tang2010.tables import table_3
 
 SMALL = intrepid_like.generate(2_500, seed=2, load=1.1)
 PAGE = Path("docs") / "studies" / "tang2010.md"

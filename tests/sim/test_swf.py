@@ -10,12 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import Ending
-from foretime_sim.job_log import ARRAY_COLUMNS, LABEL_COLUMNS, JobLog
-from foretime_sim.log_files import read_log
-from foretime_sim.swf import FIELDS, _read_fast, _read_line_by_line, format_swf, parse_swf, read_swf
-from foretime_sim.workload import ENDINGS
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import Ending
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.logs.swf import (
+    FIELDS,
+    _read_fast,
+    _read_line_by_line,
+    format_swf,
+    parse_swf,
+    read_swf,
+)
+from foretime_sim.workloads.job_log import ARRAY_COLUMNS, LABEL_COLUMNS, JobLog
+from foretime_sim.workloads.workload import ENDINGS
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.lublin2003 import generate
-from foretime_sim.site_clock import UTC, site_clock
-from foretime_sim.studies import talby1999_paper as paper
-from foretime_sim.studies.talby1999_months import by_months, month_names, read_months
-from foretime_sim.swf import write_swf
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_sim.workloads.site_clock import UTC, site_clock
+from foretime_studies.talby1999 import paper
+from foretime_studies.talby1999.months import by_months, month_names, read_months
 
 STOCKHOLM = site_clock("Europe/Stockholm")
 

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from foretime_sim import lublin2003
-from foretime_sim.engine import simulate
-from foretime_sim.job_classes import JobClasses
-from foretime_sim.metrics import ScoredSpan, scored_span
-from foretime_sim.policy import Order, Policy, Roles
-from foretime_sim.policy_comparison import PolicyComparison
-from foretime_sim.repeats import Repeats
-from foretime_sim.studies import tang2010_beyond as beyond
+from foretime_sim.engine.engine import simulate
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.policy import Order, Policy, Roles
+from foretime_sim.scores.job_classes import JobClasses
+from foretime_sim.scores.metrics import ScoredSpan, scored_span
+from foretime_sim.scores.policy_comparison import PolicyComparison
+from foretime_sim.scores.repeats import Repeats
+from foretime_studies.tang2010_beyond import study as beyond
 
 CASES = [case.name for case in beyond.CASES]
 SIMILAR = CASES.index("similar")

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim import lublin2003
-from foretime_sim.description import describe
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.tsafrir2005 import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.models import lublin2003
+from foretime_sim.models.description import describe
+from foretime_sim.models.tsafrir2005 import (
     COMMON_S,
     POPULARITY_BY_TIME,
     Tsafrir2005,
     distinct_estimates,
     with_estimates,
 )
-from foretime_sim.workload import Workload
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

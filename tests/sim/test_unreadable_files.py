@@ -11,10 +11,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.advance_reservations import read_reservations
-from foretime_sim.compressed_files import LONGEST_LINE, read_text
-from foretime_sim.machine_file import read_machine
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.files.compressed_files import LONGEST_LINE, read_text
+from foretime_sim.machines.machine_file import read_machine
+from foretime_sim.policies.advance_reservations import read_reservations
 
 
 def through_pipe(tmp_path: Path, data: bytes) -> str:

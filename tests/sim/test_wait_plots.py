@@ -6,8 +6,8 @@ import io
 
 import numpy as np
 import pytest
-from foretime_sim.plots import _plot_wait_curves
-from foretime_sim.wait_curve import WAIT_CURVE_SHARES
+from foretime_sim.scores.plots import _plot_wait_curves
+from foretime_sim.scores.wait_curve import WAIT_CURVE_SHARES
 from matplotlib.colors import to_rgb
 
 

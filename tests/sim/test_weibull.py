@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.log_files import read_log
-from foretime_sim.weibull import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.models.weibull import (
     Weibull,
     fit_likelihood,
     fit_moments,

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.workload_archive import (
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.workload_archive import (
     ARCHIVE_URL,
     ATTEMPTS,
     LOGS,

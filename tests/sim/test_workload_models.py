@@ -6,10 +6,10 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.request_model import ROUND_REQUESTS_S
-from foretime_sim.workload import Workload
-from foretime_sim.workload_models import DEFAULTS, WorkloadModel, generate
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.models.request_model import ROUND_REQUESTS_S
+from foretime_sim.models.workload_models import DEFAULTS, WorkloadModel, generate
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.lublin2003 import generate
-from foretime_sim.swf import format_swf, parse_swf
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.swf import format_swf, parse_swf
+from foretime_sim.models.lublin2003 import generate
+from foretime_sim.workloads.job_log import log_of_workload
 from hypothesis import given
 from hypothesis import strategies as st
 

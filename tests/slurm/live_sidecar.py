@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 from typing import Self
 
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.heartbeat import heartbeat_path
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.settings_file import to_toml
-from foretime_sidecar.store import Store
+from foretime_sidecar.safety.heartbeat import heartbeat_path
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.settings.settings_file import to_toml
+from foretime_sidecar.store.store import Store
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_conf import SLURM_UID

@@ -19,7 +19,7 @@ from typing import Any
 
 import requests
 from foretime_sidecar.clients.client import Cursor
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import RELEASES, SlurmRelease

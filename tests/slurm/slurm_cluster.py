@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from foretime_sidecar.table import Mechanism, Mode, Table, TableRow, TableSettings, write_table
+from foretime_sidecar.table.table import (
+    Mechanism,
+    Mode,
+    Table,
+    TableRow,
+    TableSettings,
+    write_table,
+)
 
 from tests.slurm import slurm_accounting, slurm_conf, slurm_rest
 from tests.slurm.port_block import PortBlock

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings_file import read_settings
-from foretime_sidecar.table import Advice, Mode
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.settings.settings_file import read_settings
+from foretime_sidecar.table.table import Advice, Mode
+from foretime_sidecar.web.server import Daemon
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_conf import SLURM_UID

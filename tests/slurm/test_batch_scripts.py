@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from foretime_sidecar.asked_job import asked_job
-from foretime_sidecar.batch_script import read_script
-from foretime_sidecar.durations import parse_duration, whole_minutes
-from foretime_sidecar.sbatch_values import node_range
+from foretime_sidecar.job_options.batch_script import read_script
+from foretime_sidecar.job_options.job_request import asked_job
+from foretime_sidecar.job_options.sbatch_values import node_range
+from foretime_sidecar.wording.durations import parse_duration, whole_minutes
 
 from tests.slurm.slurm_cluster import SlurmCluster
 

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from foretime_estimators.errors import SchedulerError
-from foretime_estimators.jobs import Ending
-from foretime_sidecar.clients.checks import CHANGING, READING, Check
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, JobChange, SchedulerClient
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.clients.slurm_rest import SlurmRest
-from foretime_sidecar.clients.slurm_rest_connection import RestConnection
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.clients.slurm.rest import SlurmRest
+from foretime_sidecar.clients.slurm.rest_connection import RestConnection
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import SlurmRelease
 from tests.slurm.slurm_rest import SlurmRest as Address
+from tests.support.client_checks import CHANGING, READING, Check
 
 
 @pytest.fixture(scope="module")

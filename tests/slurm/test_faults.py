@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.table import TableRow
+from foretime_sidecar.table.table import TableRow
 
 from tests.slurm.slurm_cluster import SlurmCluster
 

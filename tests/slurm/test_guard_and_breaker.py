@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from foretime_sidecar.table import Mode
+from foretime_sidecar.table.table import Mode
 
 from tests.slurm.foretime_site import ForetimeSite
 from tests.slurm.slurm_cluster import SlurmCluster

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.api_settings import ApiSettings
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.identities import Identities
-from foretime_sidecar.identity import IdentityError
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.settings.api_settings import ApiSettings
+from foretime_sidecar.web.auth.authenticate import Identities
+from foretime_sidecar.web.auth.identity import IdentityError
 from starlette.datastructures import Headers
 
 from tests.slurm.slurm_cluster import SlurmCluster

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from foretime_sidecar.table import Mechanism, Mode, TableRow, TableSettings
+from foretime_sidecar.table.table import Mechanism, Mode, TableRow, TableSettings
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import SlurmRelease

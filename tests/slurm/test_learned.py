@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 from foretime_sidecar.clients.client import SchedulerClient
-from foretime_sidecar.heartbeat import heartbeat_path
-from foretime_sidecar.job_note import read_note
-from foretime_sidecar.table import Mode, Scheme
-from foretime_sidecar.watchdog import watch
+from foretime_sidecar.clients.slurm.job_note import read_note
+from foretime_sidecar.safety.heartbeat import heartbeat_path
+from foretime_sidecar.safety.watchdog import watch
+from foretime_sidecar.table.table import Mode, Scheme
 
 from tests.slurm.foretime_site import ForetimeSite
 from tests.slurm.slurm_cluster import SlurmCluster

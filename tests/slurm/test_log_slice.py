@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from foretime_sidecar.table import TableRow
-from foretime_sim.filters import workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.mechanism import Mechanism
-from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policy import Backfill, Correction, Policy
-from foretime_sim.slurm_hook import LuaHook
-from foretime_sim.workload import Workload
+from foretime_sidecar.table.table import TableRow
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.mocks.slurm.hook import LuaHook
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Backfill, Correction, Policy
+from foretime_sim.workloads.workload import Workload
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_conf import USERS

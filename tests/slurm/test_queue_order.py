@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import SlurmRelease

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.table import Mode
-from foretime_sidecar.watchdog import watch
+from foretime_sidecar.safety.watchdog import watch
+from foretime_sidecar.table.table import Mode
 
 from tests.slurm.foretime_site import PLANNED, ForetimeSite
 from tests.slurm.slurm_cluster import SlurmCluster

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.forecast_board import JobForecast
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.sidecar import Sidecar
-from foretime_sidecar.store import Store
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.forecasts.forecast_board import JobForecast
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.store import Store
 
 from tests.slurm.slurm_cluster import SlurmCluster
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import requests
 import requests_unixsocket
-from foretime_sidecar.table import TableRow
+from foretime_sidecar.table.table import TableRow
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import SlurmRelease

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.heartbeat import beat, heartbeat_path
-from foretime_sidecar.settings_file import to_toml
-from foretime_sidecar.table import Mode
+from foretime_sidecar.safety.heartbeat import beat, heartbeat_path
+from foretime_sidecar.settings.settings_file import to_toml
+from foretime_sidecar.table.table import Mode
 
 from tests.slurm.foretime_site import ForetimeSite
 from tests.slurm.slurm_cluster import SlurmCluster

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pytest
-from foretime_sidecar.table import Mode, TableRow
+from foretime_sidecar.table.table import Mode, TableRow
 
 from tests.plugin.time_changes import (
     HOLDINGS,

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import typer
 from fastapi.testclient import TestClient
-from foretime_sidecar.api_callers import Caller, caller_of
 from foretime_sidecar.cli.wait import wait
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.identity import Identity
-from foretime_sidecar.peer import Peer
-from foretime_sidecar.server import Daemon
-from foretime_sidecar.settings import Settings
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.auth.identity import Identity
+from foretime_sidecar.web.connections.peer import Peer
+from foretime_sidecar.web.server import Daemon
 from typer.testing import CliRunner, Result
 
 from tests.sidecar.mock_site import running

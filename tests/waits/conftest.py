@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_sim.workload import Workload
+from foretime_sim.workloads.workload import Workload
 
 from tests.engine.conftest import any_policy
 from tests.engine.real_logs import KTH, read_workload

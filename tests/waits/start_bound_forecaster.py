@@ -1,20 +1,20 @@
 """Start no later than, as a forecast: what slack would promise, beside forecast quantiles.
 
 It says one number: by when a job would start at the latest if its queue were planned on requested
-times and everybody delayed by no more than his slack (`foretime_sim.start_bounds`).
+times and everybody delayed by no more than his slack (`foretime_sim.engine.start_bounds`).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_sim.metrics import Float64Array
-from foretime_sim.policy import Order
-from foretime_sim.slack import SlackSettings
-from foretime_sim.start_bounds import start_bounds
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.engine.start_bounds import start_bounds
+from foretime_sim.policies.policy import Order
+from foretime_sim.policies.slack import SlackSettings
+from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workload import Int64Array
+from foretime_sim.workloads.workload import Int64Array
 
 
 class StartBoundForecaster:

@@ -7,20 +7,26 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.estimator import Memoryless
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.plain_runtimes import RequestedRuntimes
-from foretime_estimators.runtime_histories import RuntimeHistories
-from foretime_sim.forward import PendingJobs, RunningJobs, SampledArrivals, Snapshot, forward_runs
-from foretime_sim.policy import Policy
+from foretime_estimators.distributions.runtime_histories import RuntimeHistories
+from foretime_estimators.estimators.estimator import Memoryless
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sim.engine.forward import (
+    PendingJobs,
+    RunningJobs,
+    SampledArrivals,
+    Snapshot,
+    forward_runs,
+)
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.arrival_model import DAY_S, HOUR_S, ArrivalSettings, ResampledArrivals
-from foretime_sim.waits.arrival_scores import HORIZONS_S, arrival_table, score_arrivals
 from foretime_sim.waits.forward_forecaster import LaterArrivals
-from foretime_sim.waits.plain_arrivals import PoissonArrivals
+from foretime_sim.waits.scores.wait_sources import LoggedWaits
 from foretime_sim.waits.submission_history import SubmissionHistory
-from foretime_sim.waits.wait_sources import LoggedWaits
-from foretime_sim.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_studies.waits.arrival_scores import HORIZONS_S, arrival_table, score_arrivals
+from foretime_studies.waits.plain_arrivals import PoissonArrivals
+from foretime_studies.waits.plain_runtimes import RequestedRuntimes
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sim.policy import Policy
-from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.best_of import BestOf, ChoiceSettings
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecasts
 from foretime_sim.waits.moment import Moment

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import Ending, FinishedJob, JobRequest
-from foretime_sim.policy import Policy
-from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits import calibration
 from foretime_sim.waits.calibration import DAY_S, CalibratedForecaster, CalibrationSettings
 from foretime_sim.waits.censored_quantiles import censored_quantiles

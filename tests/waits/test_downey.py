@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_estimators.lifetimes import Lifetimes, RunningLives
+from foretime_estimators.distributions.lifetimes import Lifetimes, RunningLives
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.waits.downey import (
     benefactors,
     combined_wait,

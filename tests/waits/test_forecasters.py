@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_sim.estimated_run import estimator_of
-from foretime_sim.policy import Backfill, Order, Policy
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.engine.estimated_run import estimator_of
+from foretime_sim.policies.policy import Backfill, Order, Policy
 from foretime_sim.waits.best_of import BestOf, ChoiceSettings
 from foretime_sim.waits.calibration import CalibratedForecaster
-from foretime_sim.waits.checks import CHECKS, Check, Make, check_sees_no_future
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import our_forecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster
@@ -16,8 +15,9 @@ from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.survival_forest import ForestSettings
-from foretime_sim.workload import Workload
+from foretime_sim.workloads.workload import Workload
 
+from tests.support.forecaster_checks import CHECKS, Check, Make, check_sees_no_future
 from tests.waits.start_bound_forecaster import StartBoundForecaster
 
 FEW_TREES = ForestSettings(trees=5, least_jobs=5)

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_sim.engine import simulate
-from foretime_sim.estimated_run import estimator_of, simulate_with_estimator
-from foretime_sim.policy import Backfill, EventOrder, Order, Policy
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.policies.policy import Backfill, EventOrder, Order, Policy
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
-from foretime_sim.waits.moments import Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.plan_forecaster import PlanForecaster
-from foretime_sim.waits.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
-from foretime_sim.workload import Workload
+from foretime_sim.waits.scores.moments import Asking, ask_forecasters, sampled_evenly
+from foretime_sim.waits.scores.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_estimators.jobs import JobRequest
-from foretime_sim.policy import Policy
-from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.binomial_bounds import (
     MOST_EXACT,
     fewest_observations,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.waits.survival_forest import ForestSettings, SurvivalForest, quantiles_of
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)

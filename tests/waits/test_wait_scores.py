@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
-from foretime_sim.intervals import Weeks
-from foretime_sim.metrics import WEEK_S
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.scores.intervals import Weeks
+from foretime_sim.scores.metrics import WEEK_S
 from foretime_sim.waits.block_sums import Blocks, Figure, combined
-from foretime_sim.waits.bound_tightness import equal_coverage, tightness
-from foretime_sim.waits.coverage_slices import coverage_slices, wilson_interval
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecasts
 from foretime_sim.waits.order_agreement import pair_counts
+from foretime_sim.waits.scores.bound_tightness import equal_coverage, tightness
+from foretime_sim.waits.scores.coverage_slices import coverage_slices, wilson_interval
 from foretime_sim.waits.wait_scores import (
     AT,
     SCORES,
@@ -23,7 +23,7 @@ from foretime_sim.waits.wait_scores import (
     pinball_loss,
     scores,
 )
-from foretime_sim.workload import Labels
+from foretime_sim.workloads.workload import Labels
 
 NO_ANSWER = math.nan
 

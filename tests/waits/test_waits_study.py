@@ -8,18 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.application import app
-from foretime_sim import lublin2003
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.policy import Order, Policy
-from foretime_sim.studies import waits_runs
-from foretime_sim.studies.study_page import page_tables
-from foretime_sim.studies.study_tables import fill_page
-from foretime_sim.studies.waits import WaitsLog, study
-from foretime_sim.studies.waits_figures import figures
-from foretime_sim.studies.waits_report import report
-from foretime_sim.studies.waits_runs import (
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models import lublin2003
+from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.waits.forecaster import MEDIAN
+from foretime_sim.waits.scores.moments import sampled_evenly
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_sim.workloads.workload import Workload
+from foretime_studies.frame.page import page_tables
+from foretime_studies.frame.tables import fill_page
+from foretime_studies.waits import runs as waits_runs
+from foretime_studies.waits.figures import figures
+from foretime_studies.waits.report import report
+from foretime_studies.waits.runs import (
     FORWARD,
     LOGGED,
     METHODS,
@@ -31,11 +34,8 @@ from foretime_sim.studies.waits_runs import (
     kept_runs,
     run_log,
 )
-from foretime_sim.studies.waits_scores import ScoredRun, targets
-from foretime_sim.swf import write_swf
-from foretime_sim.waits.forecaster import MEDIAN
-from foretime_sim.waits.moments import sampled_evenly
-from foretime_sim.workload import Workload
+from foretime_studies.waits.scores import ScoredRun, targets
+from foretime_studies.waits.study import WaitsLog, study
 from typer.testing import CliRunner
 
 runner = CliRunner()

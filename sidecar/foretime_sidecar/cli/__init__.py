@@ -7,7 +7,7 @@ import os
 import sys
 
 import typer
-from foretime_estimators.errors import ForetimeError
+from foretime_estimators.jobs.errors import ForetimeError
 
 from foretime_sidecar.cli.application import SIMULATION_PACKAGES, app
 

@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from foretime_sim.bgp_floor import passed_midplanes, places, side_by_side
-from foretime_sim.bgp_geometry import DIGITS
-from foretime_sim.bgp_machine import BgpMachine, BgpPartition
-from foretime_sim.bgp_machine_source import find_bgp_machine
+from foretime_sim.machines.bluegene.floor import passed_midplanes, places, side_by_side
+from foretime_sim.machines.bluegene.geometry import DIGITS
+from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
+from foretime_sim.machines.bluegene.machine_source import find_bgp_machine
 from rich.console import Console
 from rich.table import Table
 
 from foretime_sidecar.cli.output_files import JsonOption, check_outputs
-from foretime_sidecar.figures import counted
+from foretime_sidecar.wording.numbers import counted
 
 app = typer.Typer(
     help="Look at a Blue Gene's bgp_partitions.", no_args_is_help=True, rich_markup_mode="rich"
@@ -60,7 +60,8 @@ def show(
     described = find_bgp_machine(machine, schedulable)
     index = None if bgp_partition is None else described.bgp_partition_index(bgp_partition)
     if plot is not None:
-        from foretime_sim import bgp_plots, plots  # matplotlib is slow to load
+        from foretime_sim.machines.bluegene import plots as bgp_plots  # matplotlib is slow to load
+        from foretime_sim.scores import plots
 
         plots.save(
             bgp_plots.plot_bgp_machine(described)

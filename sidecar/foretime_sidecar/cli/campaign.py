@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from foretime_estimators.errors import ForetimeError, InputError
-from foretime_sim.campaign_cells import Plan, plan
-from foretime_sim.campaign_execution import Executor, LocalProcesses, to_do
-from foretime_sim.campaign_failures import causes
-from foretime_sim.campaign_file import read_campaign
-from foretime_sim.campaign_runs import LogFacts, Record, log_facts
-from foretime_sim.campaign_store import CampaignStore
-from foretime_sim.campaign_timing import TimeEstimate, told
+from foretime_estimators.jobs.errors import ForetimeError, InputError
+from foretime_sim.campaigns.cells import Plan, plan
+from foretime_sim.campaigns.execution import Executor, LocalProcesses, to_do
+from foretime_sim.campaigns.failures import causes
+from foretime_sim.campaigns.file import read_campaign
+from foretime_sim.campaigns.runs import LogFacts, Record, log_facts
+from foretime_sim.campaigns.store import CampaignStore
+from foretime_sim.campaigns.timing import TimeEstimate, told
 from rich.console import Console
 from rich.table import Table
 
 from foretime_sidecar.cli.campaign_progress import INTERRUPTED, run_cells, terminable
 from foretime_sidecar.cli.output_files import check_folder, check_no_file
-from foretime_sidecar.figures import counted
+from foretime_sidecar.wording.numbers import counted
 
 _NEEDED = ("pandas", "matplotlib", "pyarrow")
 
@@ -109,8 +109,8 @@ def run_command(
             )
             raise typer.Exit(INTERRUPTED) from None
     # pandas and matplotlib are slow to load.
-    from foretime_sim.campaign_report import write_report
-    from foretime_sim.campaign_results import write_tables
+    from foretime_sim.campaigns.report import write_report
+    from foretime_sim.campaigns.results import write_tables
 
     records = store.records()
     write_tables(whole, records, store.folder)
@@ -206,8 +206,8 @@ def report_command(
     Example: [bold]foretime campaign report contrib/campaigns/generated.toml[/bold]
     """
     _check_packages()
-    from foretime_sim.campaign_report import write_report
-    from foretime_sim.campaign_results import write_tables
+    from foretime_sim.campaigns.report import write_report
+    from foretime_sim.campaigns.results import write_tables
 
     planned = plan(read_campaign(file))
     store = _store(planned, output)
@@ -370,7 +370,7 @@ def _executor(
         missing = [name for name in missing if name != "dask_jobqueue"]
     if missing:
         raise ForetimeError(f"this needs {', '.join(missing)}: pip install 'foretime[dask]'")
-    from foretime_sim.campaign_dask import DaskWorkers, submitted_cluster
+    from foretime_sim.campaigns.on_dask import DaskWorkers, submitted_cluster
 
     cluster: Any = address
     if batch is not None:

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from types import FrameType
 
 import typer
-from foretime_sim.campaign_cells import Cell, Plan
-from foretime_sim.campaign_execution import Executor, Outcome, execute, to_do
-from foretime_sim.campaign_runs import Record
-from foretime_sim.campaign_store import CampaignStore
-from foretime_sim.campaign_timing import TimeEstimate, told
+from foretime_sim.campaigns.cells import Cell, Plan
+from foretime_sim.campaigns.execution import Executor, Outcome, execute, to_do
+from foretime_sim.campaigns.runs import Record
+from foretime_sim.campaigns.store import CampaignStore
+from foretime_sim.campaigns.timing import TimeEstimate, told
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from foretime_sidecar.figures import counted
+from foretime_sidecar.wording.numbers import counted
 
 _LINE_EVERY_S = 30.0
 INTERRUPTED = 130
@@ -37,7 +37,7 @@ def run_cells(
     Parameters
     ----------
     planned, store, executor, retry_failed
-        See `foretime_sim.campaign_execution.execute`.
+        See `foretime_sim.campaigns.execution.execute`.
     workers
         How many cells run at once; ``None`` where that is not known.
     """

@@ -9,15 +9,15 @@ import time
 from typing import Annotated, Any
 
 import typer
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from rich.table import Table
 from rich.text import Text
 
+from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption, where
 from foretime_sidecar.cli.whole_tables import print_whole
-from foretime_sidecar.daemon_client import ask
-from foretime_sidecar.durations import format_duration, parse_duration
-from foretime_sidecar.order_words import said_value
+from foretime_sidecar.ordering.order_words import said_value
+from foretime_sidecar.wording.durations import format_duration, parse_duration
 
 
 def parse_since(text: str, now: float) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from foretime_sim.policy import Backfill, Order, Policy
+from foretime_sim.policies.policy import Backfill, Order, Policy
 
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.workload_source import (
@@ -16,9 +16,9 @@ from foretime_sidecar.cli.workload_source import (
     ProcessorsOption,
     WorkloadSource,
 )
-from foretime_sidecar.demonstration import DAY_S, Demonstration
-from foretime_sidecar.settings import ForwardBackfill
-from foretime_sidecar.settings_file import to_toml
+from foretime_sidecar.replays.demonstration import DAY_S, Demonstration
+from foretime_sidecar.settings.settings import ForwardBackfill
+from foretime_sidecar.settings.settings_file import to_toml
 
 _LOOK_EVERY_S = 1800
 _GENERATED_LOAD = 0.9

@@ -19,7 +19,9 @@ from foretime_sidecar.cli.daemon_options import (
     SiteSettings,
     find_settings,
 )
-from foretime_sidecar.doctor import (
+from foretime_sidecar.clients.pbs.server import PbsServer
+from foretime_sidecar.clients.slurm.controller import SlurmController
+from foretime_sidecar.install.doctor.checkup import (
     Check,
     Diagnosis,
     Finding,
@@ -29,12 +31,10 @@ from foretime_sidecar.doctor import (
     ok,
     warning,
 )
-from foretime_sidecar.doctor_daemon import daemon
-from foretime_sidecar.doctor_pbs import pbs_checks
-from foretime_sidecar.doctor_slurm import slurm_checks
-from foretime_sidecar.doctor_table import table_checks
-from foretime_sidecar.pbs_server import PbsServer
-from foretime_sidecar.slurm_controller import SlurmController
+from foretime_sidecar.install.doctor.daemon import daemon
+from foretime_sidecar.install.doctor.pbs import pbs_checks
+from foretime_sidecar.install.doctor.slurm import slurm_checks
+from foretime_sidecar.install.doctor.table import table_checks
 
 _STYLES = {Health.OK: "green", Health.WARNING: "yellow", Health.PROBLEM: "red"}
 

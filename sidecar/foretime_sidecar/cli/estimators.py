@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 from rich.table import Table
 from rich.text import Text
 
+from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.daemon_options import (
     JsonOption,
     SettingsOption,
@@ -25,11 +26,10 @@ from foretime_sidecar.cli.daemon_options import (
 from foretime_sidecar.cli.decisions import parse_since
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.whole_tables import print_whole
-from foretime_sidecar.daemon_client import ask
-from foretime_sidecar.durations import format_duration
-from foretime_sidecar.estimator_board import estimator_in_use
-from foretime_sidecar.figures import counted
-from foretime_sidecar.settings import Settings
+from foretime_sidecar.scoreboard.estimator_board import estimator_in_use
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.numbers import counted
 
 _WEEKS = 8  # replayed where the command does not say
 _NICENESS = 10  # whatever else the service node does goes first
@@ -291,9 +291,9 @@ def _replay(
     path: Path | None, names: list[str], weeks: int, processors: int | None, *, as_json: bool
 ) -> None:
     # Here, as they are slow to load and the other tables need none of them.
-    from foretime_sidecar.estimator_replay import METRICS, Replayed, replay_estimators
-    from foretime_sidecar.shadow_estimators import shadow_estimators
-    from foretime_sidecar.stored_workload import stored_workload
+    from foretime_sidecar.replays.estimator_replay import METRICS, Replayed, replay_estimators
+    from foretime_sidecar.replays.stored_workload import stored_workload
+    from foretime_sidecar.scoreboard.shadow_estimators import shadow_estimators
 
     def cells(one: Replayed) -> tuple[str, ...]:
         if one.failure:

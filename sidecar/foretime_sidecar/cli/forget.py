@@ -6,10 +6,10 @@ import json
 from typing import Annotated
 
 import typer
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 
+from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption, where
-from foretime_sidecar.daemon_client import ask
 
 _WORDS = {
     "jobs": "finished jobs",

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from foretime_sim.plugin_files import plugin_file
+from foretime_sim.mocks.plugin_files import plugin_file
 
-from foretime_sidecar import pbs_install, slurm_install, slurm_uninstall
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, site_settings
-from foretime_sidecar.installed_files import FileChange
-from foretime_sidecar.pbs_server import PbsServer
-from foretime_sidecar.slurm_controller import SlurmController
+from foretime_sidecar.clients.pbs.server import PbsServer
+from foretime_sidecar.clients.slurm.controller import SlurmController
+from foretime_sidecar.install import pbs_install, slurm_install, slurm_uninstall
+from foretime_sidecar.install.installed_files import FileChange
 
 _MOST_LINES = 40  # of a file's differences
 

@@ -35,18 +35,20 @@ class CommandModule:
 
     def load(self, name: str) -> Command:
         """Import the command."""
-        found: typer.Typer | Callable[..., None] = getattr(
-            import_module(self.module), self.attribute
-        )
-        command: Command
-        if isinstance(found, typer.Typer):
-            command = typer.main.get_group(found)
-        else:
-            application = typer.Typer(add_completion=False)
-            application.command()(found)
-            command = typer.main.get_command(application)
-        command.name = name
-        return command
+        return command_of(getattr(import_module(self.module), self.attribute), name)
+
+
+def command_of(found: typer.Typer | Callable[..., None], name: str) -> Command:
+    """Make a function, or an application with commands of its own, a sub-command."""
+    command: Command
+    if isinstance(found, typer.Typer):
+        command = typer.main.get_group(found)
+    else:
+        application = typer.Typer(add_completion=False)
+        application.command()(found)
+        command = typer.main.get_command(application)
+    command.name = name
+    return command
 
 
 def add_commands(application: typer.Typer, modules: Mapping[str, CommandModule]) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from foretime_sim.machine import Machine, format_limit
-from foretime_sim.machine_file import read_machine
+from foretime_sim.machines.machine import Machine, format_limit
+from foretime_sim.machines.machine_file import read_machine
 from rich.console import Console
 from rich.table import Table
 
-from foretime_sidecar.figures import counted
+from foretime_sidecar.wording.numbers import counted
 
 
 def machine(

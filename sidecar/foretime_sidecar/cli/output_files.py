@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 
 SWF_ENDINGS = (".swf", ".swf.gz", ".swf.xz")
 
@@ -48,7 +48,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
         ):
             raise InputError(f"{option} {path}: can't be written; {_obstacle(path)}")
         if option == "--plot":
-            from foretime_sim.plots import FORMATS  # matplotlib is slow to load
+            from foretime_sim.scores.plots import FORMATS  # matplotlib is slow to load
 
             if path.suffix.lower() not in FORMATS:
                 raise InputError(f"{option} {path}: end it in {' or '.join(sorted(FORMATS))}")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_estimators.errors import InputError
-from foretime_sim.policy import Backfill, Order, parse_order
-from foretime_sim.policy_switching import DYNP, Decider, PolicySwitching, is_switched
-from foretime_sim.python_policy import PythonOrder
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.policies.policy import Backfill, Order, parse_order
+from foretime_sim.policies.policy_switching import DYNP, Decider, PolicySwitching, is_switched
+from foretime_sim.policies.python_policy import PythonOrder
 
 ORDERS = tuple(order.value for order in Order if order is not Order.PRIORITY)
 """The queue orders for logs, which have no priorities."""

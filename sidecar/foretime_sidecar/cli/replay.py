@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from foretime_estimators.accuracy import AccuracySettings
-from foretime_estimators.errors import InputError
-from foretime_estimators.registry import parse_estimator
-from foretime_sim.advance_reservations import check_reservations, read_reservations
-from foretime_sim.comparison import Comparison, compare
-from foretime_sim.finished_history import placed_before
-from foretime_sim.job_log import log_of_workload
-from foretime_sim.mechanism import Mechanism, mechanism_policy
-from foretime_sim.metrics import ScoredSpan, ScoreSettings, scored_span
-from foretime_sim.policy import (
+from foretime_estimators.accuracy.accuracy import AccuracySettings
+from foretime_estimators.estimators.registry import parse_estimator
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.finished_history import placed_before
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
+from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
+from foretime_sim.policies.policy import (
     Backfill,
     Compression,
     Correction,
@@ -29,9 +27,11 @@ from foretime_sim.policy import (
     Roles,
     parse_backfill,
 )
-from foretime_sim.replay_result import ReplayResult
-from foretime_sim.swf import write_swf
-from foretime_sim.workload import Workload
+from foretime_sim.scores.comparison import Comparison, compare
+from foretime_sim.scores.metrics import ScoredSpan, ScoreSettings, scored_span
+from foretime_sim.scores.replay_result import ReplayResult
+from foretime_sim.workloads.job_log import log_of_workload
+from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.cli.output_files import (
     CsvOption,
@@ -92,15 +92,15 @@ from foretime_sidecar.cli.workload_source import (
     TimeZoneOption,
     WorkloadSource,
 )
-from foretime_sidecar.durations import format_duration, parse_duration
-from foretime_sidecar.learned_settings import LearnedSettings
-from foretime_sidecar.queue_order_settings import QueueOrderSettings
-from foretime_sidecar.replay import TABLE_SCHEMES, Replay, oracle_share
-from foretime_sidecar.replay_export import CSV_COLUMNS, metric_rows, to_json
-from foretime_sidecar.replay_outcome import AdjustedStatistics
-from foretime_sidecar.report import WIDTH, render
-from foretime_sidecar.settings import AccuracySection
-from foretime_sidecar.settings_file import read_settings
+from foretime_sidecar.replays.replay import TABLE_SCHEMES, Replay, oracle_share
+from foretime_sidecar.replays.replay_export import CSV_COLUMNS, metric_rows, to_json
+from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
+from foretime_sidecar.replays.report import WIDTH, render
+from foretime_sidecar.settings.learned_settings import LearnedSettings
+from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
+from foretime_sidecar.settings.settings import AccuracySection
+from foretime_sidecar.settings.settings_file import read_settings
+from foretime_sidecar.wording.durations import format_duration, parse_duration
 
 _GUARD_S = 6 * 3600
 
@@ -421,7 +421,7 @@ def replay(
         comments = [f"Note: schedule simulated by foretime replay: {chosen}"]
         write_swf(log_of_workload(workload, wait=statistics.wait, comments=comments), swf_out)
     if plot is not None:
-        from foretime_sim.plots import plot_waits, save  # matplotlib is slow to load
+        from foretime_sim.scores.plots import plot_waits, save  # matplotlib is slow to load
 
         save(plot_waits(comparison, workload.name, beside=others), plot)
     if as_json:

@@ -10,11 +10,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption, where
 from foretime_sidecar.cli.decisions import parse_since
 from foretime_sidecar.cli.whole_tables import print_whole
-from foretime_sidecar.daemon_client import ask
-from foretime_sidecar.durations import format_duration
+from foretime_sidecar.wording.durations import format_duration
 
 report_app = typer.Typer(
     help="Report what planning has done to the site's jobs.", no_args_is_help=True

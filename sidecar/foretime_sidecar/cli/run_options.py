@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_estimators.errors import InputError
-from foretime_sim.job_log import count_jobs
-from foretime_sim.policy import Compression, EventOrder
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.policies.policy import Compression, EventOrder
+from foretime_sim.workloads.job_log import count_jobs
 
-from foretime_sidecar.durations import parse_duration
+from foretime_sidecar.wording.durations import parse_duration
 
 HeadOption = Annotated[int | None, typer.Option(help="Run the first jobs only.")]
 CorrectionStepsOption = Annotated[
@@ -98,7 +98,7 @@ def check_classes(metric: str | None) -> None:
     """Refuse a metric that is not told by class."""
     if metric is None:
         return
-    from foretime_sim.job_classes import CLASS_METRICS  # pandas is slow to load
+    from foretime_sim.scores.job_classes import CLASS_METRICS  # pandas is slow to load
 
     if metric not in CLASS_METRICS:
         raise InputError(f"--classes {metric}: take one of {', '.join(CLASS_METRICS)}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from foretime_sidecar.cli.daemon_options import SettingsOption, site_settings
-from foretime_sidecar.server import Daemon
+from foretime_sidecar.web.server import Daemon
 
 
 def serve(

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from foretime_estimators.accuracy_settings import AccuracySettings
-from foretime_estimators.errors import InputError
-from foretime_estimators.registry import ESTIMATORS
-from foretime_sim.advance_reservations import check_reservations, read_reservations
-from foretime_sim.bgp_machine import BgpMachine
-from foretime_sim.estimated_run import estimator_of
-from foretime_sim.metrics import ScoreSettings, scored_span
-from foretime_sim.policy import (
+from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_estimators.estimators.registry import ESTIMATORS
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.estimated_run import estimator_of
+from foretime_sim.machines.bluegene.machine import BgpMachine
+from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
+from foretime_sim.policies.policy import (
     EASY,
     Backfill,
     Compression,
@@ -30,12 +29,13 @@ from foretime_sim.policy import (
     Roles,
     parse_backfill,
 )
-from foretime_sim.policy_comparison import PolicyCase, compare_policies
-from foretime_sim.policy_switching import PolicySwitching
-from foretime_sim.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.repeats import Repeats
-from foretime_sim.slack import InsertionOrder, Overruns, SlackSettings
-from foretime_sim.workload import Labels, Workload
+from foretime_sim.policies.policy_switching import PolicySwitching
+from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
+from foretime_sim.scores.metrics import ScoreSettings, scored_span
+from foretime_sim.scores.policy_comparison import PolicyCase, compare_policies
+from foretime_sim.scores.repeats import Repeats
+from foretime_sim.workloads.workload import Labels, Workload
 
 from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
 from foretime_sidecar.cli.policy_options import (
@@ -95,9 +95,9 @@ from foretime_sidecar.cli.workload_source import (
     TimeZoneOption,
     WorkloadSource,
 )
-from foretime_sidecar.durations import parse_duration
-from foretime_sidecar.simulate_export import CSV_COLUMNS, SimulateResult, csv_rows, to_json
-from foretime_sidecar.simulate_report import WIDTH, render
+from foretime_sidecar.replays.simulate_export import CSV_COLUMNS, SimulateResult, csv_rows, to_json
+from foretime_sidecar.replays.simulate_report import WIDTH, render
+from foretime_sidecar.wording.durations import parse_duration
 
 COMPRESSIONS = tuple(compression.value for compression in Compression)
 
@@ -306,7 +306,7 @@ def simulate(
     if swf_out is not None:
         _write_schedule(workload, result, swf_out)
     if plot is not None:
-        from foretime_sim import plots  # matplotlib is slow to load
+        from foretime_sim.scores import plots  # matplotlib is slow to load
 
         plots.save(plots.plot_policy_waits(comparison, workload.name), plot)
     if as_json:
@@ -432,8 +432,8 @@ def _guarded(cases: Sequence[PolicyCase], guard_s: int | None) -> list[PolicyCas
 
 
 def _write_schedule(workload: Workload, result: SimulateResult, path: Path) -> None:
-    from foretime_sim.job_log import log_of_workload
-    from foretime_sim.swf import write_swf
+    from foretime_sim.logs.swf import write_swf
+    from foretime_sim.workloads.job_log import log_of_workload
 
     case = result.comparison.cases[0]
     chosen = ", ".join(

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from foretime_estimators.errors import InputError
-from foretime_sim.slack import InsertionOrder, Overruns, SlackSettings
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
 
-from foretime_sidecar.durations import parse_duration
+from foretime_sidecar.wording.durations import parse_duration
 
 _DEFAULTS = SlackSettings()
 FACTOR_HELP = (

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from foretime_estimators.errors import ForetimeError, StateError
+from foretime_estimators.jobs.errors import ForetimeError, StateError
 
+from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, find_settings
-from foretime_sidecar.daemon_client import ask
-from foretime_sidecar.durations import format_duration
-from foretime_sidecar.enforce_warning import INSTEAD, MEASURED, lengthens_waits
-from foretime_sidecar.order_words import ORDERS
-from foretime_sidecar.settings import Settings
-from foretime_sidecar.table import Mode, Table, read_table
-from foretime_sidecar.wait_words import spoken_clock
+from foretime_sidecar.ordering.order_words import ORDERS
+from foretime_sidecar.safety.enforce_warning import INSTEAD, MEASURED, lengthens_waits
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.table.table import Mode, Table, read_table
+from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.waits import spoken_clock
 
 
 def status(

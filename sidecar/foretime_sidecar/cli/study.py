@@ -2,167 +2,56 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 import typer
-from foretime_estimators.errors import InputError
-from foretime_sim.bgp_jobs import processors_per_node, with_bgp_machine
-from foretime_sim.bgp_machine import BgpMachine
-from foretime_sim.bgp_machine_source import find_bgp_machine
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.log_files import read_log
-from foretime_sim.studies import tang2010 as tang
-from foretime_sim.workload import Workload
+from foretime_estimators.jobs.errors import InputError
+from typer.core import TyperGroup
 
-from foretime_sidecar.cli.output_files import JsonOption, check_folder
-from foretime_sidecar.cli.progress_bar import later_progress_bar
-from foretime_sidecar.cli.study_downey1997 import downey1997
-from foretime_sidecar.cli.study_gaussier2015 import gaussier2015
-from foretime_sidecar.cli.study_gaussier2015_beyond import gaussier2015_beyond
-from foretime_sidecar.cli.study_graham2021 import graham2021
-from foretime_sidecar.cli.study_mira2018 import mira2018
-from foretime_sidecar.cli.study_output import print_report, study_command
-from foretime_sidecar.cli.study_runtime_accuracy import runtime_accuracy
-from foretime_sidecar.cli.study_streit2002 import streit2002
-from foretime_sidecar.cli.study_streit2002_beyond import streit2002_beyond
-from foretime_sidecar.cli.study_talby1999 import talby1999
-from foretime_sidecar.cli.study_tang2010_beyond import tang2010_beyond
-from foretime_sidecar.cli.study_waits import waits
+from foretime_sidecar.cli.lazy_commands import Resolved, command_of
 
-app = typer.Typer(help="Run published studies again, and compare.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from typer._click import Command, Context
 
-FLAT = "flat"
-SHOWN = ("table3", "figure5", "figure8", "claims")
-"""Tables that are printed; all are written."""
+GROUP = "foretime.studies"
+"""The entry points that are studies: a function with typer's options each."""
+
+
+class StudyGroup(TyperGroup):
+    """The studies that are installed, each imported when it is asked for."""
+
+    @cached_property
+    def studies(self) -> Mapping[str, EntryPoint]:
+        """Those that are installed, by name."""
+        return {found.name: found for found in entry_points(group=GROUP)}
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Name them."""
+        return sorted(self.studies)
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        """Import one, or give ``None`` where there is none of that name."""
+        found = self.studies.get(cmd_name)
+        return None if found is None else command_of(found.load(), cmd_name)
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> Resolved:
+        """Say how to get studies where none are installed."""
+        if not self.studies:
+            raise InputError(
+                "no studies are installed: they are a package of their own, foretime-studies "
+                "(in a checkout: pip install -e simulator/studies)"
+            )
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=StudyGroup, help="Run published studies again, and compare.", no_args_is_help=True
+)
 
 
 @app.callback()
 def _root() -> None:
     pass
-
-
-@app.command("tang2010")
-def tang2010(
-    log: Annotated[
-        Path | None,
-        typer.Option(
-            help="Job log, such as ANL-Intrepid-2009-1.swf.gz; else a generated workload."
-        ),
-    ] = None,
-    processors: Annotated[
-        int | None, typer.Option(help="Size of the log's machine; the log's own if not given.")
-    ] = None,
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="intrepid|flat|FILE",
-            help="What it runs on: Intrepid, a flat pool, or the Blue Gene that a TOML file "
-            "describes. Intrepid for the generated workload and Intrepid's log, else flat.",
-        ),
-    ] = None,
-    output_dir: Annotated[
-        Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
-    ] = Path("tang2010"),
-    repeat: Annotated[
-        int, typer.Option(min=0, help="Jittered copies of the workload for the intervals.")
-    ] = 10,
-    months: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help=f"Further generated months, of other seeds; {tang.MONTHS} if not given. "
-            "Not with --log.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of the generated workload and the jittered copies.")
-    ] = 1,
-    workers: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
-    as_json: JsonOption = False,
-) -> None:
-    """Run all of Tang et al. (IPDPS 2010): tables I and III, figures 2 to 10, and what they say.
-
-    Example: [bold]foretime study tang2010 --output-dir tang2010[/bold]
-    """
-    began = time.perf_counter()
-    check_folder("--output-dir", output_dir)
-    if log is not None and months is not None:
-        raise InputError(f"--months {months}: a log has the months that it has; leave it out")
-    chosen = _machine(machine, log)
-    workload, notes = (None, ()) if log is None else _read(log, processors, chosen)
-    if log is None and processors is not None:
-        raise InputError("--processors is for --log; the generated workload is for Intrepid")
-    with later_progress_bar("simulating", "runs") as begin:
-        found = tang.study(
-            workload,
-            chosen,
-            seed=seed,
-            repeats=repeat,
-            months=tang.MONTHS if months is None else months,
-            workers=workers,
-            notes=notes,
-            begin=begin,
-        )
-    from foretime_sim.studies.tang2010_figures import figures  # matplotlib is slow to load
-    from foretime_sim.studies.tang2010_report import report
-
-    on = "a flat pool" if chosen is None else chosen.name
-    options = (
-        ("--log", None if log is None else log.name, None),
-        ("--processors", processors, None),
-        ("--machine", machine, None),
-        ("--repeat", repeat, 10),
-        ("--months", months, None),
-        ("--seed", seed, 1),
-    )
-    written = report(found, study_command("tang2010", None, options), on)
-    written.write(output_dir, figures(found))
-    print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)
-
-
-def _machine(text: str | None, log: Path | None) -> BgpMachine | None:
-    """Choose what to run on."""
-    if text is None:
-        own = log is None or log.name.startswith(tang.INTREPID_LOG)
-        text = "intrepid" if own else FLAT
-    return None if text == FLAT else find_bgp_machine(text)
-
-
-def _read(
-    log: Path, processors: int | None, machine: BgpMachine | None
-) -> tuple[Workload, tuple[str, ...]]:
-    """Read a log with the requests and runtimes that it has, and put it on its machine."""
-    job_log = read_log(log)
-    # R above 1 is part of what is studied; jobs are killed at their request all the same.
-    filters = Filters(overruns="keep")
-    if machine is None:
-        workload, report = workload_of_log(job_log, processors=processors, filters=filters)
-        return workload, (report.text,)
-    if processors is not None:
-        raise InputError(
-            f"--processors {processors}: {machine.name} says how large it is; leave it out"
-        )
-    per_node = processors_per_node(job_log, machine)
-    workload, report = workload_of_log(
-        job_log,
-        processors=machine.nodes * per_node,
-        filters=replace(filters, occupied="allocated"),
-    )
-    placed = with_bgp_machine(workload, machine, processors_per_node=per_node, leave_out=True)
-    return placed, (report.text, *placed.notes[len(workload.notes) :])
-
-
-app.command("tang2010-beyond")(tang2010_beyond)
-app.command("mira2018")(mira2018)
-app.command("graham2021")(graham2021)
-app.command("downey1997")(downey1997)
-app.command("talby1999")(talby1999)
-app.command("waits")(waits)
-app.command("gaussier2015")(gaussier2015)
-app.command("gaussier2015-beyond")(gaussier2015_beyond)
-app.command("runtime-accuracy")(runtime_accuracy)
-app.command("streit2002")(streit2002)
-app.command("streit2002-beyond")(streit2002_beyond)

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import typer
-from foretime_estimators.errors import ForetimeError
+from foretime_estimators.jobs.errors import ForetimeError
 
+from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, site_settings
-from foretime_sidecar.daemon_client import ask
-from foretime_sidecar.planning_switch import give_back, switch_off, switch_on
-from foretime_sidecar.slurm_controller import SlurmController
+from foretime_sidecar.clients.slurm.controller import SlurmController
+from foretime_sidecar.safety.planning_switch import give_back, switch_off, switch_on
 
 
 def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> None:

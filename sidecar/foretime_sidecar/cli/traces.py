@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_sim.workload_archive import ARCHIVE_URL, LOGS, fetch, find_log
+from foretime_sim.logs.workload_archive import ARCHIVE_URL, LOGS, fetch, find_log
 from rich.console import Console
 from rich.table import Table
 

@@ -14,18 +14,18 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
-from foretime_estimators.errors import ForetimeError, InputError
+from foretime_estimators.jobs.errors import ForetimeError, InputError
 from rich.live import Live
 from rich.text import Text
 
-from foretime_sidecar.asked_job import asked_job, is_job_id
-from foretime_sidecar.batch_script import BatchScript, read_script
+from foretime_sidecar.answers.daemon_client import DaemonError, RefusedError, ask
+from foretime_sidecar.answers.wait_report import cheapest, wait_report
+from foretime_sidecar.answers.wait_watch import Update, updates
 from foretime_sidecar.cli.daemon_options import SettingsOption, SocketOption, where
-from foretime_sidecar.daemon_client import DaemonError, RefusedError, ask
-from foretime_sidecar.durations import format_duration
-from foretime_sidecar.wait_report import cheapest, wait_report
-from foretime_sidecar.wait_watch import Update, updates
-from foretime_sidecar.wait_words import headline, spoken_clock
+from foretime_sidecar.job_options.batch_script import BatchScript, read_script
+from foretime_sidecar.job_options.job_request import asked_job, is_job_id
+from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.waits import headline, spoken_clock
 
 REFRESH_S = 20.0
 """Pause between two answers of --watch; the daemon looks at the queue once a minute."""

@@ -6,13 +6,13 @@ import json
 import time
 
 import typer
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, site_settings
-from foretime_sidecar.clients.slurm_commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.durations import format_duration
-from foretime_sidecar.figures import counted
-from foretime_sidecar.watchdog import WatchdogResult, watch
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.safety.watchdog import WatchdogResult, watch
+from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.numbers import counted
 
 
 def watchdog(

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from foretime_estimators.errors import InputError
-from foretime_sim.description import describe
-from foretime_sim.filters import Filters, workload_of_log
-from foretime_sim.job_log import count_jobs, log_of_workload
-from foretime_sim.log_files import read_log
-from foretime_sim.log_model import Arrivals, GapFit, LogModel, Runtimes
-from foretime_sim.log_model import split_wide as split_wide_jobs
-from foretime_sim.site_clock import site_clock
-from foretime_sim.swf import write_swf
-from foretime_sim.workload import Workload
-from foretime_sim.workload_models import WorkloadModel
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models.description import describe
+from foretime_sim.models.log_model import Arrivals, GapFit, LogModel, Runtimes
+from foretime_sim.models.log_model import split_wide as split_wide_jobs
+from foretime_sim.models.workload_models import WorkloadModel
+from foretime_sim.workloads.job_log import count_jobs, log_of_workload
+from foretime_sim.workloads.site_clock import site_clock
+from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.cli import workload_tables
 from foretime_sidecar.cli.output_files import check_outputs, check_swf_name
@@ -99,8 +99,8 @@ def describe_command(
         described = describe(workload, clocks[-1])
         found.append(workload_tables.DescribedLog(job_log, report, described))
     if plot is not None:
-        from foretime_sim.plots import save  # matplotlib is slow to load
-        from foretime_sim.workload_plots import plot_workloads
+        from foretime_sim.models.workload_plots import plot_workloads
+        from foretime_sim.scores.plots import save  # matplotlib is slow to load
 
         save(plot_workloads(workloads, clocks), plot)
     if as_json:

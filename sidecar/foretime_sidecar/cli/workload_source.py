@@ -7,16 +7,21 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_estimators.errors import InputError
-from foretime_sim.bgp_machine import BgpMachine
-from foretime_sim.filters import Filters, MissingRequest, Occupied, workload_of_log
-from foretime_sim.job_log import JobLog
-from foretime_sim.log_files import LogFormat, read_log
-from foretime_sim.machine import Machine
-from foretime_sim.workload import Workload
-from foretime_sim.workload_models import EstimateModel, WorkloadModel, generate, with_estimates
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.logs.filters import Filters, MissingRequest, Occupied, workload_of_log
+from foretime_sim.logs.log_files import LogFormat, read_log
+from foretime_sim.machines.bluegene.machine import BgpMachine
+from foretime_sim.machines.machine import Machine
+from foretime_sim.models.workload_models import (
+    EstimateModel,
+    WorkloadModel,
+    generate,
+    with_estimates,
+)
+from foretime_sim.workloads.job_log import JobLog
+from foretime_sim.workloads.workload import Workload
 
-from foretime_sidecar.durations import parse_duration
+from foretime_sidecar.wording.durations import parse_duration
 
 LogArgument = Annotated[
     Path, typer.Argument(metavar="LOG", help="SWF, sacct, CSV or PBS accounting log (folder).")
@@ -197,7 +202,7 @@ class WorkloadSource:
         """
         described = None
         if self.machine is not None:
-            from foretime_sim.any_machine import read_any_machine  # most runs are on a flat pool
+            from foretime_sim.machines.load import read_any_machine  # most runs are on a flat pool
 
             if self.processors is not None:
                 raise InputError("--machine says how large the machine is: leave --processors out")
@@ -208,7 +213,7 @@ class WorkloadSource:
             raise InputError("--processors-per-node is for a Blue Gene: give its --machine, too")
         if described is None:
             return self._read()
-        from foretime_sim.resource_requests import with_machine
+        from foretime_sim.workloads.resource_requests import with_machine
 
         workload, notes = replace(self, processors=described.cpus)._read()
         placed = with_machine(workload, described, leave_out=True)
@@ -216,7 +221,7 @@ class WorkloadSource:
 
     def _read_for_blue_gene(self, machine: BgpMachine) -> tuple[Workload, tuple[str, ...]]:
         """Jobs have the nodes that they were given; models count in nodes."""
-        from foretime_sim.bgp_jobs import processors_per_node, with_bgp_machine
+        from foretime_sim.workloads.bgp_jobs import processors_per_node, with_bgp_machine
 
         given = self.processors_per_node
         if given is not None and given < 1:

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foretime_sim.description import QUANTILES, Description, Distribution, GapFit
-from foretime_sim.filters import FilterReport
-from foretime_sim.job_log import JobLog
+from foretime_sim.logs.filters import FilterReport
+from foretime_sim.models.description import QUANTILES, Description, Distribution, GapFit
+from foretime_sim.workloads.job_log import JobLog
 from rich.table import Table
 
-from foretime_sidecar.durations import format_duration
-from foretime_sidecar.figures import NOTHING, counted
+from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.numbers import NOTHING, counted
 
 DISTRIBUTIONS = ("size", "runtime_s", "requested_time_s", "accuracy")
 

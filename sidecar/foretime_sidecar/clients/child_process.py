@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tenacity
-from foretime_estimators.errors import SchedulerError
+from foretime_estimators.jobs.errors import SchedulerError
 
 from foretime_sidecar.clients.request_time import Request, RequestTime, processor_time_s
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
-from foretime_estimators.errors import SchedulerError
-from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar.clients.array_indices import index_ranges
 from foretime_sidecar.clients.cluster import AskedNodes, Cluster, HeldNode

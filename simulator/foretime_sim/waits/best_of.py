@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
-from foretime_sim.accounting import DAY_S
+from foretime_sim.logs.accounting import DAY_S
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts, considered
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.wait_scores import log10_s, pinball_loss

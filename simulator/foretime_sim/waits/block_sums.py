@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from foretime_sim.intervals import Interval, Weeks, percentile_interval
-from foretime_sim.metrics import BoolArray, Float64Array
-from foretime_sim.workload import Int64Array
+from foretime_sim.scores.intervals import Interval, Weeks, percentile_interval
+from foretime_sim.scores.metrics import BoolArray, Float64Array
+from foretime_sim.workloads.workload import Int64Array
 
 Added: TypeAlias = Int64Array | Float64Array | BoolArray
 

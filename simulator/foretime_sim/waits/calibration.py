@@ -26,10 +26,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from foretime_estimators.errors import InputError, StateError
-from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
-from foretime_sim.metrics import BoolArray, Float64Array
+from foretime_sim.scores.metrics import BoolArray, Float64Array
 from foretime_sim.waits.censored_quantiles import censored_quantiles
 from foretime_sim.waits.forecast_scale import (
     SCORES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretime_sim.metrics import BoolArray, Float64Array
+from foretime_sim.scores.metrics import BoolArray, Float64Array
 
 
 def censored_quantiles(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from foretime_estimators.jobs import FinishedJob, JobRequest
-from foretime_estimators.lifetimes import Lifetimes, RunningLives
-from foretime_estimators.uniform_log_classes import (
+from foretime_estimators.distributions.lifetimes import Lifetimes, RunningLives
+from foretime_estimators.distributions.uniform_log_classes import (
     LifetimeClasses,
     parse_classifiers,
     up_to_request,
 )
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
 from foretime_sim.waits.downey import SMALL_NEED
 from foretime_sim.waits.downey_queue import QueuePrediction

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.metrics import BoolArray, Float64Array
+from foretime_sim.scores.metrics import BoolArray, Float64Array
 from foretime_sim.waits.forecaster import WaitForecasts
-from foretime_sim.workload import Int64Array, Selection
+from foretime_sim.workloads.workload import Int64Array, Selection
 
 
 @dataclass(frozen=True, slots=True)

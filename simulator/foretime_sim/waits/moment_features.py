@@ -8,13 +8,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from foretime_estimators.endings import Evidence, evidence_of
-from foretime_estimators.jobs import FinishedJob, JobRequest
+from foretime_estimators.jobs.endings import Evidence, evidence_of
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
-from foretime_sim.accounting import DAY_S
-from foretime_sim.metrics import BoolArray, Float64Array
+from foretime_sim.logs.accounting import DAY_S
+from foretime_sim.scores.metrics import BoolArray, Float64Array
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workload import Int64Array
+from foretime_sim.workloads.workload import Int64Array
 
 _HOUR_S = 3_600
 THROUGHPUT_S = (_HOUR_S, 6 * _HOUR_S, DAY_S)

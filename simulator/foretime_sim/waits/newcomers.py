@@ -6,14 +6,14 @@ from collections import deque
 from dataclasses import replace
 
 import numpy as np
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.jobs import JobRequest
 
-from foretime_sim.forward import SampledArrivals
-from foretime_sim.machine import Machine
-from foretime_sim.policy import Order
-from foretime_sim.snapshot import PendingJobs
+from foretime_sim.engine.forward import SampledArrivals
+from foretime_sim.engine.snapshot import PendingJobs
+from foretime_sim.machines.machine import Machine
+from foretime_sim.policies.policy import Order
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workload import Int64Array, Labels
+from foretime_sim.workloads.workload import Int64Array, Labels
 
 _NEWEST = 50
 """Pending jobs that show where newcomers come in the queue."""

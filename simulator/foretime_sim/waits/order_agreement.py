@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foretime_sim.metrics import Float64Array
-from foretime_sim.workload import Int64Array
+from foretime_sim.scores.metrics import Float64Array
+from foretime_sim.workloads.workload import Int64Array
 
 
 class PairCounts(NamedTuple):

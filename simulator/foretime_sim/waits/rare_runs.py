@@ -15,7 +15,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from foretime_sim.metrics import Float64Array
+from foretime_sim.scores.metrics import Float64Array
 
 INDEPENDENT_RUN = 3
 """Waits in a row above the bound that are rare if waits are independent."""

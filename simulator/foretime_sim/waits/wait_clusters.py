@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from foretime_estimators.jobs import JobRequest
+from foretime_estimators.jobs.jobs import JobRequest
 
 SIZES = (4, 16, 64)
 """Largest processor counts of the ranges 1-4, 5-16, 17-64 and 65+, as of Brevik et al. 2006."""

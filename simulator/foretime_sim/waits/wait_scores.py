@@ -2,8 +2,8 @@
 
 Every figure is of the rows that have an answer, unless it says otherwise. The median is what is
 held to be forecast where one number is compared; scores of ratios and logs are of waits above ten
-minutes, and there (as in `foretime_sim.waits.bound_tightness`) a forecast below a minute counts as
-a minute: nobody is helped by a better one, and a logarithm knows no end.
+minutes, and there (as in `foretime_sim.waits.scores.bound_tightness`) a forecast below a minute
+counts as a minute: nobody is helped by a better one, and a logarithm knows no end.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from foretime_estimators.errors import InputError
+from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.metrics import BoolArray, Float64Array
+from foretime_sim.scores.metrics import BoolArray, Float64Array
 from foretime_sim.waits.block_sums import Blocks, Figure
 from foretime_sim.waits.forecast_records import ForecastRecords
 from foretime_sim.waits.forecaster import BOUNDS, LEVELS, MEDIAN, WaitForecasts
 from foretime_sim.waits.order_agreement import pair_counts
-from foretime_sim.workload import Int64Array
+from foretime_sim.workloads.workload import Int64Array
 
 MINUTE_S, TEN_MINUTES_S = 60, 600
 AT = {level: LEVELS.index(level) for level in BOUNDS}

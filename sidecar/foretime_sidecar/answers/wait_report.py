@@ -1,0 +1,141 @@
+"""A forecast as text for a terminal: when, how sure, why it waits, and what starts sooner."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from foretime_sidecar.web.api.bound_answers import bound_text
+from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.waits import bounds, headline, spoken_wait
+
+# An old look at the queue is worth a word.
+OLD_S = 600
+_LABEL = 9
+
+
+def wait_report(
+    forecast: Mapping[str, Any],
+    now: int,
+    *,
+    sooner: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+    width: int = 80,
+) -> str:
+    """Put a forecast in lines.
+
+    Parameters
+    ----------
+    forecast
+        The daemon's answer for a job (docs/api.md).
+    now
+        Epoch seconds.
+    sooner
+        The change that would start it sooner: one of ``alternatives`` of ``/v1/advice``.
+    notes
+        What was not looked at.
+    width
+        Of the terminal.
+    """
+    lines = textwrap.wrap(headline(forecast, now), width)
+    if forecast["likely_wait_s"] is not None:
+        lines += ["", *_bounds(forecast, now), ""]
+    said = [("Job", _job(forecast))]
+    if forecast["state"] != "running" and forecast["likely_wait_s"] is not None:
+        said.append(("Why", f"{forecast['reason']['text']}."))
+    if (bound := forecast.get("start_no_later_than")) is not None:
+        said.append(("Latest", f"It {bound_text(bound, now)}."))
+    if sooner is not None:
+        said.append(("Sooner", _sooner(sooner)))
+    said.append(("Queue", _queue(forecast)))
+    if (past := forecast.get("calibration")) is not None:
+        said.append(("So far", _calibration(past)))
+    if forecast["assumptions"]:
+        said.append(("Assumed", f"{'; '.join(forecast['assumptions'])}."))
+    said += [("Note", f"{note}.") for note in notes]
+    for label, text in said:
+        lines += textwrap.wrap(
+            text,
+            width,
+            initial_indent=f"{label:<{_LABEL}}",
+            subsequent_indent=" " * _LABEL,
+            break_on_hyphens=False,
+        )
+        if label == "Sooner" and sooner is not None:
+            lines.append(f"{'':<{_LABEL}}sbatch {sooner['sbatch']}")
+    return "\n".join(lines)
+
+
+def _bounds(forecast: Mapping[str, Any], now: int) -> list[str]:
+    """Give a table: how sure, within how long, by when."""
+    rows = [("sure", "starts within", "by"), *bounds(forecast, now)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
+
+
+def _job(forecast: Mapping[str, Any]) -> str:
+    processors = forecast["processors"]
+    text = "1 processor" if processors == 1 else f"{processors:,} processors"
+    if forecast["nodes"] is not None:
+        text += f" on {forecast['nodes']:,} node{'s' if forecast['nodes'] > 1 else ''}"
+    text += f" for {format_duration(forecast['requested_time_s'])}"
+    if forecast["partition"] is not None:
+        text += f" in {forecast['partition']}"
+    if forecast["scheduled_time_s"] < forecast["requested_time_s"]:
+        text += f"; such jobs mostly end within {format_duration(forecast['scheduled_time_s'])}"
+    return f"{text}."
+
+
+def _sooner(change: Mapping[str, Any]) -> str:
+    forecast = change["forecast"]
+    text = f"{change['text']}: likely {spoken_wait(change['sooner_s'])} sooner"
+    if forecast["likely_wait_s"] is not None:
+        bound = spoken_wait(forecast["wait_s"]["0.95"], up=True)
+        text += f", 95% sure within {bound}"
+    cost = {"same": "for the same", "less": "for less", "more": "for more"}[change["cost"]]
+    return f"{text}, {cost} processor-time."
+
+
+def _queue(forecast: Mapping[str, Any]) -> str:
+    age_s = forecast["snapshot_age_s"]
+    text = (
+        f"{spoken_wait(age_s)} ago: {forecast['running_jobs']:,} running, "
+        f"{forecast['pending_jobs']:,} waiting"
+    )
+    if forecast["left_out"]:
+        left_out = ", ".join(f"{count:,} {why}" for why, count in forecast["left_out"].items())
+        text += f"; left out: {left_out}"
+    if age_s > OLD_S:
+        text += ". That is long ago: the daemon does not reach the scheduler"
+    return f"{text}."
+
+
+def _calibration(past: Mapping[str, Any]) -> str:
+    return (
+        f"of {past['forecasts_scored']:,} forecasts in {past['days']} days "
+        f"{100 * past['within_95']:.1f}% started within their 95% bound."
+    )
+
+
+def cheapest(advised: Mapping[str, Any], forecast: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Give the cheapest change that starts a job sooner; ``None`` if there is none.
+
+    Parameters
+    ----------
+    advised
+        The daemon's answer of ``/v1/advice`` for the same work.
+    forecast
+        Of the job itself: one in the queue has a place there that a new one would not have.
+    """
+    index = advised["cheapest"]
+    if index is None:
+        return None
+    found: Mapping[str, Any] = advised["alternatives"][index]
+    here, there = forecast["likely_wait_s"], found["forecast"]["likely_wait_s"]
+    if here is None or there is None or there >= here:
+        return None
+    return {**found, "sooner_s": here - there}

@@ -1,0 +1,145 @@
+"""What PBS's accounting and server logs say: jobs that ended, and what the hook decided."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from foretime_sim.logs.pbs_records import EndedJob, JobFollower, NotAJobError, parse_line
+
+from foretime_sidecar.clients.pbs.day_files import DayFiles, day_of
+
+logger = logging.getLogger("foretime")
+
+_DAY_S = 86_400
+_MOST_NAMED = 3
+
+
+def _local_moment(stamp: str) -> int:
+    return int(time.mktime(time.strptime(stamp, "%m/%d/%Y %H:%M:%S")))
+
+
+class AccountingTail:
+    """The jobs that ended, from ``server_priv/accounting``, read once and then followed.
+
+    It keeps in memory the jobs that ended since the time that was last asked for; asked for an
+    earlier time it reads the files again. So what it gives hangs on the files alone.
+
+    Parameters
+    ----------
+    folder
+        The accounting files' folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._forget(0)
+
+    def _forget(self, since: int) -> None:
+        self._files = DayFiles(self._folder, "scheduler.pbs_accounting_dir")
+        self._follower = JobFollower(_local_moment)
+        self._ended: dict[tuple[str, int], EndedJob] = {}
+        self._held_from = since
+        # A day more, as a deletion or a re-run stands before the end that it belongs to.
+        self._first_day = day_of(max(since - _DAY_S, 0))
+
+    def ended_since(self, since: int, until: int | None = None) -> list[EndedJob]:
+        """Give the jobs that ended from one time to another (epoch seconds), by end.
+
+        Each job is there once, with its last run. Malformed lines are passed over, and the log
+        says so.
+
+        Raises
+        ------
+        SchedulerError
+            If the files can't be read.
+        """
+        if since < self._held_from or self._held_from == 0:
+            self._forget(since)
+        # A record is written as its job ends; a day more for the server's own lateness.
+        last_day = "99999999" if until is None else day_of(until + _DAY_S)
+        malformed = []
+        for where, line in self._files.lines(self._first_day, last_day):
+            try:
+                self._take(line.decode("utf-8", errors="replace"))
+            except ValueError as error:
+                malformed.append(f"{where}: {error}")
+        if malformed:
+            logger.warning(
+                "PBS accounting: %d malformed lines passed over: %s",
+                len(malformed),
+                "; ".join(malformed[:_MOST_NAMED])
+                + ("; and more" if len(malformed) > _MOST_NAMED else ""),
+            )
+        if since > self._held_from:
+            self._ended = {key: job for key, job in self._ended.items() if job.end_time >= since}
+            self._held_from = since
+        jobs = [
+            job for job in self._ended.values() if until is None or since <= job.end_time <= until
+        ]
+        return sorted(jobs, key=_end_time)
+
+    def _take(self, line: str) -> None:
+        try:
+            job = self._follower.take(parse_line(line))
+        except NotAJobError:
+            return
+        if job is not None and job.end_time >= self._held_from:
+            self._ended[job.job_id, job.submit_time] = job
+
+
+def _end_time(job: EndedJob) -> int:
+    return job.end_time
+
+
+_DECISION = re.compile(rb"^[^;]*;[^;]*;[^;]*;Hook;[^;]*;foretime: (event=\w+ job=(\d\S*) .*)")
+_LOOK_BACK_S, _KEPT_S = 7 * _DAY_S, 90 * _DAY_S
+
+
+class DecisionTail:
+    """What the hook decided, from its lines in ``server_logs``, by job.
+
+    It keeps each job's latest line for three months. At its start it looks back a week.
+
+    Parameters
+    ----------
+    folder
+        The server logs' folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._files = DayFiles(folder, "scheduler.pbs_server_logs_dir")
+        self._latest: dict[str, tuple[int, str]] = {}
+        self._first_day: str | None = None
+        self._next_cleaning = 0
+
+    def follow(self, now: int) -> None:
+        """Read what is new; forget what was logged for jobs that nobody asked for in a long time.
+
+        Raises
+        ------
+        SchedulerError
+            If the files can't be read.
+        """
+        if self._first_day is None:
+            self._first_day = day_of(max(now - _LOOK_BACK_S, 0))
+        for job_id, line in self._lines(self._first_day):
+            self._latest[job_id] = now, line
+        if now >= self._next_cleaning:
+            oldest = now - _KEPT_S
+            for job_id in [key for key, (at, _) in self._latest.items() if at < oldest]:
+                del self._latest[job_id]
+            self._next_cleaning = now + _DAY_S
+
+    def _lines(self, first_day: str) -> Iterator[tuple[str, str]]:
+        for _, line in self._files.lines(first_day, "99999999"):
+            if match := _DECISION.search(line):
+                yield match[2].decode("ascii", "replace"), match[1].decode("ascii", "replace")
+
+    def of(self, job_id: str) -> str:
+        """Give the latest decision about a job, "" if there is none."""
+        array = re.sub(r"\[\d+\]", "[]", job_id)
+        return (self._latest.get(job_id) or self._latest.get(array) or (0, ""))[1]

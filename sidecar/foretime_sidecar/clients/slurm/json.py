@@ -1,0 +1,480 @@
+"""Pure parsers of what Slurm's commands print.
+
+Written for and tested on the replies of 22.05, where a number is plain, ``null`` if unset; from
+23.02 on numbers are objects (``set``, ``infinite``, ``number``) and from 23.11 on states are lists:
+both forms are read.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+
+from foretime_sidecar.clients.array_indices import count_indices, index_ranges
+from foretime_sidecar.clients.client import (
+    UNLIMITED_S,
+    ControllerLoad,
+    FinishedRecord,
+    QueuedJob,
+    QueueState,
+    Reservation,
+    SchedulerConfiguration,
+)
+from foretime_sidecar.clients.slurm.nodes import asked_nodes, held_nodes
+from foretime_sidecar.clients.slurm.numbers import number
+from foretime_sidecar.clients.slurm.site import expand_nodes
+
+logger = logging.getLogger("foretime")
+
+Json = Mapping[str, Any]
+
+_MOST_NAMED = 10  # jobs in one line of the log
+
+# How a job that did start ended; one that never started is NEVER_STARTED in any state.
+ENDINGS = {
+    "COMPLETED": Ending.COMPLETED,
+    "FAILED": Ending.FAILED,
+    "OUT_OF_MEMORY": Ending.OUT_OF_MEMORY,
+    "TIMEOUT": Ending.TIMED_OUT,
+    "CANCELLED": Ending.CANCELLED,
+    "DEADLINE": Ending.CANCELLED,  # cut by the clock, not by its limit: it would have run longer
+    "NODE_FAIL": Ending.NODE_FAILED,
+    "BOOT_FAIL": Ending.NODE_FAILED,
+    "PREEMPTED": Ending.PREEMPTED,
+    "REQUEUED": Ending.REQUEUED,
+    "REVOKED": Ending.REQUEUED,  # runs on another cluster of the federation
+}
+
+QUEUE_STATES = {
+    "PENDING": QueueState.PENDING,
+    "RUNNING": QueueState.RUNNING,
+    "CONFIGURING": QueueState.RUNNING,
+    "SUSPENDED": QueueState.SUSPENDED,
+    # Before 23.11 these stand alone, in the place of what the job does besides.
+    "STOPPED": QueueState.RUNNING,
+    "SIGNALING": QueueState.RUNNING,
+    "RESIZING": QueueState.RUNNING,
+    "REQUEUE_HOLD": QueueState.PENDING,
+    "SPECIAL_EXIT": QueueState.PENDING,
+    "RESV_DEL_HOLD": QueueState.PENDING,
+}
+
+_MINUTE = 60
+
+
+def _whole(value: object, name: str) -> int:
+    """Give a number that must be there, 0 if unset."""
+    if value is not None and not isinstance(value, int | Mapping):
+        raise TypeError(f"{name} is {value!r}")
+    return number(value) or 0
+
+
+def _text(value: object) -> str | None:
+    """Give a text, ``None`` if it is empty or unset."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value or None
+
+
+def _state(value: object) -> str:
+    if isinstance(value, list):
+        return str(value[0]) if value else ""
+    return str(value)
+
+
+def _end_state(value: object) -> str:
+    """Give how a job ended; 26.05 says of a requeued one's earlier run PENDING, REQUEUED."""
+    if isinstance(value, list):
+        return next((str(state) for state in value if state in ENDINGS), _state(value))
+    return _state(value)
+
+
+# ESLURM_REST_EMPTY_RESULT: sacct found no job, which is an answer.
+_NOTHING_FOUND = 9003
+
+
+def _jobs(reply: object, command: str) -> Iterable[Json]:
+    errors = reply.get("errors") if isinstance(reply, Mapping) else None
+    for error in errors or ():
+        if not isinstance(error, Mapping) or error.get("error_number") != _NOTHING_FOUND:
+            raise SchedulerError(
+                f"{command} reported an error: {error}; check slurmctld and slurmdbd"
+            )
+    if not isinstance(reply, Mapping) or not isinstance(reply.get("jobs"), list):
+        raise SchedulerError(
+            f"{command} answered without a list of jobs; Foretime needs Slurm 22.05 or "
+            "newer with its JSON serializer (package slurm-wlm, or slurm built --with-json)"
+        )
+    jobs: list[Json] = reply["jobs"]
+    return jobs
+
+
+def parse_finished(reply: object, command: str = "sacct --json") -> list[FinishedRecord]:
+    """Read a reply of ``sacct --json`` or slurmrestd: the finished jobs that had a limit, by end.
+
+    Jobs still pending or running are left out, and so are those without a time limit, which have
+    no accuracy. One whose names are no text that UTF-8 can write is dropped, too, and the log
+    says so. Processors are those allocated, or asked for by a job that never started.
+
+    Raises
+    ------
+    SchedulerError
+        If the reply has not the shape of Slurm's.
+    """
+    records = []
+    dropped = []
+    try:
+        for job in _jobs(reply, command):
+            record = _finished(job)
+            if record is None:
+                continue
+            if _is_text(record):
+                records.append(record)
+            else:
+                dropped.append(record.job.request.job_id)
+    except (KeyError, TypeError, IndexError) as error:
+        raise SchedulerError(
+            f"{command} answered a job in an unknown shape ({type(error).__name__}: {error}); "
+            "Foretime knows the JSON of Slurm 22.05 and newer"
+        ) from error
+    if dropped:
+        logger.warning(
+            "sacct: %d finished jobs dropped, as their user, account, slurm_partition or comment "
+            "is no text: job %s",
+            len(dropped),
+            ", ".join(dropped[:_MOST_NAMED]) + (" and more" if dropped[_MOST_NAMED:] else ""),
+        )
+    records.sort(key=_end_time)
+    return records
+
+
+def _is_text(record: FinishedRecord) -> bool:
+    """Say whether UTF-8 can write its names: JSON can spell half of a surrogate pair."""
+    request = record.job.request
+    names = (request.user, request.project, request.queue, record.admin_comment)
+    try:
+        "".join(filter(None, names)).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _end_time(record: FinishedRecord) -> int:
+    return record.job.end_time
+
+
+def _finished(job: Json) -> FinishedRecord | None:
+    state = _end_state(job["state"]["current"])
+    ending = ENDINGS.get(state)
+    if ending is None:
+        return None
+    time = job["time"]
+    end_time = _whole(time["end"], "end")
+    limit_min = number(time["limit"])
+    if not end_time or not limit_min:
+        return None
+    start_time = _whole(time["start"], "start") or None
+    runtime = 0
+    if start_time is not None:
+        runtime = max(end_time - start_time - _whole(time["suspended"], "suspended"), 0)
+    if start_time is None or (runtime == 0 and not _allocated(job)):
+        start_time, runtime, ending = None, 0, Ending.NEVER_STARTED
+    association = job["association"]
+    array = job["array"]
+    array_job = _whole(array["job_id"], "array job_id") or None
+    job_id = str(_whole(job["job_id"], "job_id"))
+    if array_job is not None:
+        task = number(array["task_id"])
+        if task is not None:
+            job_id = f"{array_job}_{task}"
+    request = JobRequest(
+        job_id,
+        # 26.05 leaves the association's own names empty.
+        _text(association["user"]) or _text(job["user"]),
+        _text(association["account"]) or _text(job["account"]),
+        _allocated(job) or number(job["required"]["CPUs"]) or 1,
+        limit_min * _MINUTE,
+        _whole(time["submission"], "submission"),
+        _text(job["partition"]),
+        None if array_job is None else str(array_job),
+    )
+    return FinishedRecord(
+        FinishedJob(request, start_time, end_time, runtime, ending),
+        _whole(time["eligible"], "eligible") or None,
+        state,
+        _text(job["comment"]["administrator"]) or "",
+    )
+
+
+def _allocated(job: Json) -> int:
+    """Give the processors allocated, 0 if none ever were."""
+    for resource in job["tres"]["allocated"]:
+        if resource["type"] == "cpu":
+            return _whole(resource["count"], "count")
+    return 0
+
+
+def parse_queue(reply: object, command: str = "squeue --json") -> tuple[QueuedJob, ...]:
+    """Read a reply of ``squeue --json`` or slurmrestd: what runs, is suspended or waits.
+
+    They come by submission. Finished jobs that the controller still remembers are left out, and so
+    are the completing ones.
+
+    Raises
+    ------
+    SchedulerError
+        If the reply has not the shape of Slurm's.
+    """
+    try:
+        queued = [job for job in map(_queued, _jobs(reply, command)) if job is not None]
+    except (KeyError, TypeError, IndexError) as error:
+        raise SchedulerError(
+            f"{command} answered a job in an unknown shape ({type(error).__name__}: {error}); "
+            "Foretime knows the JSON of Slurm 22.05 and newer"
+        ) from error
+    queued.sort(key=lambda job: job.request.submit_time)
+    return tuple(queued)
+
+
+def _queued(job: Json) -> QueuedJob | None:
+    state = QUEUE_STATES.get(_state(job["job_state"]))
+    if state is None:
+        return None
+    array_job = number(job["array_job_id"]) or None
+    task = number(job["array_task_id"])
+    job_id = str(_whole(job["job_id"], "job_id"))
+    tasks, pending = 1, ""
+    if array_job is not None:
+        if task is not None:
+            job_id = f"{array_job}_{task}"
+        else:
+            expression = _text(job["array_task_string"]) or ""
+            tasks, pending = count_tasks(expression), pending_tasks(expression)
+    limit_min = number(job["time_limit"])
+    reason = _text(job["state_reason"]) or ""
+    request = JobRequest(
+        job_id,
+        _text(job["user_name"]),
+        _text(job["account"]),
+        max(number(job["cpus"]) or 1, 1),
+        limit_min * _MINUTE if limit_min else UNLIMITED_S,
+        number(job["submit_time"]) or 0,
+        _text(job["partition"]),
+        None if array_job is None else str(array_job),
+    )
+    running = state is not QueueState.PENDING
+    time_min = number(job["time_minimum"])
+    return QueuedJob(
+        request,
+        state,
+        tasks,
+        pending,
+        start_time=number(job["start_time"]) or None,
+        eligible_time=number(job["eligible_time"]) or None,
+        time_min=time_min * _MINUTE if time_min else None,
+        suspended_time=_suspended(job) if running else 0,
+        held=not running and (reason.startswith("JobHeld") or number(job["priority"]) == 0),
+        dependent=reason.startswith("Dependency") or bool(job["dependency"]),
+        deadline=bool(number(job["deadline"])),
+        heterogeneous=bool(number(job["het_job_id"])),
+        reason="" if reason == "None" else reason,
+        qos=_text(job["qos"]),
+        reservation=_text(job["resv_name"]),
+        admin_comment=_text(job["admin_comment"]) or "",
+        comment=_text(job["comment"]) or "",
+        priority=number(job["priority"]) or 0,
+        name=_text(job.get("name")) or "",
+        dependency=_text(job["dependency"]) or "",
+        array_limit=number(job.get("array_max_tasks")) or None,
+        asked=asked_nodes(job),
+        has_nodes=held_nodes(job) if running else (),
+    )
+
+
+def _suspended(job: Json) -> int:
+    """Seconds between start and the last suspension that the job did not run."""
+    start, suspended_at = number(job["start_time"]) or 0, number(job["suspend_time"]) or 0
+    if not start or suspended_at <= start:
+        return 0
+    return max(suspended_at - start - (number(job["pre_sus_time"]) or 0), 0)
+
+
+def count_tasks(expression: str) -> int:
+    """Count the tasks of an array expression such as "1-5,8,10-20:2%2"; at least 1."""
+    return max(count_indices(expression.partition("%")[0]), 1)
+
+
+def pending_tasks(expression: str) -> str:
+    """Give an array expression without its throttle; "" if Slurm has cut it short."""
+    tasks = expression.partition("%")[0]
+    return "" if None in index_ranges(tasks) else tasks
+
+
+_PAIR = re.compile(r"(\S+?)\s*=\s*(.*)")
+_PROLOG = re.compile(r"PrologSlurmctld(\[\d+\])?", re.ASCII)  # newer ones number several
+
+
+def configuration_values(text: str) -> dict[str, str]:
+    """Read the text of ``scontrol show config``: every value by its name, "" for none.
+
+    Raises
+    ------
+    SchedulerError
+        If it names no version.
+    """
+    pairs = (_PAIR.fullmatch(line.strip()) for line in text.splitlines())
+    values = {pair[1]: "" if pair[2] == "(null)" else pair[2] for pair in pairs if pair}
+    if "SLURM_VERSION" not in values:
+        raise SchedulerError(
+            "scontrol show config did not name SLURM_VERSION; check that slurmctld answers"
+        )
+    return values
+
+
+def parse_configuration(text: str, federation: str = "") -> SchedulerConfiguration:
+    """Read the text of ``scontrol show config`` (Slurm 22.05 has no JSON of it).
+
+    ``federation`` is what `parse_federation` gave.
+
+    Raises
+    ------
+    SchedulerError
+        If it names no version.
+    """
+    values = configuration_values(text)
+    prologs = [path for name, path in values.items() if path and _PROLOG.fullmatch(name)]
+    return SchedulerConfiguration(
+        scheduler="slurm",
+        cluster=values.get("ClusterName", ""),
+        version=values["SLURM_VERSION"],
+        scheduler_type=values.get("SchedulerType", ""),
+        parameters=parse_parameters(values.get("SchedulerParameters", "").split(",")),
+        prolog_slurmctld=",".join(prologs),
+        accounting_enforce=frozenset(
+            values.get("AccountingStorageEnforce", "none").lower().split(",")
+        )
+        - {"none", ""},
+        priority_type=values.get("PriorityType", ""),
+        site_factor_plugin=values.get("PrioritySiteFactorPlugin", ""),
+        qos_weight=int(weight) if (weight := values.get("PriorityWeightQOS", "")).isdigit() else 0,
+        federation=federation,
+        private_data=frozenset(values.get("PrivateData", "none").lower().split(",")) - {"none", ""},
+    )
+
+
+def parse_parameters(items: Iterable[str]) -> dict[str, str]:
+    """Read the items of ``SchedulerParameters``; one without a value has the value ""."""
+    pairs = (item.partition("=") for item in items if item)
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+def parse_federation(text: str) -> str:
+    """Read ``scontrol show federation``: the federation's name, "" if the cluster is in none."""
+    match = re.search(r"^\s*Federation:\s*(\S+)", text, re.MULTILINE)
+    return match[1] if match else ""
+
+
+_LOAD = {
+    "Server thread count": "server_threads",
+    "Agent queue size": "agent_queue",
+    "DBD Agent queue size": "accounting_queue",
+    "Last cycle": "last_cycle",  # the main scheduler's comes first
+}
+
+
+def parse_load(text: str) -> ControllerLoad:
+    """Read the text of ``sdiag``, which is the same from 22.05 to 26.05.
+
+    Raises
+    ------
+    SchedulerError
+        If it does not say how many requests are served.
+    """
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, value = line.strip().partition(":")
+        if name in _LOAD and value.strip().isdigit():
+            found.setdefault(_LOAD[name], int(value))
+    if "server_threads" not in found:
+        raise SchedulerError("sdiag did not tell the server thread count; check slurmctld")
+    return ControllerLoad(
+        found["server_threads"],
+        found.get("agent_queue", 0),
+        found.get("accounting_queue", 0),
+        found.get("last_cycle", 0) / 1e6,
+    )
+
+
+def parse_numbers(text: str, command: str) -> dict[str, int]:
+    """Read lines of NAME|NUMBER, as ``sprio --format=%i|%S`` and ``sacctmgr -P`` print them.
+
+    Raises
+    ------
+    SchedulerError
+        If a line is not of that form.
+    """
+    numbers = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        match = re.fullmatch(r"([^|]+)\|(-?\d{1,18})", line, re.ASCII)
+        if match is None:
+            raise SchedulerError(f"{command} answered {line[:120]!r}; expected NAME|NUMBER")
+        numbers[match[1].strip()] = int(match[2])
+    return numbers
+
+
+def parse_reservations(text: str) -> list[Reservation]:
+    """Read ``scontrol show reservation --oneliner``, times in epoch seconds.
+
+    The times are such when the command runs with ``SLURM_TIME_FORMAT=%s`` (Slurm 22.05 has no JSON
+    of it).
+
+    Raises
+    ------
+    SchedulerError
+        If a reservation lacks its times.
+    """
+    reservations = []
+    for line in text.splitlines():
+        if not line.startswith("ReservationName="):
+            continue
+        values = dict(part.split("=", 1) for part in line.split(" ") if "=" in part)
+        try:
+            start_time, end_time = int(values["StartTime"]), int(values["EndTime"])
+        except (KeyError, ValueError) as error:
+            raise SchedulerError(
+                f"scontrol show reservation: can't read the times of {line[:120]!r}"
+            ) from error
+        partition = values.get("PartitionName", "(null)")
+        nodes = values.get("Nodes", "(null)")
+        processors = re.search(r"\bcpu=(\d+)", values.get("TRES", ""))
+        reservations.append(
+            Reservation(
+                name=values["ReservationName"],
+                start_time=start_time,
+                end_time=end_time,
+                processors=int(processors[1]) if processors else None,
+                slurm_partition=None if partition == "(null)" else partition,
+                flags=frozenset(filter(None, values.get("Flags", "").split(","))),
+                nodes=None if nodes == "(null)" else expand_nodes(nodes),
+            )
+        )
+    return reservations
+
+
+def parse_processors(text: str) -> int:
+    """Read ``sinfo -h -o %C`` (allocated/idle/other/total): processors allocated or idle.
+
+    Raises
+    ------
+    SchedulerError
+        If the text is not of that form.
+    """
+    match = re.fullmatch(r"(\d{1,9})/(\d{1,9})/\d{1,9}/\d{1,9}", text.strip(), re.ASCII)
+    if match is None:
+        raise SchedulerError(f"sinfo -h -o %C answered {text.strip()[:120]!r}; expected A/I/O/T")
+    return int(match[1]) + int(match[2])

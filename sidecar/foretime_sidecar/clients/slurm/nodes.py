@@ -1,0 +1,242 @@
+"""Pure parsers of Slurm's nodes and slurm_partitions, and of what jobs ask and have of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from foretime_estimators.jobs.errors import InputError, SchedulerError
+
+from foretime_sidecar.clients.cluster import (
+    AskedNodes,
+    Cluster,
+    ClusterNode,
+    ClusterPartition,
+    HeldNode,
+)
+from foretime_sidecar.clients.slurm.numbers import number
+from foretime_sidecar.clients.slurm.site import expand_nodes, fields_of, parse_max_time
+
+Json = Mapping[str, Any]
+
+# A node in any of these states starts no job, whatever else it is.
+_NO_NEW_JOBS = {
+    "DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "UNKNOWN", "FUTURE",
+    "NOT_RESPONDING", "INVAL", "INVALID_REG",
+}  # fmt: skip
+_GPU = re.compile(r"(?:gres[:/])?gpu(?::([^:=(,\s]+))??(?:[:=](\d+))?(?:\(.*?\))?", re.ASCII)
+
+
+def parse_cluster(nodes: str, partitions: str, configuration: str) -> Cluster:
+    """Read ``scontrol show node``, ``show partition`` (both ``--oneliner``) and ``show config``.
+
+    Raises
+    ------
+    SchedulerError
+        If there is no node or slurm_partition, or a value can't be read.
+    """
+    try:
+        found = [
+            _node(fields_of(line)) for line in nodes.splitlines() if line.startswith("NodeName=")
+        ]
+        defaults = {
+            name: _setting(configuration, name) for name in ("DefMemPerCPU", "DefMemPerNode")
+        }
+        parts = [
+            _partition({**defaults, **fields_of(line)})
+            for line in partitions.splitlines()
+            if line.startswith("PartitionName=")
+        ]
+    except (KeyError, ValueError, InputError) as error:
+        raise SchedulerError(
+            f"scontrol answered a node or slurm_partition in an unknown shape "
+            f"({type(error).__name__}: {error}); Foretime knows scontrol of Slurm 22.05 and newer"
+        ) from error
+    if not found or not parts:
+        raise SchedulerError(
+            f"scontrol show node and show partition named no node or no slurm_partition: "
+            f"{(nodes + partitions)[:120]!r}; check slurmctld"
+        )
+    selection = _setting(configuration, "SelectTypeParameters").upper()
+    return Cluster(
+        tuple(found),
+        tuple(parts),
+        counts_memory="MEMORY" in selection,
+        counts_cpus="linear" not in _setting(configuration, "SelectType").lower(),
+    )
+
+
+def _setting(configuration: str, name: str) -> str:
+    match = re.search(rf"^{name}\s*=\s*(.*)$", configuration, re.MULTILINE)
+    return match[1].strip() if match else ""
+
+
+def _node(values: Mapping[str, str]) -> ClusterNode:
+    state = set(re.split(r"[+*~#!%$@^-]+", values["State"].upper()))
+    gpus, types = 0, []
+    for part in _words(values.get("Gres", "")):
+        if match := _GPU.fullmatch(part):
+            gpus += int(match[2] or 1)
+            types += [f"gpu:{match[1]}"] if match[1] else []
+    features = _words(values.get("AvailableFeatures", ""))
+    return ClusterNode(
+        values["NodeName"],
+        # Cores set aside for the system are not given out.
+        int(values.get("CPUEfctv") or values["CPUTot"]),
+        int(values.get("RealMemory", "1")) - int(values.get("MemSpecLimit", "0")),
+        gpus,
+        (*features, *dict.fromkeys(types)),
+        int(values.get("Weight", "1")),
+        takes_jobs=not state & _NO_NEW_JOBS and not values["State"].endswith("*"),
+    )
+
+
+def _words(text: str) -> list[str]:
+    """Split at commas outside of brackets; ``(null)`` is nothing."""
+    if text in ("", "(null)", "N/A"):
+        return []
+    return [word for word in re.split(r",(?![^(]*\))", text) if word]
+
+
+def _partition(values: Mapping[str, str]) -> ClusterPartition:
+    nodes = values.get("Nodes", "(null)")
+
+    def limit(name: str) -> int | None:
+        text = values.get(name, "UNLIMITED")
+        return int(text) if text.isdecimal() else None
+
+    return ClusterPartition(
+        values["PartitionName"],
+        frozenset() if nodes == "(null)" else expand_nodes(nodes),
+        limit("PriorityTier") or 0,
+        parse_max_time(values.get("MaxTime", "UNLIMITED"), values["PartitionName"]),
+        limit("MaxNodes"),
+        limit("DefMemPerCPU"),
+        limit("DefMemPerNode"),
+        exclusive=values.get("OverSubscribe") == "EXCLUSIVE",
+        default=values.get("Default") == "YES",
+        is_up=values.get("State", "UP") == "UP",
+        hidden=values.get("Hidden") == "YES",
+    )
+
+
+def asked_nodes(job: Json) -> AskedNodes:
+    """Give what a job asks of nodes, as ``squeue --json`` or slurmrestd tells."""
+    least, most = number(job.get("node_count")) or 0, number(job.get("max_nodes")) or 0
+    # Slurm works numbers out for jobs that name none: from 1 to as many as tasks, on 26.05.
+    nodes = least if least > 1 or (least and least == most) else None
+    cpus = max(number(job.get("cpus")) or 1, 1)
+    tasks = max(number(job.get("tasks")) or 1, 1)
+    per_task = number(job.get("cpus_per_task")) or max(cpus // tasks, 1)  # 22.05 does not tell it
+    tasks = max(tasks, -(-cpus // per_task))
+    features, other = _features(str(job.get("features") or ""))
+    gpus, gpu_types, odd = _gpus(job, nodes, tasks)
+    for name, words in (
+        ("contiguous", "--contiguous"),
+        ("licenses", "--licenses"),
+        ("network", "--network"),
+        ("burst_buffer", "burst buffers"),
+    ):
+        if job.get(name):
+            other.append(words)
+    required = expand_nodes(str(job.get("required_nodes") or ""))
+    if required and (nodes or 1) > len(required):
+        other.append("--nodelist with more nodes than it names")
+    return AskedNodes(
+        nodes,
+        tasks,
+        per_task,
+        number(job.get("memory_per_node")) or None,
+        number(job.get("memory_per_cpu")) or None,
+        gpus,
+        (*features, *gpu_types),
+        required,
+        expand_nodes(str(job.get("excluded_nodes") or "")),
+        exclusive=_is_exclusive(job),
+        not_modelled=(*other, *odd),
+    )
+
+
+def _features(text: str) -> tuple[list[str], list[str]]:
+    """Give the features that all nodes must have; and what of them can't be said so."""
+    if set(text) & set("|[]()*"):
+        return [], [f"--constraint={text}"]
+    return [word for word in re.split("[&,]", text) if word], []
+
+
+def _gpus(job: Json, nodes: int | None, tasks: int) -> tuple[int | None, list[str], list[str]]:
+    """Give GPUs per node, their types, and what can't be said so."""
+    types: list[str] = []
+
+    def count(name: str) -> int:
+        total = 0
+        for part in str(job.get(name) or "").split(","):
+            match = _GPU.fullmatch(part.strip())
+            if match is None:
+                continue
+            total += int(match[2] or 1)
+            if match[1]:
+                types.append(f"gpu:{match[1]}")
+        return total
+
+    if per_node := count("tres_per_node"):
+        return per_node, types, []
+    if in_all := count("tres_per_job"):
+        odd = [] if nodes else ["--gpus without --nodes: taken to be on one node"]
+        return -(-in_all // (nodes or 1)), types, odd
+    if per_task := count("tres_per_task"):
+        odd = [] if nodes or tasks == 1 else ["--gpus-per-task without --nodes: taken for one node"]
+        return per_task * -(-tasks // (nodes or 1)), types, odd
+    return None, [], []
+
+
+def _is_exclusive(job: Json) -> bool:
+    """Say whether a job asks for whole nodes: 22.05 tells, 26.05 only by the line it came with."""
+    if "none" in (job.get("shared") or ()):
+        return True
+    return any(word.startswith("--exclusive") for word in str(job.get("submit_line")).split())
+
+
+def held_nodes(job: Json) -> tuple[HeldNode, ...]:
+    """Give what a running job has of each node; nothing if Slurm does not tell."""
+    resources = job.get("job_resources") or {}
+    nodes = resources.get("nodes")
+    gpus = [_gpus_of(str(text)) for text in job.get("gres_detail") or ()]
+    if isinstance(nodes, Mapping):  # from 23.11 on
+        rows = [
+            (
+                str(node["name"]),
+                number(node["cpus"]["count"]) or 0,
+                number(node["memory"]["allocated"]) or 0,
+            )
+            for node in nodes.get("allocation") or ()
+        ]
+    else:
+        rows = _by_cores(resources.get("allocated_nodes") or (), number(job.get("cpus")) or 0)
+    return tuple(
+        HeldNode(name, cpus, memory, gpus[place] if place < len(gpus) else 0)
+        for place, (name, cpus, memory) in enumerate(rows)
+    )
+
+
+def _by_cores(nodes: object, cpus: int) -> list[tuple[str, int, int]]:
+    """Give name, CPUs and memory of each node, where cores are told: all have as many CPUs."""
+    rows = []
+    for node in nodes if isinstance(nodes, list) else ():
+        cores = sum(
+            1
+            for socket in (node.get("sockets") or {}).values()
+            for state in socket["cores"].values()
+            if "allocated" in str(state)
+        )
+        rows.append((str(node["nodename"]), cores, number(node.get("memory_allocated")) or 0))
+    cores_in_all = sum(cores for _, cores, _ in rows)
+    if not cores_in_all:
+        return []
+    return [(name, -(-cores * cpus // cores_in_all), memory) for name, cores, memory in rows]
+
+
+def _gpus_of(text: str) -> int:
+    """Count the GPUs of ``gpu:a100:2(IDX:0-1)``."""
+    return sum(int(match[2] or 1) for part in _words(text) if (match := _GPU.fullmatch(part)))

@@ -1,0 +1,547 @@
+"""The sidecar itself: one poll reads the finished jobs, stores, learns and publishes.
+
+It has no clock and no thread of its own: the daemon polls by the wall clock, a replay by its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from foretime_estimators.jobs.errors import SchedulerError, StateError
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sim.policies.policy import Backfill, Correction
+
+from foretime_sidecar.clients.client import (
+    Cursor,
+    FinishedRecord,
+    Queue,
+    QueuedJob,
+    QueueState,
+    Reservation,
+    SchedulerClient,
+    SchedulerConfiguration,
+    SiteLimits,
+)
+from foretime_sidecar.clients.cluster import Cluster
+from foretime_sidecar.daemon.personal_data import erase
+from foretime_sidecar.daemon.poll_rate import Pause
+from foretime_sidecar.daemon.table_publication import PublishedTable, TablePublication
+from foretime_sidecar.forecasts.forecast_log import ServedForecasts
+from foretime_sidecar.forecasts.latest_starts import NotedBounds
+from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
+from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
+from foretime_sidecar.learning.estimator_scheme import LearnedScheme
+from foretime_sidecar.learning.exclusions import Exclusions, exclusions_of
+from foretime_sidecar.learning.learner import Learner, effective_mode
+from foretime_sidecar.ordering.order_switches import OrderSwitches
+from foretime_sidecar.ordering.ordering import QueueOrdering
+from foretime_sidecar.ordering.switched_order import SwitchedOrder
+from foretime_sidecar.queue.forecast_question import Look, QueueMoment
+from foretime_sidecar.queue.queue_events import PastEvents
+from foretime_sidecar.queue.queue_snapshot import as_submitted
+from foretime_sidecar.safety.hook_supervision import Oversight
+from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined, Refinements
+from foretime_sidecar.safety.slurm_limits import SlurmLimits
+from foretime_sidecar.safety.starvation_guard import StarvationGuard
+from foretime_sidecar.scoreboard.scoreboard import ShadowScoreboard
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.model_states import ModelStates
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import Mode
+
+logger = logging.getLogger("foretime")
+
+DAY_S = 86_400
+# A long absence is made good in slices, so that no answer of the accounting grows without bound.
+CATCH_UP_S = DAY_S
+# What an estimator may take of a poll: the jobs wait for looks, and are planned without it so far.
+_ESTIMATING_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PollResult:
+    """What one poll did.
+
+    Attributes
+    ----------
+    learned
+        Finished jobs that were new.
+    generation
+        Number of the table that was published, ``None`` if none was due.
+    """
+
+    learned: int
+    generation: int | None
+
+
+@dataclass(slots=True)
+class Progress(PublishedTable):
+    """What the daemon tells of itself, and of its table.
+
+    Attributes
+    ----------
+    polled_at
+        Epoch seconds of the last poll that went through, ``None`` before the first.
+    finished_jobs
+        Finished jobs learned since the start, and from the store at the start.
+    """
+
+    polled_at: int | None = None
+    finished_jobs: int = 0
+
+
+class Sidecar:
+    """Learns from a scheduler's finished jobs and keeps the table up to date.
+
+    Parameters
+    ----------
+    settings
+        All settings.
+    client
+        The scheduler.
+    store
+        Where finished jobs are kept.
+    forecasts
+        Whether waits are forecast; whoever drives it then calls ``forecasting.refresh``, too.
+    estimating_s
+        How long an estimator may learn and be asked at one poll, seconds; infinite, as in a replay:
+        as long as it takes, and so may everything else.
+    shadow
+        Whether all estimators run in the shadow; whoever drives it then calls
+        ``scoreboard.refresh``, too.
+
+    bounds
+        Whether it is noted when jobs start no later than, even if no waits are forecast.
+
+    Attributes
+    ----------
+    learner
+        What was learned; read it only with ``lock`` held.
+    lock
+        Held while the store and the learner change.
+    progress
+        What the daemon tells of itself.
+    snapshot
+        The queue as `look` last saw it, ``None`` before.
+    pause
+        Until the next look; the daemon sets it, as it adapts to the scheduler's load.
+    oversight
+        The audit of the hook, and what takes enforce from it.
+    private_data
+        What users may not see of others, as the scheduler said at the last look.
+    forecasting
+        What keeps forecasts of waits; ``None`` if nobody wants them.
+    estimating
+        The estimator of the scheme ``learned``; ``None`` under others.
+    scoreboard
+        What compares estimators; ``None`` if nobody wants it.
+    noted_bounds
+        When jobs start no later than; ``None`` if nobody wants to know.
+    switched_order
+        What chooses the queue's order (dynP); ``None`` if that is set, or not kept at all.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: SchedulerClient,
+        store: Store,
+        *,
+        forecasts: bool = False,
+        estimating_s: float = _ESTIMATING_S,
+        shadow: bool = False,
+        bounds: bool = False,
+    ) -> None:
+        self.settings = settings
+        self.client = client
+        self.store = store
+        self.learner = Learner(settings)
+        self.lock = threading.RLock()
+        self.progress = Progress()
+        self.snapshot: Look | None = None
+        self.private_data: frozenset[str] = frozenset()
+        self.pause = Pause(settings.scheduler.poll_interval_s)
+        self.oversight = Oversight(settings, store, self.lock)
+        self._table = TablePublication(
+            settings.table, store, self.lock, lambda: self.learner, self.oversight, self.progress
+        )
+        self.forecasting: WaitForecasting | None = None
+        self.noted_bounds: NotedBounds | None = None
+        if forecasts or bounds or settings.queue_order.keep_promises:
+            self.noted_bounds = NotedBounds(
+                store,
+                self.lock,
+                settings.forecast.slack_factor,
+                settings.api.smallest_group,
+                settings.forecast.most_jobs,
+            )
+        if forecasts:
+            self.forecasting = WaitForecasting(
+                settings.forecast,
+                CalibratedBest(settings.forecast.most_jobs),
+                PastEvents(store, self.lock),
+                ServedForecasts(store, self.lock, settings.api.smallest_group),
+                ModelStates(store, self.lock),
+                self.noted_bounds,
+            )
+        self.estimating: LearnedScheme | None = None
+        self._estimating_s = estimating_s
+        bounded = math.isfinite(estimating_s)
+        self._reading_s = settings.scheduler.poll_interval_s if bounded else math.inf
+        if settings.accuracy.scheme == "learned":
+            self.estimating = LearnedScheme(settings, store, self.lock)
+        self.scoreboard = ShadowScoreboard(settings, store, self.lock) if shadow else None
+        # Slurm can end a job at what it was planned with; PBS never does.
+        self._limits: SlurmLimits | None = None
+        self._guard: StarvationGuard | None = None
+        self._refinements: Refinements | None = None
+        if settings.scheduler.kind == "slurm":
+            self._limits = SlurmLimits(settings, client)
+            if settings.hook.mechanism == "slurm-soft-limit":
+                self._refinements = Refinements(
+                    settings.learned,
+                    raises_own=settings.hook.user_time_min == "raise",
+                    store=store,
+                    lock=self.lock,
+                )
+            if settings.hook.starvation_guard_s:
+                self._guard = StarvationGuard(settings.hook.starvation_guard_s)
+        self._site_limits: SiteLimits | None = None
+        self._site_limits_read_at = 0
+        self._allowed: tuple[Mode, Exclusions | None] | None = None  # at the last look
+        self._ordering: QueueOrdering | None = None
+        self.switched_order: SwitchedOrder | None = None
+        if settings.scheduler.kind == "slurm" and settings.scheduler.client == "commands":
+            if settings.queue_order.switches:
+                self.switched_order = SwitchedOrder(
+                    settings.queue_order,
+                    Backfill(settings.forecast.backfill),
+                    OrderSwitches(store, self.lock),
+                    estimating_s
+                    if math.isinf(estimating_s)
+                    else settings.queue_order.planning_limit_s,
+                    lambda: self.learner.runtimes,
+                )
+            self._ordering = QueueOrdering(
+                settings.queue_order,
+                client,
+                store,
+                self.lock,
+                self.switched_order,
+                self.noted_bounds if settings.queue_order.keep_promises else None,
+            )
+        self._cursor: Cursor | None = None
+        self._next_publication = 0
+        self._next_cleaning = 0
+
+    @property
+    def waits(self) -> WaitForecasting:
+        """What forecasts waits, of a sidecar that does; `TypeError` for another."""
+        if self.forecasting is None:
+            raise TypeError("this sidecar forecasts no waits")
+        return self.forecasting
+
+    def start(self, now: int) -> Cursor:
+        """Learn everything stored, and go on where the reading of finished jobs had stopped.
+
+        Returns
+        -------
+        Cursor
+            That place.
+
+        Raises
+        ------
+        StateError
+            If the store can't be read.
+        """
+        with self.lock:
+            self.learner, self.progress.finished_jobs = self._learned()
+            first = Cursor(max(now - self.settings.scheduler.history_days * DAY_S, 0))
+            cursor = self._cursor = self.store.cursor(self.settings.scheduler.kind) or first
+        self._table.take_over()
+        return cursor
+
+    def _learned(self, without: str | None = None) -> tuple[Learner, int]:
+        """Learn what is stored, without one user's; give how many jobs that were, too."""
+        learner, count = Learner(self.settings), 0
+        for job in self.store.finished_jobs():
+            if without is None or job.request.user != without:
+                learner.learn_one(job)
+                count += 1
+        return learner, count
+
+    def forget(self, user: str, now: int) -> dict[str, int]:
+        """Erase a user's history, and learn the rest anew; give how many rows went, by table.
+
+        The next poll publishes a table without them, and reads nothing of before ``now`` (epoch
+        seconds) again. What waits are forecast with is learned anew at the next refresh.
+
+        Raises
+        ------
+        StateError
+            If the store can't be read or written: then nothing has changed.
+        """
+        with self.lock:
+            learner, count = self._learned(without=user)
+            if self.scoreboard is not None:
+                self.scoreboard.forget()
+            erased = erase(self.store, user, now)
+            self.learner, self.progress.finished_jobs = learner, count
+            self.oversight.forget(user)
+            if self.estimating is not None:
+                self.estimating.forget()
+            self._table.must_write = True
+        if self.forecasting is not None:
+            self.forecasting.forget(user)
+        return erased
+
+    def poll(self, now: int, *, reads: bool = True) -> PollResult:
+        """Read what has finished, store it, learn it, and publish a table if one is due.
+
+        Jobs are learned only once they are stored, so that a failure at any point repeats nothing
+        and loses nothing: the next poll reads them again.
+
+        Parameters
+        ----------
+        now
+            Epoch seconds.
+        reads
+            Whether the accounting is asked for what has finished; a later poll reads it else.
+
+        Raises
+        ------
+        SchedulerError
+            If the scheduler did not answer.
+        StateError
+            If the store or the table can't be written; the table in place then runs out by itself.
+        """
+        cursor = self._cursor or self.start(now)
+        learned = self._learn(cursor, now) if reads else 0
+        self._estimate(now)
+        generation = None
+        if now >= self._next_publication or self._table.must_write:
+            generation = self._publish(now)
+            self._next_publication = now + self.settings.table.publish_interval_s
+        if now >= self._next_cleaning:
+            with self.lock:
+                self.store.forget_before(now - self.settings.store.retention_days * DAY_S)
+                keep_days = min(
+                    self.settings.forecast.keep_days, self.settings.store.retention_days
+                )
+                self.store.forget_forecasts_before(now - keep_days * DAY_S)
+            self._next_cleaning = now + DAY_S
+        self.progress.polled_at = now
+        return PollResult(learned, generation)
+
+    def _estimate(self, now: int) -> None:
+        """Tell the estimator what has happened, and go by it as far as that can be done."""
+        with self.lock:
+            learner = self.learner
+        if self.estimating is None or learner.learned is None:
+            return
+        look = self.snapshot or Look(now, Queue(0, ()))
+        usable = self.estimating.follow(look, learner.learned, self._estimating_s)
+        with self.lock:
+            if learner.go_by_estimator(usable=usable):
+                self._next_publication = now
+
+    def look(self, now: int) -> Look:
+        """Look at the queue, for forecasts, and at what the scheduler lets the hook do.
+
+        If that has changed, the next poll publishes at once. On Slurm, time_min of pending jobs is
+        set, limits that jobs would be killed at too early are changed, and the queue is put in
+        order if the settings say so.
+
+        Raises
+        ------
+        SchedulerError
+            If the scheduler did not answer, or refused a change; the next look tries it again.
+        StateError
+            If the store can't be read or written; no job is planned short then.
+        """
+        configuration, seen = self._see(now)
+        queue = seen.queue
+        if self._guard is not None:
+            self._guard.look(queue, now)
+        mode, refined = Mode.OBSERVE, NOTHING_REFINED
+        try:
+            mode, _ = self._mode(configuration)
+            refined = self._refined(queue.jobs, mode, now)
+            exclusions = self._exclusions(configuration, now)
+        except (SchedulerError, StateError):
+            # What can be mended without an answer is.
+            self._mend(seen, mode, None, refined)
+            raise
+        self._mend(seen, mode, exclusions, refined)
+        if self.oversight.note(seen, self.learner, exclusions, now, refined):
+            self._next_publication = now
+        if self.noted_bounds is not None and self.forecasting is None:
+            self.noted_bounds.note(QueueMoment.of(seen, self.settings.forecast))
+        if self._ordering is not None:
+            self._ordering.arrange(seen, configuration, self._scheduled_time_of)
+        return seen
+
+    def _mend(
+        self, seen: Look, mode: Mode, exclusions: Exclusions | None, refined: Refined
+    ) -> None:
+        """Set time_min, and change limits that jobs would be killed at too early."""
+        now = seen.taken_at
+        if self._allowed != (mode, exclusions):
+            # Before anything is changed, which may be refused.
+            self._allowed = mode, exclusions
+            self._next_publication = now
+        if self._limits is not None:
+            jobs, soft_limit = seen.queue.jobs, seen.soft_limit
+            pause_s = self.pause.seconds
+            self._limits.mend(jobs, exclusions, mode, soft_limit, now, pause_s, refined)
+
+    def _refined(self, jobs: Sequence[QueuedJob], mode: Mode, now: int) -> Refined:
+        """Say what time_min of pending jobs is to be by what the estimator says of each now."""
+        if self._refinements is None:
+            return NOTHING_REFINED
+        estimated = None
+        if self.estimating is not None and mode is Mode.ENFORCE:
+            with self.lock:
+                estimated = self.estimating.estimates(self.learner, now)
+        return self._refinements.now(jobs, estimated, now)
+
+    @property
+    def order_refused(self) -> str:
+        """Why the queue is not put in order though the settings say so; "" if it is."""
+        return "" if self._ordering is None else self._ordering.refused
+
+    @property
+    def going_first(self) -> int:
+        """Jobs that went before the others at the last look, whatever the order."""
+        return 0 if self._ordering is None else self._ordering.going_first
+
+    def see(self, now: int) -> Look:
+        """Look at the queue for forecasts alone; raises `SchedulerError` as `look`."""
+        return self._see(now)[1]
+
+    def waits_for_starts(self) -> bool:
+        """Whether jobs were pending when the queue was last looked at."""
+        jobs = () if self.snapshot is None else self.snapshot.queue.jobs
+        return any(job.state is QueueState.PENDING for job in jobs)
+
+    def _see(self, now: int) -> tuple[SchedulerConfiguration, Look]:
+        configuration = self.client.configuration()
+        self.private_data = configuration.private_data
+        correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
+        queue, soft_limit = self.client.queue(), configuration.soft_limit
+        seen = self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
+        if self.forecasting is not None:
+            self.forecasting.looked(seen)
+        if self.scoreboard is not None:
+            self.scoreboard.looked(seen)
+        return configuration, seen
+
+    def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...], str]:
+        """Read the nodes and their reservations, for forecasts; without them a pool is assumed."""
+        if self.forecasting is None and self.switched_order is None:
+            return None, (), ""
+        try:
+            return self.client.cluster(), tuple(self.client.reservations()), ""
+        except SchedulerError as error:
+            logger.warning("forecasts do without the nodes of the machine: %s", error)
+            return None, (), str(error)
+
+    def _mode(self, configuration: SchedulerConfiguration) -> tuple[Mode, str]:
+        """Give the mode that the table may carry now, and why if it is not the one set."""
+        mode, reason = effective_mode(self.settings, configuration)
+        mode, reason = self.oversight.allowed(mode, reason)
+        if mode is Mode.ENFORCE and self._guard is not None and self._guard.waiting_too_long:
+            return Mode.OBSERVE, (
+                f"the starvation guard: job {self._guard.waiting_too_long} waits more than "
+                f"hook.starvation_guard_s = {self.settings.hook.starvation_guard_s} over its plan "
+                "on requested times, and all jobs are planned so until it starts"
+            )
+        if mode is Mode.ENFORCE and self._limits is not None and self._limits.refused:
+            return Mode.OBSERVE, (
+                "Slurm refused to give jobs back what their users asked for; see the log, and give "
+                "the daemon's account AdminLevel=Operator"
+            )
+        return mode, reason
+
+    def _exclusions(self, configuration: SchedulerConfiguration, now: int) -> Exclusions:
+        """Read what must be left alone; the site's limits not more often than a table is due."""
+        limits = self._site_limits
+        age_s = now - self._site_limits_read_at
+        if limits is None or not 0 <= age_s < self.settings.table.publish_interval_s:
+            try:
+                limits = self._site_limits = self.client.limits(configuration)
+                self._site_limits_read_at = now
+            except SchedulerError as error:
+                if limits is None:
+                    raise
+                # As slurmctld itself does while slurmdbd is down.
+                logger.warning("the limits read before count on: %s", error)
+        return exclusions_of(self.settings, limits, self.client.reservations(), now)
+
+    def longest_time(self, slurm_partition: str | None) -> int | None:
+        """Give MaxTime of a slurm_partition as last read, seconds; ``None`` if none is known."""
+        limits = self._site_limits
+        known = () if limits is None else limits.slurm_partitions
+        return next((each.max_time for each in known if each.name == slurm_partition), None)
+
+    def end(self) -> None:
+        """Give back what is only good while the sidecar runs, the queue's order; save the rest.
+
+        Raises
+        ------
+        SchedulerError
+            If the scheduler did not answer, or refused a change; the next start tries it again.
+        """
+        if self.estimating is not None and self.progress.polled_at is not None:
+            self.estimating.save(self.progress.polled_at)
+        if self._ordering is not None:
+            self._ordering.give_back()
+
+    def _scheduled_time_of(self, job: QueuedJob) -> int:
+        return self._scheduled_time(as_submitted(job))
+
+    def _scheduled_time(self, job: JobRequest) -> int:
+        with self.lock:
+            return self.learner.scheduled_time(job)
+
+    def _learn(self, cursor: Cursor, now: int) -> int:
+        """Learn what has finished since a place in the scheduler's records; give how many jobs.
+
+        What was missed in a long absence may take longer than a look can wait: the next poll goes
+        on with it.
+        """
+        learned, began = 0, time.monotonic()
+        while True:
+            until = None
+            if now - cursor.end_time > CATCH_UP_S:
+                until = cursor.end_time + CATCH_UP_S
+            records, after = self.client.finished_since(cursor, until)
+            # An end that lies ahead (a clock that was wrong) must neither take the cursor past
+            # others nor age out what was learned: it is read again until its time has come.
+            records = [record for record in records if record.job.end_time <= now]
+            after = Cursor(min(after.end_time, now))
+            if records or after != cursor:
+                learned += self._store_and_learn(records, after)
+            if until is None or time.monotonic() - began > self._reading_s:
+                return learned
+            cursor = after
+
+    def _store_and_learn(self, records: list[FinishedRecord], after: Cursor) -> int:
+        with self.lock:
+            added = self.store.add_finished(records, after, self.settings.scheduler.kind)
+            for record in added:
+                self.learner.learn_one(record.job)
+            self._cursor = after
+            self.progress.finished_jobs += len(added)
+            self.oversight.learned(added)
+        return len(added)
+
+    def _publish(self, now: int) -> int | None:
+        configuration: SchedulerConfiguration = self.client.configuration()
+        mode, reason = self._mode(configuration)
+        return self._table.write(now, mode, reason, self._exclusions(configuration, now))

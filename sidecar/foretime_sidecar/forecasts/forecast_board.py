@@ -1,0 +1,152 @@
+"""What is forecast of a queue at one moment: a row for each pending job, never changed after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sim.scores.metrics import Float64Array
+from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
+
+from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.queue.forecast_question import NewJob, QueueMoment
+
+_Job = TypeVar("_Job")
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How much longer one job will wait.
+
+    Attributes
+    ----------
+    wait_s
+        Seconds at each of `foretime_sim.waits.forecaster.LEVELS`, never falling.
+    starts_now
+        Probability of a start at the moment itself.
+    """
+
+    wait_s: tuple[int, ...]
+    starts_now: float
+
+    @classmethod
+    def rows(cls, forecasts: WaitForecasts) -> list[Waits | None]:
+        """Give the rows of an answer; ``None`` for one that is no answer."""
+        return [
+            cls(_seconds(row), float(now)) if answered else None
+            for row, now, answered in zip(
+                forecasts.wait_s, forecasts.starts_now, forecasts.answered, strict=True
+            )
+        ]
+
+    def later(self, seconds: int) -> Waits:
+        """Give the same from a moment so much later, at which the job still waits."""
+        return Waits(tuple(max(wait - seconds, 0) for wait in self.wait_s), self.starts_now)
+
+    def at(self, level: float) -> int:
+        """Give the bound that holds with a probability that is one of ``LEVELS``; seconds."""
+        return self.wait_s[LEVELS.index(level)]
+
+
+def _seconds(row: Float64Array) -> tuple[int, ...]:
+    # Rounded up, so that a bound that is told holds at least as often as the one that was meant.
+    return tuple(math.ceil(wait) for wait in row.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class JobForecast:
+    """The forecast of one pending job.
+
+    Attributes
+    ----------
+    job
+        The scheduler's record; it may stand for several tasks of an array.
+    request
+        The job, or the task, as its user submitted it.
+    waits
+        From the board's moment; ``None`` if nothing can be said.
+    ahead
+        Jobs before it in the queue's order; ``None`` for one that is kept back.
+    kept_back
+        Why it can't start whatever is free, such as "held"; ``None`` if nothing of the kind.
+    assumed
+        What was assumed of this job besides, in words.
+    """
+
+    job: QueuedJob
+    request: JobRequest
+    waits: Waits | None
+    ahead: int | None = None
+    kept_back: str | None = None
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """All that is forecast at one moment.
+
+    Attributes
+    ----------
+    moment
+        The look at the queue that it was made of.
+    rows
+        Each pending record of the queue, of an array the task that comes first.
+    tasks
+        Rows by identifier of job and, where Slurm tells them, of task.
+    running
+        Jobs that run or are suspended, by identifier.
+    assumptions
+        What was assumed of all, and what is not modelled, in words.
+    """
+
+    moment: QueueMoment
+    rows: Sequence[JobForecast]
+    tasks: Mapping[str, JobForecast]
+    running: Mapping[str, QueuedJob]
+    assumptions: tuple[str, ...]
+
+    @property
+    def made_at(self) -> int:
+        """When the queue was looked at, epoch seconds."""
+        return self.moment.look.taken_at
+
+    def pending_job(self, job_id: str) -> JobForecast | None:
+        """Find a pending job or task; on PBS the server's name may be left out."""
+        return _named(self.tasks, job_id)
+
+    def running_job(self, job_id: str) -> QueuedJob | None:
+        """Find a job that runs or is suspended, in the same way."""
+        return _named(self.running, job_id)
+
+
+def _named(jobs: Mapping[str, _Job], job_id: str) -> _Job | None:
+    if job_id in jobs:
+        return jobs[job_id]
+    # As PBS's own commands take it: 12 for 12.pbs01.
+    full = [name for name in jobs if name.partition(".")[0] == job_id]
+    return jobs[full[0]] if len(full) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class NewJobForecast:
+    """The forecast of a job that nobody has submitted.
+
+    Attributes
+    ----------
+    job
+        What was asked about.
+    waits
+        From the board's moment; ``None`` if nothing can be said.
+    ahead
+        Jobs that would be before it in the queue's order.
+    board
+        Of the queue that it would join.
+    """
+
+    job: NewJob
+    waits: Waits | None
+    ahead: int
+    board: Board

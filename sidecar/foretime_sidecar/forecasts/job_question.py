@@ -1,0 +1,252 @@
+"""A job that nobody has submitted yet, as it is asked about: sbatch's options as parameters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import JobRequest
+from pydantic import BaseModel, ConfigDict, Field
+
+from foretime_sidecar.clients.cluster import AskedNodes
+from foretime_sidecar.job_options.begin_time import parse_begin
+from foretime_sidecar.job_options.sbatch_values import checked, node_range
+from foretime_sidecar.wording.durations import parse_duration
+
+Value = TypeVar("Value")
+
+_LONGEST_S = 365 * 86_400
+
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+Text = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class JobParameters(BaseModel):
+    """Parameters of a question; the names are those of sbatch's long options."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ntasks: Count | None = None
+    processors: Count | None = None
+    nodes: Text | None = None
+    ntasks_per_node: Count | None = None
+    cpus_per_task: Count = 1
+    mem: Text | None = None
+    gres: Text | None = None
+    gpus: Text | None = None
+    time: Text
+    time_min: Text | None = None
+    partition: Name | None = None
+    account: Name | None = None
+    project: Name | None = None
+    qos: Name | None = None
+    reservation: Name | None = None
+    begin: Text | None = None
+    exclusive: bool = False
+    dependency: Name | None = None
+    user: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobQuestion:
+    """A job that is asked about.
+
+    Attributes
+    ----------
+    request
+        As it would be submitted.
+    nodes, tasks, cpus_per_task
+        How its processors are made up; ``nodes`` is ``None`` where it leaves them to the scheduler.
+    time_min_s
+        ``--time-min``, seconds, ``None`` if not given.
+    begin
+        ``--begin``, epoch seconds, ``None`` if not given.
+    memory_per_node_mib, gpus_per_node, gpu_type
+        ``--mem``, ``--gres=gpu`` or ``--gpus``; ``None`` if not given.
+    exclusive
+        Whether it asks for whole nodes.
+    not_modelled
+        What of the question no forecast looks at, in words.
+    """
+
+    request: JobRequest
+    nodes: int | None
+    tasks: int
+    cpus_per_task: int
+    time_min_s: int | None = None
+    begin: int | None = None
+    memory_per_node_mib: int | None = None
+    gpus_per_node: int | None = None
+    gpu_type: str | None = None
+    exclusive: bool = False
+    not_modelled: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> AskedNodes:
+        """What it asks of nodes."""
+        return AskedNodes(
+            nodes=self.nodes,
+            tasks=max(self.tasks, self.nodes or 1),
+            cpus_per_task=self.cpus_per_task,
+            memory_per_node_mib=self.memory_per_node_mib,
+            gpus_per_node=self.gpus_per_node,
+            constraint=() if self.gpu_type is None else (f"gpu:{self.gpu_type}",),
+            exclusive=self.exclusive,
+        )
+
+    def left_out_of_a_pool(self) -> tuple[str, ...]:
+        """Say what of the question is not looked at where nodes are not known."""
+        said = []
+        if self.memory_per_node_mib or self.gpus_per_node:
+            said.append("memory and GPUs asked for are not looked at")
+        if self.exclusive:
+            said.append("whole nodes are not looked at: as many processors as asked for are enough")
+        return tuple(said)
+
+
+def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQuestion:
+    """Read a question.
+
+    Parameters
+    ----------
+    parameters
+        As they were given.
+    user
+        Whose job it would be.
+    now
+        Epoch seconds.
+
+    Raises
+    ------
+    InputError
+        Naming the parameter, if a value can't be read, or two don't go together.
+    """
+    if parameters.dependency is not None:
+        checked("dependency", parameters.dependency, "dependency")
+    nodes = _nodes(parameters.nodes)
+    gpus, gpu_type, unseen = _gpus(parameters, nodes)
+    tasks = _tasks(parameters, nodes)
+    requested_time = _time(parameters.time, "time")
+    time_min_s = None
+    if parameters.time_min is not None:
+        time_min_s = _time(parameters.time_min, "time_min")
+        if time_min_s > requested_time:
+            raise InputError(
+                f"time_min = {parameters.time_min!r} is more than time = {parameters.time!r}; "
+                "give less"
+            )
+    project = _one_of("account", parameters.account, "project", parameters.project)
+    processors = max(tasks * parameters.cpus_per_task, nodes or 1)
+    if processors > 2**31 - 1:
+        raise InputError(f"ntasks x cpus_per_task is {processors} processors; ask for less")
+    return JobQuestion(
+        JobRequest("", user, project, processors, requested_time, now, parameters.partition),
+        nodes,
+        tasks,
+        parameters.cpus_per_task,
+        time_min_s,
+        None if parameters.begin is None else _begin(parameters.begin, now),
+        _memory_mib(parameters.mem),
+        gpus,
+        gpu_type,
+        parameters.exclusive,
+        (*unseen, *_not_modelled(parameters)),
+    )
+
+
+def _nodes(text: str | None) -> int | None:
+    """Give the fewest nodes that would do."""
+    if text is None:
+        return None
+    try:
+        return node_range(text)[0]
+    except InputError as error:
+        raise InputError(f"nodes = {text!r}: {error}") from None
+
+
+def _tasks(parameters: JobParameters, nodes: int | None) -> int:
+    if parameters.processors is not None and parameters.ntasks is None:
+        if parameters.cpus_per_task > 1:
+            raise InputError("processors = N are CPUs; give ntasks together with cpus_per_task")
+        return parameters.processors
+    tasks = _one_of("ntasks", parameters.ntasks, "processors", parameters.processors)
+    if tasks is None and nodes is not None:
+        tasks = nodes * (parameters.ntasks_per_node or 1)
+    if tasks is None:
+        raise InputError("processors is missing; give ntasks, nodes or processors")
+    return tasks
+
+
+def _one_of(name: str, value: Value, alias: str, other: Value) -> Value:
+    if value is not None and other is not None and value != other:
+        raise InputError(f"{name} = {value!r} and {alias} = {other!r} mean the same; give one")
+    return other if value is None else value
+
+
+def _time(text: str, name: str) -> int:
+    seconds = parse_duration(text, name)
+    if seconds > _LONGEST_S:
+        raise InputError(f"{name}: {text!r} is more than a year; a plain number is minutes")
+    return seconds
+
+
+def _begin(text: str, now: int) -> int:
+    """Read ``--begin``; a plain number is epoch seconds."""
+    epoch = re.fullmatch(r"\d{9,12}", text, re.ASCII)
+    try:
+        return parse_begin(f"uts{text}" if epoch else text, now)
+    except InputError as error:
+        raise InputError(f"begin = {text!r}: {error}") from None
+
+
+def _memory_mib(text: str | None) -> int | None:
+    """Give ``--mem`` in MiB, rounded up; ``None`` for none, and for all of a node's (0)."""
+    if text is None:
+        return None
+    amount = checked("mem", text, "mem")
+    kib = int(amount[:-1]) * 1024 ** "KMGT".index(amount[-1])
+    return -(-kib // 1024) or None
+
+
+def _gpus(
+    parameters: JobParameters, nodes: int | None
+) -> tuple[int | None, str | None, tuple[str, ...]]:
+    """Give GPUs of each node, their type if one is named, and what of it is not looked at."""
+    gres = parameters.gres and checked("gres", parameters.gres, "gres")
+    total = parameters.gpus and checked("gpus", parameters.gpus, "gpus")
+    if gres:
+        names = [part.replace("=", ":").split(":") for part in gres.split(",")]
+        of_gpus = [name for name in names if name[0] == "gpu"]
+        if total or len(of_gpus) != 1 or len(names) > 1:
+            return None, None, (f"gres {gres!r} is not looked at",)
+        words = of_gpus[0][1:]
+    elif total:
+        words = total.replace("=", ":").split(":")
+    else:
+        return None, None, ()
+    count = int(words.pop()) if words and words[-1].isdigit() else 1
+    gpu_type = words[0] if words else None
+    if "," in (total or "") or (total and count % (nodes or 1)):
+        return None, None, (f"how GPUs {total!r} lie on the nodes is not looked at",)
+    said: tuple[str, ...] = ()
+    if total and nodes is None and count > 1:
+        said = ("its GPUs are taken to be on one node",)
+    return count // (nodes or 1) if total else count, gpu_type, said
+
+
+def _not_modelled(parameters: JobParameters) -> tuple[str, ...]:
+    said = []
+    if parameters.qos:
+        said.append(
+            f"what QOS {parameters.qos!r} allows, and the priority it gives, is not looked at"
+        )
+    if parameters.reservation:
+        said.append(f"reservation {parameters.reservation!r} is not looked at")
+    if parameters.dependency:
+        said.append(
+            f"the wait counts from when the dependency {parameters.dependency!r} is fulfilled"
+        )
+    return tuple(said)

@@ -1,0 +1,234 @@
+"""Start no later than: a bound for each pending job, noted when it is first seen, and kept.
+
+It is the job's planned start if every job took all of its request, in the queue's order, plus the
+slack that the scheduler of Talby and Feitelson (1999) would give it
+(`foretime_sim.engine.start_bounds`). A bound that was noted is never made later, whatever comes. No
+scheduler in production has promised it, so how many are kept is counted: a bound that a job has
+waited past is missed at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.start_bounds import can_be_promised, start_bounds
+from foretime_sim.policies.slack import SlackSettings
+
+from foretime_sidecar.queue.forecast_question import QueueMoment
+from foretime_sidecar.queue.queue_events import START, Event, Key
+from foretime_sidecar.store.store import Store
+
+DAY_S = 86_400
+AVERAGED_DAYS = 30
+_AVERAGE_EVERY_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class NotedBound:
+    """When a job would start no later than.
+
+    Attributes
+    ----------
+    noted_at
+        When it was first seen, epoch seconds.
+    planned_start
+        As all were planned on their requests then, epoch seconds.
+    latest_start
+        Epoch seconds.
+    """
+
+    noted_at: int
+    planned_start: int
+    latest_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBounds:
+    """How many bounds have been kept.
+
+    Attributes
+    ----------
+    days
+        Of those noted in so many days.
+    judged
+        Bounds whose job has started, or has waited past it.
+    users
+        Whose jobs they were of.
+    kept_share
+        Share of them that were kept; ``None`` with too few users.
+    """
+
+    days: int
+    judged: int
+    users: int
+    kept_share: float | None
+
+
+_INSERT = "INSERT INTO start_bounds VALUES (?, ?, ?, ?, ?, ?, NULL, NULL) ON CONFLICT DO NOTHING"
+_OPEN = (
+    "SELECT job_id, submit_time, noted_at, planned_start, latest_start FROM start_bounds "
+    "WHERE outcome IS NULL"
+)
+_JUDGE = (
+    "UPDATE start_bounds SET outcome = ?, happened_at = ? "
+    "WHERE job_id = ? AND submit_time = ? AND outcome IS NULL"
+)
+_JUDGED = """
+SELECT outcome = 'kept', user FROM start_bounds
+WHERE noted_at > :since AND noted_at <= :now AND outcome IN ('kept', 'missed')
+UNION ALL
+SELECT 0, user FROM start_bounds
+WHERE noted_at > :since AND noted_at <= :now AND outcome IS NULL AND latest_start < :now
+"""
+_AVERAGE = """
+SELECT avg(max(start_time - ifnull(eligible_time, submit_time), 0)) FROM jobs
+WHERE start_time IS NOT NULL AND end_time > ? AND end_time <= ?
+"""
+
+
+class NotedBounds:
+    """Notes bounds in the store, and judges them.
+
+    Parameters
+    ----------
+    store, lock
+        The sidecar's; the lock is held for a statement at a time.
+    slack_factor
+        Slack of a job, in average waits, before its own wait shortens it.
+    smallest_group
+        Figures of fewer users are not given.
+    most_jobs
+        A longer queue is not planned: its new jobs get no bound.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lock: threading.RLock,
+        slack_factor: float,
+        smallest_group: int,
+        most_jobs: int,
+    ) -> None:
+        self._store = store
+        self._lock = lock
+        self._settings = SlackSettings(slack_factor=slack_factor)
+        self._smallest_group = smallest_group
+        self._most_jobs = most_jobs
+        self._average: tuple[int, float | None] | None = None
+        # Another thread reads it: it is replaced, never changed.
+        self._open: Mapping[Key, NotedBound] = self._read()
+
+    def _read(self) -> dict[Key, NotedBound]:
+        with self._lock:
+            rows = self._store.rows(_OPEN)
+        return {(row[0], row[1]): NotedBound(*row[2:]) for row in rows}
+
+    def reread(self) -> None:
+        """Take note that somebody's rows were erased."""
+        self._open = self._read()
+
+    def bound_of(self, job_id: str, submit_time: int) -> NotedBound | None:
+        """Give the bound of a job that waits, ``None`` if it has none."""
+        return self._open.get((job_id, submit_time))
+
+    def average_wait_s(self, now: int) -> float | None:
+        """Give the mean wait of the jobs that ended in the last 30 days, as of an hour ago at most.
+
+        Seconds; ``None`` if there are none.
+        """
+        known = self._average
+        if known is None or not 0 <= now - known[0] < _AVERAGE_EVERY_S or known[1] is None:
+            with self._lock:
+                rows = self._store.rows(_AVERAGE, (now - AVERAGED_DAYS * DAY_S, now))
+            known = self._average = now, rows[0][0]
+        return known[1]
+
+    def note(self, moment: QueueMoment) -> int:
+        """Note a bound for each job of a moment that is seen for the first time; give how many.
+
+        Jobs that are not in the queue yet (held, dependent, at a limit, later ones) get one when
+        they are.
+
+        Raises
+        ------
+        StateError
+            If the store can't be read or written: then none is noted.
+        """
+        snapshot = moment.taken.snapshot
+        first = moment.first_pending
+        requests = moment.requests
+        new = [
+            column
+            for column in (np.flatnonzero(can_be_promised(snapshot)) + first).tolist()
+            if (requests[column].job_id, requests[column].submit_time) not in self._open
+        ]
+        average_s = self.average_wait_s(snapshot.now) if new else None
+        if average_s is None or len(snapshot) > self._most_jobs:
+            return 0
+        order = moment.queue_order
+        settings = SlackSettings(slack_factor=self._settings.slack_factor, average_wait_s=average_s)
+        try:
+            bounds = start_bounds(snapshot, settings, order=order)
+        except InputError:  # the queue can't be run forward; forecasts say why
+            return 0
+        told: dict[Key, tuple[str | None, NotedBound]] = {}
+        for column in new:
+            request, row = requests[column], column - first
+            key = request.job_id, request.submit_time
+            times = int(bounds.planned_start[row]), int(bounds.latest_start[row])
+            told.setdefault(key, (request.user, NotedBound(snapshot.now, *times)))
+        rows = [
+            (*key, user, bound.noted_at, bound.planned_start, bound.latest_start)
+            for key, (user, bound) in told.items()
+        ]
+        with self._lock:
+            forgotten_at = self._store.forgotten_at
+            rows = [row for row in rows if row[3] > (forgotten_at(row[2]) or -1)]
+            self._store.write("note start bounds", _INSERT, rows)
+        self._open = {**self._open, **{key: bound for key, (_, bound) in told.items()}}
+        return len(rows)
+
+    def learn(self, events: Iterable[Event]) -> None:
+        """Judge the bounds of jobs that started or were withdrawn.
+
+        Raises
+        ------
+        StateError
+            If the store can't be written.
+        """
+        judged = {}
+        for event in events:
+            bound = self._open.get(event.key)
+            if bound is None or event.key in judged:
+                continue
+            if event.kind == START:
+                kept = event.time <= bound.latest_start
+                judged[event.key] = ("kept" if kept else "missed"), event.time
+            elif event.ended is not None:
+                # Withdrawn before its bound it tells nothing.
+                past = event.time > bound.latest_start
+                judged[event.key] = ("missed" if past else "withdrawn"), event.time
+        if judged:
+            with self._lock:
+                rows = [(*found, *key) for key, found in judged.items()]
+                self._store.write("judge start bounds", _JUDGE, rows)
+            self._open = {key: bound for key, bound in self._open.items() if key not in judged}
+
+    def kept(self, now: int, days: int) -> KeptBounds:
+        """Say how many bounds of the last days have been kept.
+
+        Raises
+        ------
+        StateError
+            If the store can't be read.
+        """
+        span = {"since": now - days * DAY_S, "now": now}
+        rows = self._store.rows_apart(_JUDGED, span)
+        users = {row[1] for row in rows if row[1] is not None}
+        if len(users) < self._smallest_group:
+            return KeptBounds(days, 0, 0, None)
+        return KeptBounds(days, len(rows), len(users), sum(row[0] for row in rows) / len(rows))

@@ -1,0 +1,148 @@
+"""The forecaster that the daemon serves: the best of several of late, calibrated, never silent.
+
+The queue is run forward as the scheduler is known to go on; beside that stand what waits have been
+lately (QBETS), what can be learned of them if the extra ``learn`` is installed, and, before there
+is anything else, how long the work before a job lasts. The daemon learns whose word has come true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from foretime_estimators.jobs.errors import StateError
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.waits.best_of import BestOf
+from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
+from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.qbets import Qbets
+
+from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder
+from foretime_sidecar.forecasts.fallback_forecaster import Backlog
+from foretime_sidecar.forecasts.learned_waits import LearnedWaits, can_learn_waits
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What forecasts stand on.
+
+    Attributes
+    ----------
+    texts
+        In words.
+    runs_queue
+        Whether the queue was run forward, so that it matters what is assumed of the scheduler.
+    """
+
+    texts: tuple[str, ...]
+    runs_queue: bool
+
+
+_WORDS = {
+    Qbets.name: "waits of jobs of like size and length are as they were lately",
+    LearnedWaits.name: "waits are as they were at moments like this one, learned from this site's",
+    Backlog.name: "what runs, and what stands before a job, is worked off; of waits nothing is "
+    "known yet",
+}
+
+
+class CalibratedBest:
+    """A `foretime_sidecar.forecasts.wait_forecasting.ServedForecaster`.
+
+    Parameters
+    ----------
+    most_jobs
+        As for `ForecastLadder`.
+    """
+
+    name = "foretime"
+    oracle = False
+
+    def __init__(self, most_jobs: int) -> None:
+        self._most_jobs = most_jobs
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as at a start."""
+        self._ladder = ForecastLadder(self._most_jobs)
+        forecasters: list[WaitForecaster] = [self._ladder, Qbets(NOW_S)]
+        if can_learn_waits():
+            forecasters.append(LearnedWaits(NOW_S))
+        self._best = BestOf([*forecasters, Backlog()], "best")
+        self._calibrated = CalibratedForecaster(self._best, self.name, now_within_s=NOW_S)
+
+    @property
+    def hurried(self) -> bool:
+        """Whether less work must do, as the machine has other."""
+        return self._ladder.hurried
+
+    @hurried.setter
+    def hurried(self, hurried: bool) -> None:
+        self._ladder.hurried = hurried
+
+    def basis(self, jobs: int) -> Basis:
+        """Say what the last forecasts stand on, which were of a queue of so many jobs."""
+        spoke = self._best.spoke or (self._best.ranked[0].name,)  # nobody waits: what ifs
+        runs_queue = self._ladder.name in spoke
+        texts = [self._words(name, jobs) for name in spoke]
+        if not self._ladder.samples(jobs):
+            texts.append(
+                f"the queue has {jobs:,} jobs and is not run forward beyond {self._most_jobs:,} "
+                "(forecast.most_jobs)"
+            )
+        elif not runs_queue:
+            texts.append("of late that has come truer here than running the queue forward")
+        return Basis(tuple(texts), runs_queue)
+
+    def _words(self, name: str, jobs: int) -> str:
+        if name == self._ladder.name:
+            return (
+                "jobs run as long as those most like them have, and others come as they came in "
+                f"weeks past, drawn up to {self._ladder.samples(jobs)} times"
+            )
+        return _WORDS[name]
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Say how much longer the jobs asked about will wait."""
+        return self._calibrated.forecast(moment)
+
+    def consider(self, moment: Moment) -> WaitForecasts:
+        """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
+        return self._calibrated.consider(moment)
+
+    def submitted(self, job: JobRequest) -> None:
+        """Learn from a submission."""
+        self._calibrated.submitted(job)
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Learn from a start."""
+        self._calibrated.started(job, start_time)
+
+    def finished(self, job: FinishedJob) -> None:
+        """Learn from an end."""
+        self._calibrated.finished(job)
+
+    def state(self) -> dict[str, Any]:
+        """Give what was learned of forecasts, as JSON can hold it; the rest is learned again."""
+        return {"calibration": self._calibrated.state(), "choice": self._best.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave; what can't be used begins anew.
+
+        Raises
+        ------
+        StateError
+            Saying what begins anew, and why.
+        """
+        failed = []
+        for part, model in (("calibration", self._calibrated), ("choice", self._best)):
+            try:
+                model.restore(state[part])
+            except (StateError, LookupError, TypeError, ValueError) as error:
+                failed.append(
+                    f"{part}: {error!r}" if isinstance(error, LookupError) else f"{error}"
+                )
+        if failed:
+            raise StateError("; ".join(failed))

@@ -1,0 +1,452 @@
+"""Keeps a forecast for every pending job, look by look, and answers what ifs.
+
+Whoever looks at the queue only leaves the look here; the work is done by `refresh`, in a thread of
+the daemon's or between two submissions of a replay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sim.engine.queue_places import places
+from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
+from foretime_sim.waits.moment import Moment
+
+from foretime_sidecar.clients.client import QueueState
+from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJobForecast, Waits
+from foretime_sidecar.forecasts.forecast_log import Served, ServedForecasts
+from foretime_sidecar.forecasts.forecast_reliability import Reliability
+from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBounds
+from foretime_sidecar.forecasts.production_forecaster import Basis
+from foretime_sidecar.forecasts.wait_map import MapDrawing, WaitMap, mapped
+from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment, running_jobs
+from foretime_sidecar.queue.queue_events import Event, PastEvents, QueueEvents
+from foretime_sidecar.queue.queue_snapshot import LeftOut, as_submitted
+from foretime_sidecar.settings.settings import ForecastSettings
+from foretime_sidecar.store.model_states import ModelStates
+
+logger = logging.getLogger("foretime")
+
+RELIABILITY_DAYS = 30
+_RELIABILITY_EVERY_S = 60
+_MAP_EVERY_S = 300
+_MAP_AT_A_TIME_S = 5.0
+_SAVED_EVERY_S = 3600
+_MODEL = "calibration"
+# Answers that are kept of one look at the queue.
+_MOST_ASKED = 100
+# Jobs that ended longer ago are not learned from at a start.
+_REMEMBERED_S = 180 * 86_400
+
+
+class ServedForecaster(WaitForecaster, Protocol):
+    """What the daemon asks of a forecaster besides.
+
+    Attributes
+    ----------
+    hurried
+        Whether less work must do, as the machine has other.
+    """
+
+    hurried: bool
+
+    def basis(self, jobs: int) -> Basis:
+        """Say what the last forecasts stand on, which were of a queue of so many jobs."""
+        ...
+
+    def consider(self, moment: Moment) -> WaitForecasts:
+        """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
+        ...
+
+    def forget(self) -> None:
+        """Begin anew, as at a start."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Give what is not learned again from the jobs of a store, as JSON can hold it."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave; `StateError` if it can't be used."""
+        ...
+
+
+def _is_over(made_at: int, now: int) -> bool:
+    """Whether what is made anew every few minutes is due."""
+    return not 0 <= now - made_at < _MAP_EVERY_S
+
+
+def _as_if(left: LeftOut, waits: Waits | None, said: str) -> JobForecast:
+    """Give the forecast of a job that is kept back."""
+    return JobForecast(
+        left.job,
+        as_submitted(left.job),
+        waits,
+        kept_back=left.reason,
+        assumed=(f"{left.reason}: {said}",),
+    )
+
+
+@contextlib.contextmanager
+def _all_the_same() -> Iterator[None]:
+    """Let forecasts be given even if they can't be kept."""
+    try:
+        yield
+    except StateError as error:
+        logger.warning("forecasts are not kept: %s", error)
+
+
+class WaitForecasting:
+    """Forecasts for a queue.
+
+    Parameters
+    ----------
+    settings
+        How the queue is run forward.
+    forecaster
+        What forecasts the waits, and learns.
+    past
+        What happened before, and what is stored of it since; ``None``: nothing is learned.
+    served
+        Where forecasts are kept and scored; ``None``: nowhere.
+    states
+        Where is saved what the forecaster has learned; ``None``: nowhere.
+    bounds
+        Notes when jobs start no later than; ``None``: nobody does.
+
+    Attributes
+    ----------
+    board
+        What is forecast of the last look that was worked on; ``None`` before the first.
+    reliability, kept_bounds
+        How forecasts have done in the last 30 days, and how many bounds have been kept, as of a few
+        minutes ago; ``None`` before.
+    failures, last_failure
+        How often a refresh has failed, and why the last did; "" if it went through.
+    """
+
+    def __init__(
+        self,
+        settings: ForecastSettings,
+        forecaster: ServedForecaster,
+        past: PastEvents | None = None,
+        served: ServedForecasts | None = None,
+        states: ModelStates | None = None,
+        bounds: NotedBounds | None = None,
+    ) -> None:
+        self.bounds = bounds
+        self.failures = 0
+        self.last_failure = ""
+        self.board: Board | None = None
+        self._maps: dict[str | None, WaitMap] = {}
+        self._drawing: MapDrawing | None = None
+        self._scored_at: int | None = None
+        self.reliability: Reliability | None = None
+        self.kept_bounds: KeptBounds | None = None
+        self._reliabilities: dict[int, tuple[int, Reliability]] = {}
+        self._settings = settings
+        self._forecaster = forecaster
+        self._past = past
+        self._served = served
+        self._states = states
+        self._saved_at = 0
+        # What was asked for since the last refresh, and of the board that there was.
+        self._asked: dict[tuple[str, JobRequest], Served] = {}
+        self._events = QueueEvents()
+        self._learned_past = False
+        self._must_relearn = False  # as somebody was forgotten
+        self._lock = threading.Lock()  # of what the looking thread leaves
+        self._look: Look | None = None
+        self._has_looked = False
+        self._has_board = threading.Event()
+        # One forward run at a time, as a service node has other work.
+        self._one_at_a_time = threading.Lock()
+
+    def looked(self, look: Look) -> None:
+        """Leave a look at the queue; takes no time."""
+        with self._lock:
+            self._look = look
+        self._has_looked = True
+
+    def forget(self, user: str) -> None:
+        """Drop what a user asked; the next refresh learns anew what is stored of the others."""
+        with self._lock:
+            self._asked = {
+                key: served for key, served in self._asked.items() if served.request.user != user
+            }
+            self._must_relearn = True
+
+    def _relearn(self) -> None:
+        """Begin as at a start, with what was learned of forecasts, in which there are no names."""
+        with self._lock:
+            due, self._must_relearn = self._must_relearn, False
+        if not due or self._past is None:
+            return
+        self.save()
+        with self._one_at_a_time:
+            self._forecaster.forget()
+        self._events, self._learned_past, self._past.last_seq = QueueEvents(), False, 0
+        if self._served is not None:
+            with _all_the_same():
+                self._served.reread()
+        if self.bounds is not None:
+            with _all_the_same():
+                self.bounds.reread()
+
+    def refresh(self, *, hurried: bool = False, maps: bool = True) -> bool:
+        """Forecast all pending jobs of the latest look; say whether there was a new one.
+
+        There may be another by then. ``hurried``: with fewer samples; without ``maps`` none is
+        drawn.
+        """
+        with self._lock:
+            look, self._look = self._look, None
+        if look is None:
+            return False
+        self._keep_asked()
+        self._relearn()
+        self._forecaster.hurried = hurried
+        self._learn(look)
+        self.board = self._forecast(look)
+        self._note_bounds(self.board.moment)
+        self._has_board.set()
+        self._keep(self.board)
+        if maps:
+            self._draw_maps(self.board)
+        if self._scored_at is None or _is_over(self._scored_at, look.taken_at):
+            self._scored_at = look.taken_at
+            with _all_the_same():
+                self.reliability = self.reliability_of(look.taken_at, RELIABILITY_DAYS)
+                if self.bounds is not None:
+                    self.kept_bounds = self.bounds.kept(look.taken_at, RELIABILITY_DAYS)
+        if look.taken_at - self._saved_at >= _SAVED_EVERY_S:
+            self.save()
+        return True
+
+    def latest_board(self, patience_s: float) -> Board | None:
+        """Give the board; if the queue has been looked at and there is none yet, wait for it."""
+        if self._has_looked:
+            self._has_board.wait(patience_s)
+        return self.board
+
+    def reliability_of(self, now: int, days: int) -> Reliability | None:
+        """Say how forecasts have done, as of a minute ago at most.
+
+        Raises
+        ------
+        StateError
+            If the store can't be read.
+        """
+        if self._served is None:
+            return None
+        known = self._reliabilities.get(days)
+        if known is None or not 0 <= now - known[0] < _RELIABILITY_EVERY_S:
+            known = self._reliabilities[days] = now, self._served.reliability(now, days)
+        return known[1]
+
+    def asked(self, kind: str, made_at: int, request: JobRequest, waits: Waits | None) -> None:
+        """Note that somebody was told a forecast; takes no time.
+
+        The same question counts once between two looks, and only so many questions do, so that
+        nobody can fill the store by asking.
+        """
+        question = kind, replace(request, submit_time=0) if kind == "what-if" else request
+        with self._lock:
+            if waits is not None and len(self._asked) < _MOST_ASKED:
+                self._asked.setdefault(question, Served(kind, made_at, request, waits))
+
+    def _keep_asked(self) -> None:
+        with self._lock:
+            asked, self._asked = list(self._asked.values()), {}
+        if self._served is not None:
+            with _all_the_same():
+                self._served.add(asked)
+
+    def _keep(self, board: Board) -> None:
+        # What is as if a job were let go says nothing of when it will be.
+        pending = [
+            (row.request, row.waits)
+            for row in board.rows
+            if row.waits is not None and row.kept_back is None
+        ]
+        if self._served is not None:
+            with _all_the_same():
+                self._served.keep(board.made_at, pending)
+
+    def _note_bounds(self, moment: QueueMoment) -> None:
+        if self.bounds is not None:
+            with _all_the_same():
+                self.bounds.note(moment)
+
+    def _score(self, events: Sequence[Event]) -> None:
+        if self._served is not None:
+            with _all_the_same():
+                self._served.learn(events)
+        if self.bounds is not None:
+            with _all_the_same():
+                self.bounds.learn(events)
+
+    def _learn(self, look: Look) -> None:
+        """Learn what happened since the last look; at first all that is stored."""
+        if self._past is None:
+            return
+        if not self._learned_past:
+            self._learn_past(self._past, look.taken_at)
+            self._learned_past = True
+        events = self._events.since_last(look, self._past.new())
+        with self._one_at_a_time:  # nobody may be asking what if
+            for event in events:
+                event.tell(self._forecaster)
+        self._score(events)
+
+    def _learn_past(self, past: PastEvents, now: int) -> None:
+        """Take over what was saved, and learn the rest from what is stored."""
+        self._saved_at = now
+        self._restore()
+        waited_for = []
+        for event in past.all(now - _REMEMBERED_S):
+            event.tell(self._forecaster)
+            if self._waits_for(event):
+                waited_for.append(event)
+        self._score(waited_for)
+
+    def _waits_for(self, event: Event) -> bool:
+        """Say whether an event of before the start is what came of something that was told."""
+        if self._served is not None and self._served.waits_for(event):
+            return True
+        return self.bounds is not None and self.bounds.bound_of(*event.key) is not None
+
+    def _restore(self) -> None:
+        if self._states is None:
+            return
+        try:
+            saved = self._states.saved(_MODEL)
+            if saved is not None:
+                self._forecaster.restore(saved)
+        except (StateError, LookupError, TypeError, ValueError) as error:
+            logger.warning("what was learned of forecasts begins anew: %s", error)
+
+    def save(self) -> None:
+        """Save what the forecaster has learned, as of its last look; what fails is logged."""
+        if self._states is None or self.board is None:
+            return
+        with self._one_at_a_time:
+            state = self._forecaster.state()
+        with _all_the_same():
+            self._states.save(_MODEL, self.board.made_at, state)
+        self._saved_at = self.board.made_at
+
+    def _forecast(self, look: Look) -> Board:
+        moment = QueueMoment.of(look, self._settings)
+        with self._one_at_a_time:
+            waits = Waits.rows(self._forecaster.forecast(moment.everybody()))
+        rows: dict[str, JobForecast] = {}
+        tasks: dict[str, JobForecast] = {}
+        ahead = places(moment.taken.snapshot, moment.policy).tolist()
+        for place, row in enumerate(waits):
+            column = moment.first_pending + place
+            job, request = moment.taken.jobs[column], moment.requests[column]
+            forecast = JobForecast(job, request, row, ahead[place])
+            rows.setdefault(job.request.job_id, forecast)
+            tasks.setdefault(request.job_id, forecast)
+        rows |= self._kept_back(moment)
+        basis = self._forecaster.basis(len(moment.taken.snapshot))
+        assumptions = basis.texts
+        if basis.runs_queue:
+            order = (
+                f"the queue's order is {self._settings.order}, backfilling "
+                f"{self._settings.backfill}"
+            )
+            assumptions = (order, *assumptions, *moment.taken.not_modelled)
+        return Board(
+            moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
+        )
+
+    def maps(self) -> list[WaitMap]:
+        """Give the map of each slurm_partition of the latest board that has one yet, in order."""
+        names = () if self.board is None else mapped(self.board)
+        return [self._maps[name] for name in names if name in self._maps]
+
+    def _draw_maps(self, board: Board) -> None:
+        """Go on with the map that is drawn, or the oldest that is due: a few seconds of it."""
+        names = mapped(board)
+        if self._drawing is None or self._drawing.slurm_partition not in names:
+            made_at = {name: self._maps[name].made_at for name in names if name in self._maps}
+            oldest = min(names, key=lambda name: made_at.get(name, -math.inf))
+            if oldest in made_at and not _is_over(made_at[oldest], board.made_at):
+                return
+            self._drawing = MapDrawing(board, oldest)
+        drawing = self._drawing
+        until = time.thread_time() + _MAP_AT_A_TIME_S
+        hurried = self._forecaster.hurried
+        # It has many cells, and needs less care in each.
+        self._forecaster.hurried = True
+        try:
+            while (cell := drawing.next_cell) is not None and time.thread_time() < until:
+                try:
+                    drawing.add(self.what_if(board, cell).waits)
+                except InputError:  # longer or larger than may be
+                    drawing.add(None)
+        finally:
+            self._forecaster.hurried = hurried
+        if drawing.next_cell is None:
+            self._maps[drawing.slurm_partition] = drawing.done()
+            self._drawing = None
+
+    def _kept_back(self, moment: QueueMoment) -> Mapping[str, JobForecast]:
+        """Forecast the jobs that can't start now whatever is free, as if they were let go.
+
+        Those that fit nowhere then, as if all nodes and slurm_partitions were up besides.
+        """
+        back = [left for left in moment.taken.left_out if left.job.state is QueueState.PENDING]
+        found: dict[str, JobForecast] = {}
+        for all_up in (False, True):
+            missing = [left for left in back if left.job.request.job_id not in found]
+            if not missing:
+                break
+            released = moment.released(self._settings, all_up=all_up)
+            columns = {job.job_id: column for column, job in enumerate(released.requests)}
+            let_go = [left for left in missing if left.job.request.job_id in columns]
+            asked = [columns[left.job.request.job_id] for left in let_go]
+            among = replace(released.everybody(), asked=np.array(asked, dtype=np.int64))
+            with self._one_at_a_time:
+                waits = Waits.rows(self._forecaster.consider(among))
+            as_if = "everything were up and it were let go now" if all_up else "it were let go now"
+            for left, row in zip(let_go, waits, strict=True):
+                found[left.job.request.job_id] = _as_if(left, row, f"the wait is as if {as_if}")
+        nothing = "it can't start on this machine as it was submitted"
+        return {
+            left.job.request.job_id: found.get(left.job.request.job_id)
+            or _as_if(left, None, nothing)
+            for left in back
+        }
+
+    def what_if(self, board: Board, job: NewJob) -> NewJobForecast:
+        """Forecast a job as if it had been submitted when the board's queue was looked at.
+
+        Raises
+        ------
+        InputError
+            If the machine is too small for the job.
+        """
+        moment = board.moment
+        processors = moment.taken.snapshot.machine_processors
+        if job.request.processors > processors:
+            raise InputError(
+                f"processors = {job.request.processors}: only {processors} processors are up now; "
+                "ask for less"
+            )
+        asked = moment.with_job(job)
+        with self._one_at_a_time:
+            (waits,) = Waits.rows(self._forecaster.consider(asked))
+        return NewJobForecast(job, waits, int(places(asked.snapshot, moment.policy)[-1]), board)

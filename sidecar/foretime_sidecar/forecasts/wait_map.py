@@ -1,0 +1,102 @@
+"""Expected waits over job size and requested time: a map of where a job would start when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from foretime_estimators.jobs.jobs import JobRequest
+
+from foretime_sidecar.forecasts.forecast_board import Board, Waits
+from foretime_sidecar.queue.forecast_question import NewJob
+
+TIMES_S = (900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitMap:
+    """Waits of jobs of nobody's in particular.
+
+    Attributes
+    ----------
+    made_at
+        Epoch seconds.
+    slurm_partition
+        Where they would run; ``None``: anywhere on a flat pool.
+    sizes, times_s
+        Processors, and requested times in seconds.
+    median_wait_s, bound_95_s
+        By size and time; ``None`` where no such job can run.
+    """
+
+    made_at: int
+    slurm_partition: str | None
+    sizes: tuple[int, ...]
+    times_s: tuple[int, ...]
+    median_wait_s: Sequence[Sequence[int | None]]
+    bound_95_s: Sequence[Sequence[int | None]]
+
+
+def sizes_of(processors: int) -> tuple[int, ...]:
+    """Give the powers of two up to a machine's processors, and these."""
+    powers = [2**power for power in range(processors.bit_length()) if 2**power < processors]
+    return (*powers, processors)
+
+
+def mapped(board: Board) -> tuple[str | None, ...]:
+    """Give the slurm_partitions that have a map each; on a flat pool ``None``, for all of it."""
+    live = board.moment.taken.live
+    return (None,) if live is None else tuple(p.name for p in live.machine.slurm_partitions)
+
+
+class MapDrawing:
+    """A map that is drawn cell by cell, the small jobs first.
+
+    Parameters
+    ----------
+    board
+        Of its moment; the cells may be forecast by later ones.
+    slurm_partition
+        One of `mapped`.
+    """
+
+    def __init__(self, board: Board, slurm_partition: str | None) -> None:
+        self.slurm_partition = slurm_partition
+        self._made_at = board.made_at
+        self._sizes = sizes_of(_processors(board, slurm_partition))
+        self._waits: list[Waits | None] = []
+
+    @property
+    def next_cell(self) -> NewJob | None:
+        """The job that is to be forecast next; ``None``: the map is done."""
+        place = len(self._waits)
+        if place == len(self._sizes) * len(TIMES_S):
+            return None
+        size, time_s = self._sizes[place // len(TIMES_S)], TIMES_S[place % len(TIMES_S)]
+        request = JobRequest("", None, None, size, time_s, self._made_at, self.slurm_partition)
+        return NewJob(request)
+
+    def add(self, waits: Waits | None) -> None:
+        """Take the forecast of `next_cell`."""
+        self._waits.append(waits)
+
+    def done(self) -> WaitMap:
+        """Give the map."""
+
+        def rows(level: float) -> list[list[int | None]]:
+            waits = [None if each is None else each.at(level) for each in self._waits]
+            width = len(TIMES_S)
+            return [waits[first : first + width] for first in range(0, len(waits), width)]
+
+        return WaitMap(
+            self._made_at, self.slurm_partition, self._sizes, TIMES_S, rows(0.5), rows(0.95)
+        )
+
+
+def _processors(board: Board, slurm_partition: str | None) -> int:
+    taken = board.moment.taken
+    if slurm_partition is None or taken.live is None:
+        return taken.snapshot.machine_processors
+    machine = taken.live.machine
+    groups = machine.groups_of(machine.partition_index(slurm_partition))
+    return sum(machine.node_groups[g].nodes * machine.node_groups[g].cpus for g in groups)

@@ -1,0 +1,55 @@
+"""Why a job does not run yet: the scheduler's word, and the same in words for its user."""
+
+from __future__ import annotations
+
+import re
+
+from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.forecasts.forecast_board import JobForecast
+
+_LIMITED = re.compile(r"(?:Assoc|QOS)(?:Grp|Max)?\w*", re.ASCII)
+_WORDS = {
+    "JobHeldUser": "held by its user; scontrol release lets it go",
+    "JobHeldAdmin": "held by an administrator",
+    "JobHoldMaxRequeue": "held, as it was requeued too often",
+    "Dependency": "waits for other jobs that it depends on",
+    "DependencyNeverSatisfied": "depends on a job that can't end as it must; it will never start",
+    "BeginTime": "is to begin later",
+    "JobArrayTaskLimit": "as many of its array's tasks run as its user allowed at once",
+    "Licenses": "waits for licenses",
+    "ReqNodeNotAvail": "waits for nodes that are down, drained or reserved",
+    "PartitionDown": "its slurm_partition is down",
+    "PartitionInactive": "its slurm_partition is inactive",
+    "PartitionTimeLimit": "asks for more time than its slurm_partition allows",
+    "PartitionNodeLimit": "asks for more nodes than its slurm_partition has",
+    "BadConstraints": "asks for what no node has",
+    "Reservation": "waits for its reservation",
+}
+
+
+def wait_reason(forecast: JobForecast) -> dict[str, str]:
+    """Give ``code``, the scheduler's word, and ``text``."""
+    job = forecast.job
+    code = re.split(r"[\s,(]", job.reason, maxsplit=1)[0]
+    return {"code": code or "None", "text": _text(job, code, forecast)}
+
+
+def _text(job: QueuedJob, code: str, forecast: JobForecast) -> str:
+    if code in _WORDS:
+        return _WORDS[code]
+    if job.held:
+        return "held"
+    if _LIMITED.fullmatch(code):
+        return f"at a limit of its account or QOS ({code})"
+    if forecast.kept_back is not None:
+        return forecast.kept_back
+    return queue_text(job.request.processors, forecast.ahead or 0)
+
+
+def queue_text(processors: int, ahead: int) -> str:
+    """Say what a job waits for that only needs its turn and room."""
+    first = "no job goes first"
+    if ahead:
+        first = "1 job goes first" if ahead == 1 else f"{ahead} jobs go first"
+    needs = "1 processor" if processors == 1 else f"{processors} processors"
+    return f"waits for {needs}; {first}"

@@ -1,0 +1,156 @@
+"""Files changed for an installation, with what they were before, so that all can be undone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from foretime_estimators.jobs.errors import InputError, StateError
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What a file shall hold; ``None`` where there is, or shall be, none."""
+
+    path: Path
+    before: bytes | None
+    after: bytes | None
+    mode: int = 0o644
+
+
+def read_file(path: Path) -> bytes | None:
+    """Give a file's content; ``None`` if there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"{path}: can't read it: {error.strerror}; be root") from error
+
+
+def put_file(path: Path, content: bytes | None, mode: int = 0o644) -> None:
+    """Give a file this content, whole or not at all; owner and permissions stay.
+
+    Raises
+    ------
+    StateError
+        If the file system refuses; the file is as it was.
+    """
+    place = path.resolve()
+    try:
+        if content is None:
+            place.unlink(missing_ok=True)
+            return
+        temporary = place.with_name(f".{place.name}.foretime-new")
+        temporary.unlink(missing_ok=True)
+        status = place.stat() if place.exists() else None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+            file.write(content)
+            if status is not None:
+                os.fchown(file.fileno(), status.st_uid, status.st_gid)
+            os.fchmod(file.fileno(), mode if status is None else status.st_mode & 0o7777)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(place)
+    except OSError as error:
+        raise StateError(f"{path}: can't write it: {error.strerror}; be root") from error
+
+
+def digest(content: bytes | None) -> str:
+    """Tell contents apart; "" for no file."""
+    return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+@dataclass(slots=True)
+class InstalledFile:
+    """A file of the installation.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    before
+        What it held before, base64; ``None`` if it was not there.
+    written
+        Digest of what was written; if the file has another now, somebody changed it since.
+    """
+
+    path: str
+    before: str | None
+    written: str
+
+    def content_before(self) -> bytes | None:
+        """Give what it held before the installation."""
+        return None if self.before is None else base64.b64decode(self.before)
+
+
+@dataclass(slots=True)
+class InstallRecord:
+    """What was installed, kept beside slurm.conf.
+
+    Attributes
+    ----------
+    files
+        By path, in the order first written.
+    words
+        Words added to values of slurm.conf: key and word.
+    values
+        Keys of slurm.conf that were given another value, and theirs before ("" if none).
+    links
+        Symbolic links that were made.
+    """
+
+    files: dict[str, InstalledFile] = field(default_factory=dict)
+    words: list[tuple[str, str]] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
+    links: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path) -> InstallRecord | None:
+        """Read the record; ``None`` if nothing is installed.
+
+        Raises
+        ------
+        StateError
+            If it can't be read.
+        """
+        content = read_file(path)
+        if content is None:
+            return None
+        try:
+            values: dict[str, Any] = json.loads(content)
+            if values["version"] != _VERSION:
+                raise StateError(f"{path}: written by another Foretime; uninstall with that one")
+            return cls(
+                {name: InstalledFile(**entry) for name, entry in values["files"].items()},
+                [(key, word) for key, word in values["words"]],
+                dict(values["values"]),
+                list(values["links"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StateError(
+                f"{path}: damaged ({error}); undo the installation by hand, as plugin/README.md "
+                "describes it, and remove this file"
+            ) from error
+
+    def write(self, path: Path) -> None:
+        """Keep it."""
+        values = {"version": _VERSION, **asdict(self)}
+        put_file(path, (json.dumps(values, indent=1) + "\n").encode(), 0o600)
+
+    def note(self, change: FileChange) -> None:
+        """Note a file that is about to be written; what it was at first counts."""
+        name = str(change.path)
+        if name in self.files:
+            self.files[name].written = digest(change.after)
+            return
+        before = None if change.before is None else base64.b64encode(change.before).decode()
+        self.files[name] = InstalledFile(name, before, digest(change.after))

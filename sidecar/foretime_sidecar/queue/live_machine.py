@@ -1,0 +1,266 @@
+"""A cluster as the simulator's machine: nodes that are alike for every job make a group.
+
+Nodes are alike if they have the same resources, features and weight, are in the same
+slurm_partitions and reservations, and are named by the same jobs (``--nodelist``, ``--exclude``):
+so a list of nodes is a list of groups, and nothing about single nodes is lost. Nodes that take no
+new jobs are not in the machine: what runs on them ends in nobody's way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.node_snapshot import HeldNodes
+from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
+from foretime_sim.policies.advance_reservations import NodeReservation
+from foretime_sim.workloads.node_request import JobResources
+
+from foretime_sidecar.clients.client import QueuedJob, Reservation
+from foretime_sidecar.clients.cluster import AskedNodes, Cluster, ClusterNode, ClusterPartition
+
+
+@dataclass(frozen=True, slots=True)
+class LiveMachine:
+    """A machine, and where the cluster's nodes are in it.
+
+    Attributes
+    ----------
+    machine
+        Of the nodes that take jobs, in the slurm_partitions that are up.
+    number_of
+        Number of each such node, by name.
+    partitions
+        The cluster's slurm_partitions that are the machine's, in its order.
+    groups_of
+        By a set of names of nodes that a job or a reservation gave: the groups that make it up.
+    reservations
+        Those of nodes of the machine that are not over.
+    unmodelled
+        Slurm_partitions that a simulated machine can't have, and why, by name.
+    """
+
+    machine: Machine
+    number_of: dict[str, int]
+    partitions: tuple[ClusterPartition, ...]
+    groups_of: dict[frozenset[str], tuple[str, ...]]
+    reservations: tuple[NodeReservation, ...]
+    unmodelled: dict[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        cluster: Cluster,
+        jobs: Iterable[QueuedJob],
+        reservations: Sequence[Reservation],
+        now: int,
+    ) -> LiveMachine:
+        """Make it of what a scheduler says.
+
+        Parameters
+        ----------
+        cluster
+            Nodes and slurm_partitions.
+        jobs
+            Those that wait: lists of nodes that they give.
+        reservations
+            Current and to come.
+        now
+            Epoch seconds.
+
+        Raises
+        ------
+        InputError
+            If no node of a slurm_partition that is up takes jobs.
+        """
+        up: list[ClusterPartition] = []
+        unmodelled: dict[str, str] = {}
+        for part in cluster.partitions:
+            try:
+                _partition(part, ("any",), cluster)
+            except InputError as error:
+                unmodelled[part.name] = str(error)
+            else:
+                if part.is_up:
+                    up.append(part)
+        reserved = [each for each in reservations if each.nodes and each.end_time > now]
+        lists = {each.nodes for each in reserved if each.nodes is not None}
+        for job in jobs:
+            if job.asked is not None:
+                lists |= {job.asked.required, job.asked.excluded} - {frozenset()}
+        named = sorted(lists, key=sorted)
+        alike: dict[tuple[object, ...], list[ClusterNode]] = {}
+        for node in cluster.nodes:
+            over = tuple(part.name for part in up if node.name in part.nodes)
+            if not node.takes_jobs or not over:
+                continue
+            inside = tuple(node.name in names for names in named)
+            what = (node.cpus, node.memory_mib, node.gpus, node.features, node.weight)
+            alike.setdefault((what, over, inside), []).append(node)
+        if not alike:
+            raise InputError("no node of a slurm_partition that is up takes jobs now")
+        groups: list[NodeGroup] = []
+        group_of: dict[str, str] = {}
+        number_of: dict[str, int] = {}
+        for nodes in alike.values():
+            name, first = f"nodes{len(groups) + 1}", nodes[0]
+            for node in sorted(nodes, key=lambda each: _natural(each.name)):
+                number_of[node.name] = len(number_of)
+                group_of[node.name] = name
+            features = tuple(f for f in dict.fromkeys(first.features) if not set(f) & set(" ,&|"))
+            groups.append(
+                NodeGroup(
+                    name, len(nodes), first.cpus, max(first.memory_mib, 0), first.gpus, features,
+                    first.weight,
+                )
+            )  # fmt: skip
+
+        def groups_with(names: Iterable[str]) -> tuple[str, ...]:
+            return tuple(dict.fromkeys(group_of[name] for name in names if name in group_of))
+
+        with_nodes = tuple(part for part in up if not part.nodes.isdisjoint(group_of))
+        partitions = [
+            _partition(part, groups_with(sorted(part.nodes)), cluster) for part in with_nodes
+        ]
+        selection = Selection.CPU_MEMORY if cluster.counts_memory else Selection.CPU
+        return cls(
+            Machine(tuple(groups), tuple(partitions), selection),
+            number_of,
+            with_nodes,
+            {names: groups_with(sorted(names)) for names in named},
+            tuple(
+                NodeReservation(each.name, each.start_time, each.end_time - each.start_time, whose)
+                for each in reserved
+                if (whose := groups_with(sorted(each.nodes or ())))
+                and each.end_time > each.start_time
+            ),
+            unmodelled,
+        )
+
+    def resources(self, job: QueuedJob) -> JobResources:
+        """Give what a job asks for in the machine's terms; InputError if there is no such thing."""
+        return self.resources_of(job.request.queue, job.asked, job.reservation)
+
+    def resources_of(
+        self, slurm_partitions: str | None, asked: AskedNodes | None, reservation: str | None = None
+    ) -> JobResources:
+        """Give what is asked for in the machine's terms.
+
+        Parameters
+        ----------
+        slurm_partitions
+            Names, with commas; ``None`` for the default.
+        asked
+            ``None``: the processors as tasks.
+        reservation
+            Name of the reservation that it is to run in.
+
+        Raises
+        ------
+        InputError
+            If none of the slurm_partitions, or none of the nodes asked for, takes jobs.
+        """
+        asked = asked or AskedNodes()
+        names = tuple(filter(None, (slurm_partitions or "").split(","))) or None
+        known = {part.name for part in self.machine.slurm_partitions}
+        if names is not None:
+            if not known.intersection(names):
+                for name in self.unmodelled.keys() & set(names):
+                    raise InputError(f"slurm_partition {name} is not modelled")
+                raise InputError(f"slurm_partition {slurm_partitions} takes no jobs now")
+            names = tuple(name for name in names if name in known)
+        every = {group.name for group in self.machine.node_groups}
+        open_to = set(every)
+        if asked.required:
+            open_to &= set(self.groups_of.get(asked.required, ()))
+        open_to -= set(self.groups_of.get(asked.excluded, ()))
+        nodes = asked.nodes
+        if asked.required and nodes is None and asked.required <= self.number_of.keys():
+            nodes = len(asked.required)
+        first = self.machine.default_partition
+        if names is not None:
+            first = self.machine.partition_index(names[0])
+        memory = asked.memory_per_node_mib
+        whole_memory = False
+        if memory is None and asked.memory_per_cpu_mib is None:
+            memory = self.partitions[first].default_memory_per_node_mib
+            # What says nothing of memory gets all of a node's, so nobody else is there.
+            whole_memory = (
+                self.machine.selection is Selection.CPU_MEMORY
+                and memory is None
+                and self.partitions[first].default_memory_per_cpu_mib is None
+            )
+        return JobResources(
+            slurm_partitions=names,
+            nodes=nodes,
+            tasks=asked.tasks,
+            cpus_per_task=asked.cpus_per_task,
+            memory_per_node_mib=memory,
+            memory_per_cpu_mib=asked.memory_per_cpu_mib,
+            gpus_per_node=asked.gpus_per_node,
+            constraint="&".join(asked.constraint),
+            exclusive=asked.exclusive or whole_memory,
+            reservation=reservation,
+            node_groups=None if open_to == every else tuple(sorted(open_to)),
+        )
+
+    def held(self, jobs: Sequence[QueuedJob]) -> HeldNodes:
+        """Give what running jobs have of the machine's nodes, no more than there is of any.
+
+        (Where nodes are oversubscribed, so that jobs share CPUs, the first of them have these.)
+        """
+        sizes = [
+            [group.cpus, group.memory_mib if self._counts_memory(group) else 2**40, group.gpus]
+            for group in self.machine.node_groups
+            for _ in range(group.nodes)
+        ]
+        whole = [
+            self.machine.is_whole(number)
+            for number, group in enumerate(self.machine.node_groups)
+            for _ in range(group.nodes)
+        ]
+        taken = set()
+        rows = []
+        for row, job in enumerate(jobs):
+            for has in job.has_nodes:
+                node = self.number_of.get(has.name)
+                if node is None or (whole[node] and node in taken):
+                    continue
+                taken.add(node)
+                wanted = (has.cpus, has.memory_mib, has.gpus)
+                left = sizes[node]
+                cpus, memory, gpus = (min(*pair) for pair in zip(wanted, left, strict=True))
+                sizes[node] = [left[0] - cpus, left[1] - memory, left[2] - gpus]
+                rows.append((row, node, 1, cpus, memory if left[1] < 2**39 else 0, gpus))
+        return HeldNodes.of_rows(rows)
+
+    def _counts_memory(self, group: NodeGroup) -> bool:
+        return self.machine.selection is Selection.CPU_MEMORY and group.memory_mib > 0
+
+    def partition_of(self, job: QueuedJob) -> int:
+        """Give the index of a running job's slurm_partition; of one that is gone, the first."""
+        names = [part.name for part in self.machine.slurm_partitions]
+        name = job.request.queue
+        return names.index(name) if name in names else 0
+
+
+def _partition(part: ClusterPartition, groups: tuple[str, ...], cluster: Cluster) -> SlurmPartition:
+    return SlurmPartition(
+        part.name,
+        groups,
+        part.priority_tier,
+        part.max_time_s or None,
+        part.max_nodes or None,
+        default_memory_per_cpu_mib=part.default_memory_per_cpu_mib or 0,
+        exclusive=part.exclusive or not cluster.counts_cpus,
+        default=part.default,
+    )
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sort key: n2 before n10."""
+    return [
+        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)
+    ]

@@ -1,0 +1,180 @@
+"""The daemon beside a mock Slurm that lives through a log: to be tried without a scheduler.
+
+The log's clock is moved so that one of its busy moments is now; what came before has happened, and
+jobs go on being submitted as the log has them. The last days before are lived through with the
+daemon looking on, so that its forecasts have been scored.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.policies.policy import Policy
+from foretime_sim.workloads.workload import Workload
+
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.replays.replay_schedulers import mocked_slurm
+from foretime_sidecar.settings.settings import ForecastSettings, Settings
+from foretime_sidecar.web.server import Daemon
+
+_BUSY = 0.9
+"""The queue at the moment chosen is longer than at this share of the submissions."""
+_FROM = 0.3
+"""Share of the submissions before the first moment that is looked at: somebody must be known."""
+DAY_S = 86_400
+
+
+def busy_moment(workload: Workload, policy: Policy, days: int) -> int:
+    """Choose a submission of a log at which many jobs wait: the first as busy as nine tenths.
+
+    Parameters
+    ----------
+    workload
+        In the order of submissions.
+    policy
+        Of the schedule that tells who waits.
+    days
+        So long after the first submission at least.
+
+    Raises
+    ------
+    InputError
+        If the log is shorter.
+    """
+    times = workload.submit_time
+    starts = np.sort(simulate(workload, policy).start_time)
+    waiting = np.arange(1, len(times) + 1) - np.searchsorted(starts, times, side="right")
+    late = np.arange(len(times)) >= _FROM * len(times)
+    late &= times >= times[0] + days * DAY_S
+    if not late.any():
+        raise InputError(
+            f"{workload.name} is too short to be lived through for {days} days; give fewer --days"
+        )
+    busy = waiting >= np.quantile(waiting[late], _BUSY)
+    return int(np.flatnonzero(late & busy)[0])
+
+
+class Demonstration:
+    """A daemon, and the Slurm that it looks at.
+
+    Parameters
+    ----------
+    workload
+        A log's jobs.
+    policy
+        What the mock Slurm does.
+    folder
+        Empty; of the store and the table.
+    listen
+        As ``api.listen``.
+    days
+        How long the daemon has looked on before it answers.
+    clock
+        Epoch seconds.
+
+    Attributes
+    ----------
+    settings
+        Of the daemon.
+    daemon
+        As `foretime serve` runs it.
+    submitted
+        Jobs so far.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        policy: Policy,
+        folder: Path,
+        listen: str,
+        days: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
+        self._began = self._now = int(clock())
+        self._days = days
+        forecast = ForecastSettings.of_policy(str(policy.order), str(policy.backfill))
+        moment = busy_moment(workload, policy, days)
+        times = workload.submit_time - workload.submit_time[moment] + self._began
+        self._times: list[int] = times.tolist()
+        self.submitted = 0
+        self._lock = threading.Lock()
+        scheduler = mocked_slurm(
+            workload,
+            policy,
+            Mechanism.SLURM_SOFT_LIMIT,
+            self._times[0],
+            folder / "table",
+            lua_version="5.1",
+        )
+        self._submit = scheduler.submit
+        if not isinstance(scheduler.mock, MockSlurm):
+            raise TypeError(f"{scheduler.mock} is no mock Slurm")
+        self._mock = scheduler.mock
+        self.settings = Settings.model_validate(
+            {
+                "scheduler": {"history_days": 180},
+                "store": {"path": str(folder / "store"), "durability": "normal"},
+                "table": {"path": str(folder / "table")},
+                "forecast": forecast.model_dump(),
+                "api": {"listen": listen},
+            }
+        )
+        self._now = self._began - days * DAY_S
+        self._live = False
+        self.daemon = Daemon(self.settings, SlurmCommands(self._command), self.now)
+
+    def now(self) -> float:
+        """Epoch seconds; days ago, until the demonstration has come to the present."""
+        return self._clock() if self._live else self._now
+
+    def _command(self, argv: Sequence[str], stdin: str | None = None) -> object:
+        """Run one of Slurm's commands; what was submitted since the last is submitted before."""
+        with self._lock:
+            now = int(self.now())
+            while self.submitted < len(self._times) and self._times[self.submitted] <= now:
+                self._advance(self._times[self.submitted])
+                self._submit(self.submitted)
+                self.submitted += 1
+            self._advance(now)
+            return self._mock.run(argv, stdin)
+
+    def _advance(self, now: int) -> None:
+        if now > self._mock.now:
+            self._mock.advance(now)
+
+    def rehearse(self, every_s: int, progress: Callable[[int], None] | None = None) -> None:
+        """Let the daemon look on until now.
+
+        Parameters
+        ----------
+        every_s
+            Seconds from look to look.
+        progress
+            Called with the seconds lived through.
+        """
+        begin = self._now
+        while self._now < self._clock():
+            self.daemon.poll_once()
+            self.daemon.sidecar.waits.refresh(maps=False)
+            if progress is not None:
+                progress(min(self._now - begin, self._days * DAY_S))
+            self._now += every_s
+        self._live = True
+
+    def serve(self) -> None:
+        """Answer until told to end."""
+        self.daemon.run()
+
+    def end(self) -> None:
+        """Tell it to end."""
+        self.daemon.end()

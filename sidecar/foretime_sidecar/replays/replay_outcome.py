@@ -1,0 +1,113 @@
+"""What a replay comes to: the schedule as it is scored, and what went on besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
+from foretime_sim.scores.start_promises import StartPromises
+from foretime_sim.workloads.workload import Int64Array, Workload
+
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.forecasts.forecast_reliability import Reliability
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySchedule:
+    """A schedule as it is scored: the engine's, and which jobs outlived the t_sched they had.
+
+    Attributes
+    ----------
+    start_time, end_time
+        Shape (jobs,), seconds of the log's clock.
+    started_by
+        Shape (jobs,), codes of `StartedBy`.
+    outlived
+        Shape (jobs,): ran longer than the t_sched that they ran with.
+    killed
+        Shape (jobs,): ended before the actual runtime *and* before t_req, which nobody may be.
+    scheduled_time
+        Shape (jobs,), seconds: the t_sched that they were submitted with.
+    """
+
+    start_time: Int64Array
+    end_time: Int64Array
+    started_by: np.ndarray[tuple[int], np.dtype[np.int8]]
+    outlived: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    killed: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    scheduled_time: Int64Array
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        schedule: Schedule,
+        scheduled_time: Int64Array,
+        running_time: Int64Array | None = None,
+    ) -> ReplaySchedule:
+        """Judge a schedule of a workload by what its users asked for.
+
+        ``running_time`` is the t_sched that running jobs had, if it is not the one that they were
+        submitted with; seconds.
+        """
+        ran = schedule.end_time - schedule.start_time
+        promised = np.minimum(workload.actual_runtime, workload.requested_time)
+        return cls(
+            start_time=schedule.start_time,
+            end_time=schedule.end_time,
+            started_by=schedule.started_by,
+            outlived=ran > (scheduled_time if running_time is None else running_time),
+            killed=ran < promised,
+            scheduled_time=scheduled_time,
+        )
+
+
+_KEPT = """
+SELECT count(*), sum(start_time <= latest_start)
+FROM start_bounds JOIN jobs USING (job_id, submit_time) WHERE start_time IS NOT NULL
+"""
+
+
+def ordering_of(looks: int, sidecar: Sidecar) -> OrderingStatistics:
+    """Say what a sidecar's ordering of the queue came to, in so many looks at it."""
+    switched = sidecar.switched_order
+    tries = failures = 0
+    switches: dict[str, int] = {}
+    if switched is not None:
+        tries, failures = switched.tries, switched.failures
+        switches = switched.log.counts()
+    ((bounds, kept),) = sidecar.store.rows(_KEPT)
+    return OrderingStatistics(looks, tries, failures, switches, bounds, kept or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class AdjustedStatistics:
+    """What went on in one adjusted run besides its scores.
+
+    Attributes
+    ----------
+    hook
+        What the hook did; ``None`` where it was not in the loop.
+    wait
+        Shape (jobs,), seconds, in the order of the repeat's workload.
+    guard_activations
+        Jobs for which the starvation guard became active.
+    forecasts
+        How the forecasts of waits have done that were served; ``None`` if none were.
+    ordering
+        What putting the queue in order came to; ``None`` if the sidecar did not.
+    promises
+        How promised starts fared; ``None``: the policy promises nothing.
+    baseline_promises
+        Likewise, in the run without Foretime.
+    """
+
+    hook: HookStatistics | None
+    wait: Int64Array
+    guard_activations: int
+    forecasts: Reliability | None = None
+    ordering: OrderingStatistics | None = None
+    promises: StartPromises | None = None
+    baseline_promises: StartPromises | None = None

@@ -1,0 +1,390 @@
+"""The audit: what each job was planned with instead of its own limit, and why.
+
+It is written from what the scheduler itself says of each job at each look, so it holds what is so,
+not what the hook meant to do; why a job was left alone is worked out from the table's settings. A
+job that comes and goes between two looks is not in it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState
+from foretime_sidecar.clients.slurm.job_note import JobNote, read_note
+from foretime_sidecar.learning.exclusions import Exclusions, Why, why_plain
+from foretime_sidecar.learning.learner import Learner
+from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
+from foretime_sidecar.settings.settings import HookSettings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import check, encode_name
+
+
+class Action(enum.StrEnum):
+    """What was done with a job."""
+
+    PLANNED = "planned"  # with t_sched
+    OBSERVED = "observed"  # would have been planned
+    ADVISED = "advised"  # would have been planned, and its user may have been told
+    LEFT = "left"  # left alone
+    UNPLANNED = "unplanned"  # the table says to plan it, and it is not
+    CLEARED = "cleared"  # was planned with t_sched, is with t_req now
+    CHANGED = "changed"  # t_req or t_sched is another now
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One line of the audit.
+
+    Attributes
+    ----------
+    made_at
+        When it was seen, epoch seconds.
+    job_id, submit_time
+        Of the job, or of the whole array.
+    user, project, queue
+        The job's, ``None`` if unknown; the queue is Slurm's slurm_partition.
+    processors
+        Asked for.
+    action
+        What was done.
+    requested_time_s
+        The old: what the user asked for.
+    scheduled_time_s
+        The new: what the job is, or would be, planned with; ``None`` if it is left alone.
+    reason
+        Why, in one of the words of docs/administration.md.
+    generation
+        Number of the table at the job's submission, ``None`` if there was none.
+    """
+
+    made_at: int
+    job_id: str
+    submit_time: int
+    user: str | None
+    project: str | None
+    queue: str | None
+    processors: int
+    action: str
+    requested_time_s: int
+    scheduled_time_s: int | None
+    reason: str
+    generation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableInForce:
+    """What the table in place at a job's submission let the hook do; ``mode`` "" if it was over."""
+
+    generation: int | None
+    mode: str
+
+
+def in_share(user: str | None, share_percent: int) -> bool:
+    """Say whether enforce counts for a user when it is for a share of them: as the hooks do it."""
+    if share_percent == 100:
+        return True
+    return bool(user) and check(encode_name(user or "").encode("ascii")) % 100 < share_percent
+
+
+_WHY_PLAIN = {
+    Why.OPTED_OUT: "opt-out",
+    Why.CHOSEN: "settings",
+    Why.PARTS: "heterogeneous",
+    Why.DEADLINE: "deadline",
+    Why.IN_RESERVATION: "reservation-job",
+    Why.LIMITED: "limited",
+    Why.TOO_LONG: "too-long",
+    Why.RESERVATION: "reservation",
+}
+
+
+def judge(
+    job: QueuedJob,
+    hook: HookSettings,
+    table: TableInForce,
+    would_be_s: int | None,
+    exclusions: Exclusions,
+) -> tuple[Action, int | None, str]:
+    """Say what was done with a job, its t_sched (seconds), and why.
+
+    Parameters
+    ----------
+    job
+        As the scheduler has it.
+    hook
+        What the hook was told.
+    table
+        The table at its submission.
+    would_be_s
+        t_sched by what is known of its user and project; ``None`` without enough history.
+    exclusions
+        What is left alone.
+    """
+    note = read_note(job.admin_comment)
+    reason = _left_alone(job, hook, table, exclusions)
+    if note is not None:
+        return _noted(job, note, hook, reason)
+    if job.is_short:
+        if hook.mechanism == "pbs-soft-walltime":
+            return Action.PLANNED, job.time_min, "-"
+        return Action.LEFT, job.time_min, "own-time-min"
+    if not reason and would_be_s is None:
+        reason = "no-row"
+    if not reason and would_be_s is not None and would_be_s >= job.request.requested_time:
+        reason = "as-requested"
+    if reason:
+        return Action.LEFT, None, reason
+    if table.mode == "observe":
+        return Action.OBSERVED, would_be_s, "observe"
+    if table.mode == "advise":
+        return Action.ADVISED, would_be_s, "advise"
+    part = outside(job, hook)
+    if part:
+        return Action.OBSERVED, would_be_s, part
+    return Action.UNPLANNED, would_be_s, "hook"
+
+
+def _noted(
+    job: QueuedJob, note: JobNote, hook: HookSettings, reason: str
+) -> tuple[Action, int | None, str]:
+    """Say what became of a job that the hook in Slurm has noted."""
+    lowered = note.lowered_limit
+    if lowered is not None and (
+        job.request.requested_time == lowered or hook.planned_at == "submission"
+    ):
+        return Action.PLANNED, note.lowered_limit, "-"
+    if job.is_short:
+        return Action.PLANNED, job.time_min, "-"
+    if job.state is not QueueState.PENDING:
+        return Action.LEFT, None, "started"  # before the sidecar gave it its time_min
+    if reason:
+        return Action.LEFT, None, reason
+    return Action.PLANNED, note.time_min or note.lowered_limit, "-"  # at this look
+
+
+def _left_alone(
+    job: QueuedJob, hook: HookSettings, table: TableInForce, exclusions: Exclusions
+) -> str:
+    """Give why a job is left alone whatever is known of its user, "" if it need not be."""
+    request = job.request
+    if not table.mode:
+        return "table"
+    if table.mode not in ("observe", "advise", "enforce"):
+        return "off"
+    if request.requested_time >= UNLIMITED_S:
+        return "no-limit"
+    starts = job.start_time if job.state is not QueueState.PENDING else job.eligible_time
+    why = why_plain(job, exclusions, max(request.submit_time, starts or 0))
+    if why is not None:
+        return _WHY_PLAIN[why]
+    # PBS' queues, which Slurm has none of.
+    queues = (request.queue or "").split(",")
+    return "settings" if any(name in hook.leave_queues for name in queues) else ""
+
+
+def outside(job: QueuedJob, hook: HookSettings) -> str:
+    """Give what part of the cluster enforce is limited to that a job is not in, "" if it is."""
+    request = job.request
+    if not in_share(request.user, hook.enforce_share_percent):
+        return "share"
+    only = {name.lower() for name in hook.enforce_only_accounts}
+    if only and (request.project or "").lower() not in only:
+        return "only-accounts"
+    queues = (request.queue or "").split(",")
+    for name, wanted in (
+        ("only-slurm_partitions", hook.enforce_only_slurm_partitions),
+        ("only-queues", hook.enforce_only_queues),
+    ):
+        if wanted and not all(queue in wanted for queue in queues):
+            return name
+    return ""
+
+
+_FOLLOWED = (Action.PLANNED, Action.CHANGED, Action.CLEARED, Action.LEFT)
+
+_INSERT = "INSERT INTO job_decisions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SELECT = """
+SELECT made_at, job_id, submit_time, user, project, queue, processors, action, requested_time_s,
+       scheduled_time_s, reason, generation
+FROM job_decisions
+"""
+_LATEST = "SELECT max(seq) FROM job_decisions WHERE made_at >= ? GROUP BY job_id, submit_time"
+# Jobs that are in the queue were all seen within this time, or are judged once more.
+_REMEMBERED_S = 30 * 86_400
+
+Key = tuple[str, int]
+
+
+class DecisionLog:
+    """Writes the audit; used with the sidecar's lock held.
+
+    Parameters
+    ----------
+    hook, store
+        What the hook is told, and where the audit is kept.
+    """
+
+    def __init__(self, hook: HookSettings, store: Store) -> None:
+        self._hook = hook
+        self._store = store
+        self._last: dict[Key, Decision] | None = None
+
+    def note(
+        self,
+        jobs: Sequence[QueuedJob],
+        learner: Learner,
+        exclusions: Exclusions,
+        now: int,
+        refined: Refined = NOTHING_REFINED,
+    ) -> list[Decision]:
+        """Record what is new of the jobs in the queue, and give it.
+
+        Raises
+        ------
+        StateError
+            If it can't be stored: then nothing is, and the next look records it.
+        """
+        if self._last is None:
+            self._last = self._recall(now)
+        new: dict[Key, Decision] = {}
+        present: dict[Key, Decision] = {}
+        for job in jobs:
+            key = (job.request.array_id or job.request.job_id, job.request.submit_time)
+            if key in present:
+                continue  # another task of the same array
+            before = self._last.get(key)
+            if before is None:
+                found: Decision | None = self._first(key, job, learner, exclusions, now)
+            else:
+                found = self._changed(before, job, exclusions, now, refined)
+            if found is not None:
+                new[key] = found
+            if latest := found or before:
+                present[key] = latest
+        if new:
+            rows = [_row(decision) for decision in new.values()]
+            self._store.write("record what was decided", _INSERT, rows)
+        self._last = present
+        return list(new.values())
+
+    def _recall(self, now: int) -> dict[Key, Decision]:
+        rows = self._store.rows(_SELECT + f"WHERE seq IN ({_LATEST})", (now - _REMEMBERED_S,))
+        return {(row[1], row[2]): Decision(*row) for row in rows}
+
+    def _table_at(self, submit_time: int) -> TableInForce:
+        rows = self._store.rows(
+            "SELECT generation, valid_until, mode FROM table_generations "
+            "WHERE published AND written_at <= ? ORDER BY generation DESC LIMIT 1",
+            (submit_time,),
+        )
+        if not rows:
+            return TableInForce(None, "")
+        generation, valid_until, mode = rows[0]
+        return TableInForce(generation, mode if submit_time <= valid_until else "")
+
+    def _first(
+        self,
+        key: Key,
+        job: QueuedJob,
+        learner: Learner,
+        exclusions: Exclusions,
+        now: int,
+    ) -> Decision:
+        request = job.request
+        table = self._table_at(request.submit_time)
+        known = learner.adjustment(request) is not None
+        would_be_s = learner.scheduled_time(request) if known else None
+        action, scheduled_time, reason = judge(job, self._hook, table, would_be_s, exclusions)
+        note = read_note(job.admin_comment)
+        return Decision(
+            made_at=now,
+            job_id=key[0],
+            submit_time=key[1],
+            user=request.user,
+            project=request.project,
+            queue=request.queue,
+            processors=request.processors,
+            action=action,
+            requested_time_s=request.requested_time if note is None else note.requested_time,
+            scheduled_time_s=scheduled_time,
+            reason=reason,
+            generation=table.generation if note is None else note.generation,
+        )
+
+    @staticmethod
+    def _changed(
+        before: Decision, job: QueuedJob, exclusions: Exclusions, now: int, refined: Refined
+    ) -> Decision | None:
+        """Give what was done since to a job that the hook had planned, ``None`` if nothing."""
+        if job.state is not QueueState.PENDING or before.action not in _FOLLOWED:
+            return None
+        note = read_note(job.admin_comment)
+        if note is not None and note.lowered_limit is not None:
+            return None
+        limit, scheduled_time = job.request.requested_time, job.time_min
+        planned_before = before.action in (Action.PLANNED, Action.CHANGED)
+        if not job.is_short:
+            if not planned_before:
+                return None
+            why = why_plain(job, exclusions, now)
+            ours = job.time_min in refined.ours_of(job)
+            action, scheduled_time = Action.CLEARED, limit
+            reason = ("refined" if ours else "modified") if why is None else _WHY_PLAIN[why]
+        elif note is None and not planned_before:
+            return None  # its user's own
+        else:
+            action, reason = Action.CHANGED, "modified" if planned_before else "-"
+            if (limit, scheduled_time) == (before.requested_time_s, before.scheduled_time_s):
+                return None
+            if limit == before.requested_time_s and scheduled_time in refined.ours_of(job):
+                reason = "refined"
+        return replace(
+            before,
+            made_at=now,
+            action=action,
+            requested_time_s=limit,
+            scheduled_time_s=scheduled_time,
+            reason=reason,
+        )
+
+    def find(
+        self,
+        *,
+        job_id: str | None = None,
+        user: str | None = None,
+        since: int | None = None,
+        limit: int = 1000,
+    ) -> list[Decision]:
+        """Give the latest decisions, oldest first.
+
+        Parameters
+        ----------
+        job_id
+            Of this job alone, or of the array that it is a task of.
+        user
+            Of this user's jobs alone.
+        since
+            Seen at this time or later, epoch seconds.
+        limit
+            At most so many.
+        """
+        conditions: list[str] = []
+        values: list[object] = []
+        if job_id is not None:
+            conditions.append("job_id IN (?, ?)")
+            values += [job_id, job_id.partition("_")[0]]
+        if user is not None:
+            conditions.append("user = ?")
+            values.append(user)
+        if since is not None:
+            conditions.append("made_at >= ?")
+            values.append(since)
+        where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+        rows = self._store.rows(_SELECT + where + "ORDER BY seq DESC LIMIT ?", (*values, limit))
+        return [Decision(*row) for row in reversed(rows)]
+
+
+def _row(decision: Decision) -> tuple[object, ...]:
+    return tuple(getattr(decision, name) for name in Decision.__slots__)

@@ -1,0 +1,168 @@
+"""The settings of the queue's order on Slurm, which is kept through site factors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from foretime_sim.policies.policy import Order
+from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
+from pydantic import Field, ValidationInfo, field_validator
+
+from foretime_sidecar.settings.settings_section import Names, Section, refused_as_value
+
+DYNP = "dynp"
+
+
+class QueueOrderSettings(Section):
+    """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
+
+    order: Literal["none", "fcfs", "sjf", "ljf", "xf", "wfp", "dynp"] = Field(
+        default="none",
+        description=(
+            "none: jobs keep Slurm's order, and what was changed is given back; else first come, "
+            "first served, the smallest or largest scheduled time first, the largest expansion "
+            "factor, or WFP; dynp: whichever suits the queue best now (docs/slurm_clients.md). "
+            "Needs priority/multifactor; let forecast.order be the same, with dynp priority."
+        ),
+    )
+    highest_site_factor: int = Field(
+        default=1_000_000,
+        ge=100,
+        le=1_000_000_000,
+        description=(
+            "SiteFactor of the first job, in units of priority; less where the smallest step "
+            "between two QOS is worth less (PriorityWeightQOS), so that no job passes one of a "
+            "better QOS."
+        ),
+    )
+    longest_wait_s: int = Field(
+        default=3 * 86_400,
+        ge=0,
+        description=(
+            "Whatever the order, jobs that have waited so long since they could first start go "
+            "before the others, who waits longest first, so that no order starves anybody; 0: "
+            "never."
+        ),
+    )
+    keep_promises: bool = Field(
+        default=False,
+        description=(
+            "Whatever the order, jobs that near the bound that they start no later than go before "
+            "the others (docs/api.md, start_no_later_than)."
+        ),
+    )
+    promise_lead_s: int = Field(
+        default=6 * 3600,
+        ge=0,
+        description="How long before that bound a job goes before the others.",
+    )
+    orders: Names = Field(
+        default=["fcfs", "sjf", "ljf"],
+        description="dynp: orders that it switches between; the first is where it begins.",
+    )
+    decider: Literal["advanced", "simple"] = Field(
+        default="advanced",
+        description=(
+            "dynp: what chooses among orders that are equally good: the present one stays, or the "
+            "first is taken (Streit 2002)."
+        ),
+    )
+    quality: str = Field(
+        default="artww",
+        description=(
+            "dynp: what is least in the best order: artww (response time weighted by width), art, "
+            "wait, waitww, slowdown, sldww, makespan; or several: 2*artww+makespan."
+        ),
+    )
+    decide_on: Literal["planned", "learned"] = Field(
+        default="planned",
+        description=(
+            "dynp: planned: jobs end as Slurm plans them, and all are planned; learned: the queue "
+            "is run forward as forecast.backfill says, with runtimes drawn from what is learned."
+        ),
+    )
+    samples: int = Field(
+        default=16, ge=1, le=1000, description="dynp, learned: how often runtimes are drawn."
+    )
+    slackness: float = Field(
+        default=0.05,
+        ge=0,
+        lt=1,
+        description="dynp: share by which another order must be better than the present one.",
+    )
+    least_time_between_switches_s: int = Field(
+        default=600, ge=0, description="dynp: an order stays at least so long."
+    )
+    first_starts: int = Field(
+        default=0, ge=0, description="dynp: only so many jobs that start next count; 0: all."
+    )
+    horizon_s: int = Field(
+        default=0,
+        ge=0,
+        description=(
+            "dynp: only jobs that start within so long count; 0: all. Not with first_starts."
+        ),
+    )
+    slowdown_bound_s: int = Field(
+        default=60, ge=1, description="dynp: jobs shorter than this count so long in slowdowns."
+    )
+    most_user_share: float = Field(
+        default=0.25,
+        gt=0,
+        le=1,
+        description=(
+            "dynp: how much of a quality one user's jobs may weigh, so that nobody turns the order "
+            "by submitting many; 1: no bound."
+        ),
+    )
+    planning_limit_s: float = Field(
+        default=10,
+        gt=0,
+        description="dynp: if it takes longer to find the best order, the present one stays.",
+    )
+
+    @field_validator("orders")
+    @classmethod
+    def _are_orders(cls, value: list[str]) -> list[str]:
+        return refused_as_value(value, lambda names: PolicySwitching(orders=_orders(names)))
+
+    @field_validator("quality")
+    @classmethod
+    def _is_quality(cls, value: str) -> str:
+        return refused_as_value(
+            value, lambda text: PolicySwitching(quality=Quality.parse_weighted(text))
+        )
+
+    @field_validator("horizon_s")
+    @classmethod
+    def _is_the_only_bound(cls, value: int, info: ValidationInfo) -> int:
+        first = info.data.get("first_starts") or None
+        return refused_as_value(
+            value, lambda horizon: PolicySwitching(first_starts=first, horizon_s=horizon or None)
+        )
+
+    @property
+    def switches(self) -> bool:
+        """Whether the order is chosen anew again and again."""
+        return self.order == DYNP
+
+    @property
+    def draws_runtimes(self) -> bool:
+        """Whether it is chosen by runs with runtimes that are drawn from what is learned."""
+        return self.switches and self.decide_on == "learned"
+
+    def to_switching(self) -> PolicySwitching:
+        """Give how dynp decides."""
+        return PolicySwitching(
+            decider=Decider(self.decider),
+            orders=_orders(self.orders),
+            quality=Quality.parse_weighted(self.quality),
+            slackness=self.slackness,
+            first_starts=self.first_starts or None,
+            horizon_s=self.horizon_s or None,
+            slowdown_bound_s=self.slowdown_bound_s,
+        )
+
+
+def _orders(names: list[str]) -> tuple[Order, ...]:
+    return tuple(Order.parse(name, unlisted=(Order.PRIORITY,)) for name in names)

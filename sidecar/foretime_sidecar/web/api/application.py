@@ -1,0 +1,226 @@
+"""The daemon's HTTP interface; every path and field is described in ``docs/api.md``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from foretime_estimators.accuracy.accuracy import ClassHistory
+from foretime_estimators.jobs.errors import ForetimeError, InputError
+from foretime_sim.workloads.node_request import NeverRunsError
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException
+
+from foretime_sidecar.daemon.self_metrics import Health, SelfMetrics
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.web.api.administration import add_administration
+from foretime_sidecar.web.api.callers import ApiError, Caller, Callers, caller_of
+from foretime_sidecar.web.api.changes import add_change_token, refuse_without_token
+from foretime_sidecar.web.api.estimators import add_estimators
+from foretime_sidecar.web.api.forecasts import ForecastDesk, add_forecasts
+from foretime_sidecar.web.api.personal import add_personal
+from foretime_sidecar.web.api.private_answers import HIDE_ACCOUNTS
+from foretime_sidecar.web.api.queue_order import add_queue_order
+from foretime_sidecar.web.auth.change_tokens import ChangeTokens
+from foretime_sidecar.web.auth.rate_limits import RateLimits
+from foretime_sidecar.web.connections.fair_turns import FairTurns
+from foretime_sidecar.web.connections.request_guard import ANSWER_HEADERS, RequestGuard
+from foretime_sidecar.web.page.routes import add_page
+
+Name = Annotated[str | None, Query(min_length=1, max_length=255)]
+
+
+def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> FastAPI:
+    """Make the application.
+
+    Parameters
+    ----------
+    sidecar
+        Whose knowledge it serves.
+    health
+        How the polls went.
+    clock
+        Epoch seconds.
+    """
+    # No pages that load scripts from elsewhere; /openapi.json describes it all the same.
+    limits, tokens = RateLimits(sidecar.settings.api), ChangeTokens()
+    app = FastAPI(
+        title="Foretime",
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(limits.check), Depends(refuse_without_token(tokens))],
+    )
+    app.add_middleware(RequestGuard, hosts=sidecar.settings.api.hosts)
+    app.state.callers = Callers(sidecar.settings.api, clock)
+    _answer_errors(app)
+    metrics = SelfMetrics(sidecar, health, clock)
+
+    @app.get("/v1/accuracy")
+    def accuracy(
+        caller: Annotated[Caller, Depends(caller_of)], user: Name = None, project: Name = None
+    ) -> dict[str, Any]:
+        """Say how accurate requests were: the caller's own, and of groups of users."""
+        return _accuracy(sidecar, caller, user, project)
+
+    desk, turns = ForecastDesk(sidecar, health, clock), FairTurns()
+    add_forecasts(app, desk, turns)
+    add_administration(app, sidecar, clock)
+    add_queue_order(app, desk)
+    add_estimators(app, sidecar)
+    add_personal(app, sidecar, clock)
+    add_change_token(app, tokens)
+    add_page(app, desk, health, limits, turns, clock)
+
+    @app.get("/healthz")
+    def healthz() -> dict[str, Any]:
+        """Say whether the daemon does its work."""
+        return _health(sidecar, health, clock())
+
+    @app.get("/metrics")
+    def prometheus() -> Response:
+        """Give the daemon's own figures for Prometheus."""
+        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+    return app
+
+
+# -- errors ------------------------------------------------------------------------------------
+
+
+def _answer_errors(app: FastAPI) -> None:
+    @app.exception_handler(ApiError)
+    def _refused(_request: Request, error: ApiError) -> JSONResponse:
+        return error.response()
+
+    @app.exception_handler(RequestValidationError)
+    def _not_valid(_request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = str(first["loc"][-1])
+        given = first.get("input")
+        what = f"{where} is missing"
+        if first["type"] != "missing":
+            what = f"{where} = {given!r}: {first['msg'].lower()}"
+        return ApiError(400, what, where, "GET /openapi.json describes every parameter").response()
+
+    @app.exception_handler(HTTPException)
+    def _http(request: Request, error: HTTPException) -> JSONResponse:
+        return ApiError(
+            error.status_code,
+            f"{request.method} {request.url.path}: {str(error.detail).lower()}",
+            request.url.path,
+            "GET /openapi.json lists every path",
+        ).response()
+
+    @app.exception_handler(ForetimeError)
+    def _ours(request: Request, error: ForetimeError) -> JSONResponse:
+        what, _, remedy = str(error).rpartition("; ")
+        if isinstance(error, NeverRunsError):  # reasons, one for each slurm_partition
+            what, remedy = str(error), "ask for less, or for another slurm_partition"
+        status = 400 if isinstance(error, InputError) else 503
+        return ApiError(
+            status,
+            what or remedy,
+            request.url.path,
+            remedy if what else "ask the administrator to look at the daemon's log",
+        ).response()
+
+    @app.exception_handler(Exception)
+    def _unforeseen(request: Request, _error: Exception) -> JSONResponse:
+        # Starlette logs it with its traceback, and answers outside of the middleware.
+        return ApiError(
+            500,
+            "the daemon made a mistake",
+            request.url.path,
+            "ask the administrator to report what the daemon's log says",
+            ANSWER_HEADERS,
+        ).response()
+
+
+# -- answers -----------------------------------------------------------------------------------
+
+
+def _accuracy(
+    sidecar: Sidecar, caller: Caller, user: str | None, project: str | None
+) -> dict[str, Any]:
+    name = caller.may_see(user)
+    learner = sidecar.learner
+    with sidecar.lock:
+        own = [] if name is None else learner.describe(user=name)
+        of_project = [] if project is None else learner.describe(project=project)
+        everyone = learner.everyone()
+        shown = [
+            history
+            for history in of_project
+            if caller.sees_everybody
+            or (
+                not sidecar.private_data & HIDE_ACCOUNTS
+                and learner.is_group(history.name, history.requested_time_class)
+            )
+        ]
+    answer: dict[str, Any] = {
+        "user": name,
+        "classes": [_class(history) for history in own],
+        "everyone": [dataclasses.asdict(row) for row in everyone],
+        "smallest_group": sidecar.settings.api.smallest_group,
+    }
+    if project is not None:
+        answer["project"] = {
+            "name": project,
+            "classes": [_class(history) for history in shown],
+            # A project that nobody knows looks the same as one too small to be shown.
+            "complete": bool(shown) and len(shown) == len(of_project),
+        }
+    return answer
+
+
+def _class(history: ClassHistory) -> dict[str, Any]:
+    return {
+        "requested_time_class": history.requested_time_class,
+        "above_s": history.above_s,
+        "up_to_s": history.up_to_s,
+        "submissions": history.submissions,
+        "threshold": history.threshold,
+        "processor_seconds": history.processor_seconds,
+        "largest_processor_seconds": history.largest_processor_seconds,
+        "adjustment": history.adjustment,
+    }
+
+
+def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
+    progress, scheduler = sidecar.progress, sidecar.settings.scheduler
+    seen_at = health.started_at if progress.polled_at is None else progress.polled_at
+    bound = 3 * sidecar.pause.seconds + scheduler.attempts * scheduler.command_timeout_s
+    age = max(int(now) - seen_at, 0)
+    if age > bound or (progress.polled_at is None and health.last_error):
+        raise ApiError(
+            503,
+            health.last_error or f"no poll has gone through for {age} s",
+            "poll",
+            "look at the daemon's log",
+        )
+    return {
+        "status": "starting" if progress.polled_at is None else "ok",
+        "poll_age_s": None if progress.polled_at is None else age,
+        "pause_s": sidecar.pause.seconds,
+        "pause_reason": sidecar.pause.reason,
+        "table_generation": progress.generation,
+        "table_age_s": None
+        if progress.written_at is None
+        else max(int(now) - progress.written_at, 0),
+        "table_valid_s": None if progress.valid_until is None else progress.valid_until - int(now),
+        "table_rows": progress.table_rows,
+        "mode": progress.mode,
+        "mode_reason": progress.mode_reason,
+        "finished_jobs": progress.finished_jobs,
+        "last_error": health.last_error,
+        "last_forecast_error": ""
+        if sidecar.forecasting is None
+        else sidecar.forecasting.last_failure,
+        "last_estimators_error": ""
+        if sidecar.scoreboard is None
+        else sidecar.scoreboard.last_failure,
+    }

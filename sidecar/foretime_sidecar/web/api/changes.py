@@ -1,0 +1,53 @@
+"""What lets a request change anything: the caller's own token, which no other page can send."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Request
+
+from foretime_sidecar.web.api.callers import ApiError, Caller, caller_of
+from foretime_sidecar.web.auth.change_tokens import TOKEN_HEADER, TOKEN_PATH, VALID_S, ChangeTokens
+
+Asker = Annotated[Caller, Depends(caller_of)]
+_CHANGE_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def add_change_token(app: FastAPI, tokens: ChangeTokens) -> None:
+    """Add the path to the application; it is described in ``docs/api.md``."""
+
+    @app.get(TOKEN_PATH)
+    def token(caller: Asker) -> dict[str, Any]:
+        """Give the token that a request must show if it changes anything."""
+        return {"token": tokens.make(_known(caller)), "valid_s": VALID_S}
+
+
+def refuse_without_token(tokens: ChangeTokens) -> Callable[[Request, Caller], Awaitable[None]]:
+    """Make the FastAPI dependency of every path that refuses changes without a token."""
+
+    async def check(request: Request, caller: Asker) -> None:
+        if request.method in _CHANGE_NOTHING:
+            return
+        who, shown = _known(caller), request.headers.getlist(TOKEN_HEADER)
+        fault = tokens.fault(shown[0], who) if len(shown) == 1 else "one token is needed"
+        if fault is not None:
+            raise ApiError(
+                403,
+                f"nothing is changed: {fault}",
+                TOKEN_HEADER,
+                f"send what GET {TOKEN_PATH} has just answered in the header {TOKEN_HEADER}",
+            )
+
+    return check
+
+
+def _known(caller: Caller) -> str:
+    if caller.identity is not None:
+        return caller.identity.who
+    raise ApiError(
+        403,
+        "this connection does not tell who you are, so nothing can be changed over it",
+        "user",
+        "ask through the daemon's unix socket, or show a token of Slurm's",
+    )

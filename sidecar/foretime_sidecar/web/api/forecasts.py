@@ -1,0 +1,424 @@
+"""What the daemon answers about waits: of jobs in the queue, and of those not submitted yet."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Path, Query
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+
+from foretime_sidecar.daemon.self_metrics import Health
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJobForecast
+from foretime_sidecar.forecasts.job_advice import like_jobs, shapes
+from foretime_sidecar.forecasts.job_question import JobParameters, JobQuestion, question_of
+from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS, WaitForecasting
+from foretime_sidecar.forecasts.wait_map import WaitMap
+from foretime_sidecar.queue.forecast_question import NewJob
+from foretime_sidecar.web.api import forecast_answers
+from foretime_sidecar.web.api.bound_answers import bound_answer
+from foretime_sidecar.web.api.callers import ApiError, Caller, caller_of
+from foretime_sidecar.web.api.private_answers import (
+    HIDE_ACCOUNTS,
+    coarse_count,
+    coarse_forecast,
+    coarse_grid,
+)
+from foretime_sidecar.web.connections.fair_turns import FairTurns
+
+_PATIENCE_S = 10  # for the first forecasts after a start
+_OWN_JOBS = 2_000  # that advice looks through
+_MOST_ELSEWHERE = 3
+_WORTH_S = 60  # sooner than that much, or a twentieth of the wait, is no advice
+
+Asker = Annotated[Caller, Depends(caller_of)]
+Parameters = Annotated[JobParameters, Query()]
+
+
+def add_forecasts(app: FastAPI, desk: ForecastDesk, turns: FairTurns) -> None:
+    """Add the paths to the application; each is described in ``docs/api.md``."""
+
+    @app.get("/v1/forecast")
+    async def forecast(caller: Asker, parameters: Parameters) -> dict[str, Any]:
+        """Say when a job submitted now would start."""
+        return await turns.take(
+            caller, lambda: desk.answer(desk.question(parameters, caller), caller)
+        )
+
+    @app.get("/v1/advice")
+    async def advice(caller: Asker, parameters: Parameters) -> dict[str, Any]:
+        """Say when the same work would start in other shapes."""
+        return await turns.take(
+            caller, lambda: desk.advice(desk.question(parameters, caller), caller)
+        )
+
+    @app.get("/v1/map")
+    def wait_map(
+        caller: Asker, partition: Annotated[str | None, Query(min_length=1, max_length=255)] = None
+    ) -> dict[str, Any]:
+        """Give expected waits over job size and requested time."""
+        return desk.map(partition, caller)
+
+    @app.get("/v1/reliability")
+    def reliability(
+        _: Asker, days: Annotated[int, Query(ge=1, le=366)] = RELIABILITY_DAYS
+    ) -> dict[str, Any]:
+        """Say how well forecasts have done, over all users."""
+        return desk.reliability(days)
+
+    @app.get("/v1/jobs/forecasts")
+    def forecasts(caller: Asker, brief: bool = False) -> dict[str, Any]:
+        """Say when the pending jobs that the caller may see will start."""
+        return desk.pending(caller, brief=brief)
+
+    @app.get("/v1/jobs/{job_id}/forecast")
+    def of_job(
+        caller: Asker, job_id: Annotated[str, Path(min_length=1, max_length=64)]
+    ) -> dict[str, Any]:
+        """Say when a job in the queue will start, or did."""
+        return desk.of_job(job_id, caller)
+
+
+def _cost(processor_seconds: int, asked: int) -> str:
+    if processor_seconds == asked:
+        return "same"
+    return "more" if processor_seconds > asked else "less"
+
+
+def _elsewhere(own: Sequence[FinishedJob], request: JobRequest, board: Board) -> list[str]:
+    """Give other slurm_partitions that a job fits in by its time, those used most lately first.
+
+    Only those that the user has run jobs in: others may be hidden, or not for them. On a flat pool
+    they are all alike.
+    """
+    live = board.moment.taken.live
+    if live is None:
+        return []
+    machine = live.machine
+    now_in = (request.queue or machine.slurm_partitions[machine.default_partition].name).split(",")
+    longest = {part.name: part.max_time_s for part in live.partitions}
+    used = dict.fromkeys(job.request.queue for job in own)
+    return [
+        name
+        for name in used
+        if name in longest
+        and name not in now_in
+        and request.requested_time <= (longest[name] or request.requested_time)
+    ][:_MOST_ELSEWHERE]
+
+
+def _bound(
+    forecasting: WaitForecasting, forecast: JobForecast, board: Board
+) -> dict[str, Any] | None:
+    if forecasting.bounds is None:
+        return None
+    request = forecast.request
+    bound = forecasting.bounds.bound_of(request.job_id, request.submit_time)
+    return bound_answer(bound, forecasting.kept_bounds, board.made_at)
+
+
+class ForecastDesk:
+    """Answers questions about waits, from the latest board.
+
+    Parameters
+    ----------
+    sidecar
+        Whose knowledge it is.
+    health
+        Why it may have none yet.
+    clock
+        Epoch seconds.
+    """
+
+    def __init__(self, sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> None:
+        self._sidecar = sidecar
+        self._health = health
+        self._clock = clock
+
+    def now(self) -> int:
+        """Epoch seconds."""
+        return math.floor(self._clock())
+
+    @property
+    def sidecar(self) -> Sidecar:
+        """Whose knowledge it is."""
+        return self._sidecar
+
+    def board(self) -> tuple[WaitForecasting, Board]:
+        """Give what keeps the forecasts, and the latest."""
+        forecasting = self._sidecar.forecasting
+        board = None if forecasting is None else forecasting.latest_board(_PATIENCE_S)
+        if forecasting is None or board is None:
+            why, _, remedy = self._health.last_error.partition("; ")
+            raise ApiError(
+                503,
+                f"the queue has not been read yet{f': {why}' if why else ''}",
+                "scheduler",
+                remedy or "try again in a minute; if it stays so, look at the daemon's log",
+            )
+        return forecasting, board
+
+    def why_coarse(self, caller: Caller) -> str | None:
+        """Say why answers to a caller must be coarse; ``None``: they need not be."""
+        if caller.sees_everybody:
+            return None
+        if self._hidden:
+            return "this site hides other people's jobs"
+        if caller.identity is None:
+            _, board = self.board()
+            users = {row.request.user for row in board.rows}
+            users |= {job.request.user for job in board.running.values()}
+            if 0 < len(users) < self._sidecar.settings.api.smallest_group:
+                return "few users have jobs, and who asks is not known"
+        return None
+
+    @property
+    def _hidden(self) -> bool:
+        return "jobs" in self._sidecar.private_data
+
+    def _coarse(self, answer: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        why = self.why_coarse(caller)
+        return answer if why is None else coarse_forecast(answer, why)
+
+    def _admit(self, caller: Caller) -> None:
+        """Refuse what tells of all jobs to those who are not known, where the site hides jobs."""
+        if self._hidden and caller.identity is None:
+            raise ApiError(
+                403,
+                "this site hides other people's jobs, and this connection does not tell who you "
+                "are",
+                "user",
+                "ask through the daemon's unix socket, or show a token of Slurm's",
+            )
+
+    # -- jobs in the queue -----------------------------------------------------------------------
+
+    def of_job(self, job_id: str, caller: Caller) -> dict[str, Any]:
+        """Answer for one job of the queue."""
+        forecasting, board = self.board()
+        pending, running = board.pending_job(job_id), board.running_job(job_id)
+        # Whether there is such a job is not told to those who may not see it.
+        if pending is not None and caller.sees_job(pending.request.user):
+            scheduled = self._scheduled_time(pending.request)
+            if pending.kept_back is None:
+                forecasting.asked("asked", board.made_at, pending.request, pending.waits)
+            answer = forecast_answers.of_pending(
+                board,
+                pending,
+                scheduled,
+                self.now(),
+                forecasting.reliability,
+                bound=_bound(forecasting, pending, board),
+            )
+            return self._coarse(answer, caller)
+        if running is not None and caller.sees_job(running.request.user):
+            scheduled = self._scheduled_time(running.request)
+            answer = forecast_answers.of_running(board, running, scheduled, self.now())
+            return self._coarse(answer, caller)
+        if caller.identity is None:
+            raise ApiError(
+                404,
+                f"whether job {job_id} is yours is not known, as this connection does not tell who "
+                "you are",
+                "job_id",
+                "ask through the daemon's unix socket, or show a token of Slurm's",
+            )
+        raise ApiError(
+            404,
+            f"no job {job_id}{'' if caller.sees_everybody else ' of yours'} is in the queue as it "
+            f"was {max(self.now() - board.made_at, 0)} s ago",
+            "job_id",
+            "look at the number; a job that was submitted just now is there in a minute",
+        )
+
+    def pending(self, caller: Caller, *, brief: bool) -> dict[str, Any]:
+        """Answer for all pending jobs that a caller may see."""
+        forecasting, board = self.board()
+        seen = [row for row in board.rows if caller.sees_job(row.request.user)]
+        now = self.now()
+        others = sum(row.job.tasks for row in board.rows) - sum(row.job.tasks for row in seen)
+        return {
+            "made_at": board.made_at,
+            "jobs": [
+                self._coarse(
+                    forecast_answers.of_pending(
+                        board,
+                        row,
+                        self._scheduled_time(row.request),
+                        now,
+                        forecasting.reliability,
+                        bound=_bound(forecasting, row, board),
+                        brief=brief,
+                    ),
+                    caller,
+                )
+                for row in seen
+            ],
+            "others": {"pending": coarse_count(others) if self.why_coarse(caller) else others},
+        }
+
+    # -- jobs that nobody has submitted ----------------------------------------------------------
+
+    def question(self, parameters: JobParameters, caller: Caller) -> JobQuestion:
+        """Read a question, of a caller who may ask it."""
+        self._admit(caller)
+        return question_of(parameters, caller.may_see(parameters.user), self.now())
+
+    def answer(self, question: JobQuestion, caller: Caller) -> dict[str, Any]:
+        """Answer for a job that nobody has submitted."""
+        answer, forecast = self._answer(question, caller)
+        if question.begin is None:
+            waits = forecast.waits
+            age_s = max(answer["made_at"] - forecast.board.made_at, 0)
+            later = None if waits is None else waits.later(age_s)
+            forecasting, _ = self.board()
+            forecasting.asked("what-if", answer["made_at"], question.request, later)
+        return answer
+
+    def advice(self, question: JobQuestion, caller: Caller) -> dict[str, Any]:
+        """Answer for a job, and for the same work in other shapes.
+
+        The cheapest is, of those that start sooner, the one that asks for least processor-time, and
+        of several such the one that changes least.
+        """
+        asked, forecast = self._answer(question, caller)
+        sidecar, board = self._sidecar, forecast.board
+        own = self._own_jobs(question.request.user)
+        found = shapes(
+            question,
+            like_jobs(own, question.request),
+            elsewhere=_elsewhere(own, question.request, board),
+            machine_processors=board.moment.taken.snapshot.machine_processors,
+            longest_s=sidecar.longest_time(question.request.queue),
+            soft_limit=board.moment.look.soft_limit,
+            slurm=sidecar.settings.scheduler.kind == "slurm",
+        )
+        likely_s = asked["likely_wait_s"] or 0
+        area = question.request.processors * question.request.requested_time
+        alternatives: list[dict[str, Any]] = []
+        worthwhile = []
+        for shape in found:
+            try:
+                answer, _ = self._answer(shape.question, caller, board, shape.planned_s)
+            except InputError:  # such a job can't run
+                continue
+            sooner_s = None
+            if asked["likely_wait_s"] is not None and answer["likely_wait_s"] is not None:
+                sooner_s = likely_s - answer["likely_wait_s"]
+                if sooner_s >= max(_WORTH_S, likely_s // 20):
+                    worthwhile.append((shape.processor_seconds, len(alternatives)))
+            alternatives.append(
+                {
+                    "change": shape.change,
+                    "text": shape.text,
+                    "sbatch": shape.sbatch,
+                    "cost": _cost(shape.processor_seconds, area),
+                    "sooner_s": sooner_s,
+                    "forecast": answer,
+                }
+            )
+        cheapest = min(worthwhile)[1] if worthwhile else None
+        return {"asked": asked, "alternatives": alternatives, "cheapest": cheapest}
+
+    def map(self, slurm_partition: str | None, caller: Caller) -> dict[str, Any]:
+        """Give the latest maps, or that of one slurm_partition."""
+        self._admit(caller)
+        forecasting, _ = self.board()
+        drawn = forecasting.maps()
+        if not drawn:
+            raise ApiError(503, "no map is drawn yet", "map", "try again in a minute")
+        shown = [one for one in drawn if slurm_partition in (None, one.slurm_partition)]
+        return {
+            "made_at": min(one.made_at for one in drawn),
+            "maps": [self._map(one, caller) for one in shown],
+        }
+
+    def _map(self, drawn: WaitMap, caller: Caller) -> dict[str, Any]:
+        one = {
+            "partition": drawn.slurm_partition,
+            "made_at": drawn.made_at,
+            "sizes": drawn.sizes,
+            "times_s": drawn.times_s,
+            "median_wait_s": drawn.median_wait_s,
+            "bound_95_s": drawn.bound_95_s,
+        }
+        if self.why_coarse(caller):
+            one["median_wait_s"] = coarse_grid(drawn.median_wait_s, drawn.made_at)
+            one["bound_95_s"] = coarse_grid(drawn.bound_95_s, drawn.made_at)
+        return one
+
+    def reliability(self, days: int) -> dict[str, Any]:
+        """Answer how well forecasts have done."""
+        forecasting, _ = self.board()
+        done = forecasting.reliability_of(self.now(), days)
+        if done is None:
+            raise StateError("forecasts are not kept here; look at the daemon's log")
+        kept = None
+        if forecasting.bounds is not None:
+            kept = dataclasses.asdict(forecasting.bounds.kept(self.now(), days))
+        return {
+            **dataclasses.asdict(done),
+            "start_no_later_than": kept,
+            "smallest_group": self._sidecar.settings.api.smallest_group,
+        }
+
+    def _own_jobs(self, user: str | None) -> list[FinishedJob]:
+        if user is None:
+            return []
+        with self._sidecar.lock:
+            return self._sidecar.store.jobs_of(user, _OWN_JOBS)
+
+    def _answer(
+        self,
+        question: JobQuestion,
+        caller: Caller,
+        of_board: Board | None = None,
+        planned_s: int | None = None,
+    ) -> tuple[dict[str, Any], NewJobForecast]:
+        forecasting, board = self.board()
+        board = of_board or board
+        job, withheld = question.request, self._withheld(question.request, caller)
+        if withheld:
+            said = (
+                f"nothing of project {job.project!r} is used, as the site hides accounts"
+                if self._sidecar.private_data & HIDE_ACCOUNTS
+                else f"nothing of project {job.project!r} is used: fewer than "
+                f"{self._sidecar.settings.api.smallest_group} users made its history of such jobs"
+            )
+            question = replace(question, not_modelled=(*question.not_modelled, said))
+        scheduled = self._scheduled_time(replace(job, project=None) if withheld else job)
+        new = self._new_job(question, scheduled, board)
+        if planned_s is not None:
+            new = replace(new, planned_s=planned_s)
+        forecast = forecasting.what_if(board, new)
+        answer = forecast_answers.of_new(
+            forecast, question, scheduled, self.now(), forecasting.reliability
+        )
+        return self._coarse(answer, caller), forecast
+
+    def _new_job(self, question: JobQuestion, scheduled_time_s: int, board: Board) -> NewJob:
+        """Give a job as the scheduler would plan it."""
+        planned = None
+        if self._sidecar.progress.mode == "enforce":
+            planned = min(scheduled_time_s, question.request.requested_time)
+        elif board.moment.look.soft_limit:
+            planned = question.time_min_s
+        return NewJob(question.request, planned, question.begin, question.asked)
+
+    def _scheduled_time(self, job: JobRequest) -> int:
+        with self._sidecar.lock:
+            return self._sidecar.learner.scheduled_time(job)
+
+    def _withheld(self, job: JobRequest, caller: Caller) -> bool:
+        if job.project is None or caller.sees_everybody:
+            return False
+        if self._sidecar.private_data & HIDE_ACCOUNTS:
+            return True
+        learner = self._sidecar.learner
+        with self._sidecar.lock:
+            return not learner.is_group(job.project, learner.class_of(job))

@@ -1,0 +1,319 @@
+"""The page at ``/``: forecasts for people, rendered here, with nothing fetched from elsewhere."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import HTMLResponse
+from foretime_estimators.jobs.errors import ForetimeError, InputError
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from foretime_sidecar.answers.wait_report import OLD_S
+from foretime_sidecar.daemon.self_metrics import Health
+from foretime_sidecar.forecasts.job_question import JobParameters
+from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS
+from foretime_sidecar.job_options.sbatch_values import checked
+from foretime_sidecar.ordering.order_words import ORDERS
+from foretime_sidecar.web.api.callers import ApiError, Caller, caller_of
+from foretime_sidecar.web.api.forecasts import ForecastDesk
+from foretime_sidecar.web.api.private_answers import coarse_count
+from foretime_sidecar.web.api.queue_order import queue_order_answer
+from foretime_sidecar.web.auth.rate_limits import RateLimits
+from foretime_sidecar.web.connections.fair_turns import FairTurns
+from foretime_sidecar.web.page.record import record_days, record_numbers, reliability
+from foretime_sidecar.web.page.views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
+from foretime_sidecar.wording.waits import bounds, headline, spoken_clock, spoken_wait
+
+HERE = Path(__file__).parent
+_FIELDS = (
+    *("ntasks", "cpus_per_task", "time", "partition"),
+    *("nodes", "ntasks_per_node", "mem", "gres", "time_min", "account", "qos", "reservation"),
+    *("begin", "dependency", "exclusive"),
+)
+_FIRST_FIELDS = 4  # which are seen without opening more
+_JOBS_A_PAGE = 25
+_LONGEST = 255
+
+
+def add_page(
+    app: FastAPI,
+    desk: ForecastDesk,
+    health: Health,
+    limits: RateLimits,
+    turns: FairTurns,
+    clock: Callable[[], float],
+) -> None:
+    """Add the page and its files to the application.
+
+    Parameters
+    ----------
+    app
+        The daemon's.
+    desk
+        What answers questions about waits.
+    health
+        How the polls went.
+    limits
+        Of how often a caller may ask: the form costs what advice costs.
+    turns
+        At which the form is answered.
+    clock
+        Epoch seconds.
+    """
+    templates = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    templates.filters["units"] = _keep_units
+    page = _Page(desk, health, limits, clock)
+
+    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    async def root(request: Request, caller: Annotated[Caller, Depends(caller_of)]) -> HTMLResponse:
+        """Show the page."""
+        parameters = dict(request.query_params)
+
+        def drawn() -> HTMLResponse:
+            status, shown = page.shown(parameters, caller)
+            return HTMLResponse(templates.get_template("page.html").render(shown), status)
+
+        if parameters.keys() & set(_FIELDS):
+            return await turns.take(caller, drawn)
+        return await run_in_threadpool(drawn)
+
+    app.mount("/static", _Static(directory=HERE / "static"), name="static")
+
+
+def _keep_units(text: str) -> str:
+    """Let no line end between a number and its unit."""
+    return re.sub(r"(\d) (?=(?:d|h|min)\b)", "\\1\N{NO-BREAK SPACE}", text)
+
+
+class _Static(StaticFiles):
+    """The page's files, which change with the release only."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Answer with a file."""
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "private, max-age=300"
+        return response
+
+
+class _Page:
+    def __init__(
+        self,
+        desk: ForecastDesk,
+        health: Health,
+        limits: RateLimits,
+        clock: Callable[[], float],
+    ) -> None:
+        self._desk = desk
+        self._health = health
+        self._limits = limits
+        self._clock = clock
+
+    def shown(self, parameters: Mapping[str, str], caller: Caller) -> tuple[int, dict[str, Any]]:
+        """Give the HTTP status and what the template shows."""
+        now = math.floor(self._clock())
+        asked = {
+            name: text for name in _FIELDS if (text := parameters.get(name, "").strip()[:_LONGEST])
+        }
+        shown: dict[str, Any] = {
+            "sees_everybody": caller.sees_everybody,
+            "known": caller.identity is not None,
+            "zone": time.strftime("%Z", time.localtime(now)),
+            "asked": asked,
+            "more_asked": any(name in asked for name in _FIELDS[_FIRST_FIELDS:]),
+            "shades": shade_names(),
+            "slurm_partitions": [],
+            **dict.fromkeys(("trouble", "queue", "wrong", "answer", "maps", "record")),
+            **_jobs([], 0, "1", now),
+        }
+        try:
+            _, board = self._desk.board()
+            pending = self._desk.pending(caller, brief=True)
+        except ApiError as error:
+            shown["trouble"] = _said(error.what, error.remedy)
+            return error.status, shown
+        shown["trouble"] = self._trouble(board.made_at, now)
+        count = coarse_count if self._desk.why_coarse(caller) else int
+        shown["queue"] = {
+            "running": f"{count(len(board.running)):,}",
+            "pending": f"{count(sum(row.job.tasks for row in board.rows)):,}",
+            "processors": f"{board.moment.taken.snapshot.machine_processors:,}",
+            "clock": spoken_clock(board.made_at, now),
+            "iso": datetime.fromtimestamp(board.made_at, UTC).isoformat(),
+            "order": self._order(caller, now),
+        }
+        shown |= _jobs(
+            pending["jobs"], pending["others"]["pending"], parameters.get("page", "1"), now
+        )
+        shown["maps"] = self._maps(caller)
+        shown["record"] = self._record(now)
+        # Of jobs that the caller sees: others may be in slurm_partitions that are hidden.
+        queues = {name for job in pending["jobs"] for name in (job["partition"] or "").split(",")}
+        shown["slurm_partitions"] = sorted(queues - {""})
+        if not asked:
+            return 200, shown
+        try:
+            shown["answer"] = self._answer(asked, caller, now)
+        except ApiError as error:
+            shown["wrong"] = {"where": error.where, **_said(error.what, error.remedy)}
+            return error.status, shown
+        except ForetimeError as error:
+            shown["wrong"] = _wrong(error, asked)
+            return 400 if isinstance(error, InputError) else 503, shown
+        return 200, shown
+
+    def _trouble(self, made_at: int, now: int) -> dict[str, str] | None:
+        """Say why what is shown is not of now, if it is not."""
+        age_s = now - made_at
+        if age_s <= OLD_S:
+            return None
+        return _said(
+            f"The queue was last read {spoken_wait(age_s)} ago: what follows is of then",
+            self._health.last_error or "the daemon is at work on a new look",
+        )
+
+    def _order(self, caller: Caller, now: int) -> dict[str, str] | None:
+        """Say which order the queue is kept in, since when and why; ``None``: Slurm's own."""
+        answer = queue_order_answer(self._desk, caller)
+        if answer["order"] is None or answer["refused"] is not None:
+            return None
+        since = answer["since"]
+        return {
+            "name": ORDERS[answer["order"]],
+            "since": "" if since is None else spoken_clock(since, now),
+            "why": _sentence(answer["why"] or ""),
+        }
+
+    def _maps(self, caller: Caller) -> list[WaitMap]:
+        try:
+            return wait_maps(self._desk.map(None, caller))
+        except ApiError:  # not drawn yet, or not to be seen
+            return []
+
+    def _record(self, now: int) -> dict[str, Any]:
+        """Say how forecasts have done."""
+        answer = self._desk.reliability(RELIABILITY_DAYS)
+        return {
+            "reliability": reliability(answer),
+            "scored": f"{answer['scored']:,}",
+            "days": answer["days"],
+            "numbers": record_numbers(answer),
+            "by_day": record_days(answer, now),
+        }
+
+    def _answer(self, asked: Mapping[str, str], caller: Caller, now: int) -> dict[str, Any]:
+        """Answer the form, with advice.
+
+        Raises
+        ------
+        InputError
+            If a field's value is none.
+        """
+        self._limits.charge("/v1/advice", caller)
+        advised = self._desk.advice(self._desk.question(_job_parameters(asked), caller), caller)
+        forecast = advised["asked"]
+        answered = forecast["likely_wait_s"] is not None
+        scale = scale_of([forecast])
+        return {
+            "headline": headline(forecast, now),
+            "bounds": bounds(forecast, now) if answered else [],
+            "bar": bar(forecast, scale),
+            "ticks": scale.ticks(),
+            "why": _sentence(forecast["reason"]["text"]),
+            "alternatives": _alternatives(advised),
+            "assumptions": [_sentence(text) for text in forecast["assumptions"]],
+        }
+
+
+def _job_parameters(asked: Mapping[str, str]) -> JobParameters:
+    """Read the form: sbatch's options, as sbatch takes them."""
+    if "time" not in asked:
+        raise InputError("--time is missing; write how long the job may run, such as 2:00:00")
+    given = {}
+    for name, text in asked.items():
+        option = name.replace("_", "-")
+        given[name] = checked(option, "" if option == "exclusive" else text, "")
+    if "exclusive" in given:
+        given["exclusive"] = "true"
+    if not given.keys() & {"ntasks", "nodes"}:
+        given["ntasks"] = "1"
+    try:
+        return JobParameters.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]).replace("_", "-")
+        raise InputError(f"--{name}: {first['msg'].lower()}; write it as for sbatch") from error
+
+
+def _wrong(error: ForetimeError, asked: Mapping[str, str]) -> dict[str, str]:
+    """Say what is wrong with which field."""
+    what, _, remedy = str(error).removeprefix(": ").partition("; ")
+    word = re.match(r"(?:--)?([a-z_-]+)", what)
+    where = word[1].replace("-", "_") if word else ""
+    # A size that the machine has not is that of the tasks, whatever the daemon calls it.
+    return {"where": "ntasks" if where == "processors" else where, **_said(what, remedy)}
+
+
+def _said(what: str, remedy: str) -> dict[str, str]:
+    return {"what": _sentence(what), "remedy": _sentence(remedy)}
+
+
+def _sentence(text: str) -> str:
+    """Begin with a capital letter, unless it is an option, and end with a full stop."""
+    stripped = text.strip().rstrip(".")
+    return f"{stripped[:1].upper()}{stripped[1:]}." if stripped else ""
+
+
+def _alternatives(advised: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give the same work in other shapes, soonest first."""
+    rows = []
+    for index, one in enumerate(advised["alternatives"]):
+        forecast = one["forecast"]
+        if forecast["likely_wait_s"] is None:
+            continue
+        rows.append(
+            {
+                "order": forecast["likely_wait_s"],
+                "text": _sentence(one["text"]),
+                "likely": spoken_wait(forecast["likely_wait_s"]),
+                "bound": spoken_wait(forecast["wait_s"]["0.95"], up=True),
+                "cost": one["cost"],
+                "sbatch": one["sbatch"],
+                "cheapest": index == advised["cheapest"],
+            }
+        )
+    return sorted(rows, key=lambda row: row["order"])
+
+
+def _jobs(jobs: Sequence[Mapping[str, Any]], others: int, page: str, now: int) -> dict[str, Any]:
+    """Lay out one page of jobs, those that start first before others."""
+    ordered = sorted(
+        jobs, key=lambda job: (job["likely_wait_s"] is None, job["likely_wait_s"] or 0)
+    )
+    pages = max(-(-len(ordered) // _JOBS_A_PAGE), 1)
+    number = min(max(int(page), 1), pages) if re.fullmatch(r"\d{1,6}", page, re.ASCII) else 1
+    on_page = ordered[(number - 1) * _JOBS_A_PAGE : number * _JOBS_A_PAGE]
+    scale = scale_of(on_page)
+    return {
+        "jobs": job_rows(on_page, scale, now),
+        "job_ticks": scale.ticks(),
+        "others": f"{others:,}" if others else "",
+        "page": number,
+        "pages": pages,
+    }

@@ -1,0 +1,241 @@
+"""What the page shows, worked out from the daemon's answers: texts, shades, places in charts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from foretime_sidecar.web.api.bound_answers import bound_text
+from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.waits import bounds, compact_wait, percent
+
+SHADE_BOUNDS_S = (60, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400)
+"""Waits up to each of these have a shade of their own in the map; one more is for longer ones."""
+_SHADES = ("now", "10 min", "30 min", "1 h", "3 h", "6 h", "12 h", "24 h", "longer")
+_TICKS_S = (600, 3600, 3 * 3600, 6 * 3600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400)
+_LEAST_SCALE_S = 3600
+_WIDTH = 97.0  # percent of a bar; the rest is room for what stands at its end
+
+
+_TICK_WIDTH, _LAST_TICK = 18, 95  # percent, that names of ticks can be read on a narrow bar
+
+
+@dataclass(frozen=True, slots=True)
+class MapCell:
+    """One size of job and one time limit.
+
+    Attributes
+    ----------
+    text
+        How long such a job likely waits.
+    bound
+        Within how long it starts with 95% probability; ``None`` without a forecast. Not rounded up:
+        the map is for a look around.
+    shade
+        Index into the scale of shades; ``None`` without a forecast.
+    """
+
+    text: str
+    bound: str | None
+    shade: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitMap:
+    """Expected waits in one slurm_partition.
+
+    Attributes
+    ----------
+    slurm_partition
+        Its name; ``None`` for the whole machine.
+    limits
+        Time limits, one for each column.
+    rows
+        Processors and cells, smallest jobs first.
+    """
+
+    slurm_partition: str | None
+    limits: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[MapCell, ...]], ...]
+
+
+def shade_of(seconds: float) -> int:
+    """Give the shade of a wait, from 0 on."""
+    return sum(seconds > bound for bound in SHADE_BOUNDS_S)
+
+
+def shade_names() -> tuple[str, ...]:
+    """Name each shade: up to how long a wait it stands for."""
+    return _SHADES
+
+
+def wait_maps(answer: Mapping[str, Any]) -> list[WaitMap]:
+    """Lay out an answer of ``/v1/map``."""
+    return [
+        WaitMap(
+            one["partition"],
+            tuple(map(_short_limit, one["times_s"])),
+            tuple(
+                (f"{size:,}", tuple(map(_map_cell, medians, bounds)))
+                for size, medians, bounds in zip(
+                    one["sizes"], one["median_wait_s"], one["bound_95_s"], strict=True
+                )
+            ),
+        )
+        for one in answer["maps"]
+    ]
+
+
+def _map_cell(median_s: float | None, bound_s: float | None) -> MapCell:
+    if median_s is None:
+        return MapCell("–", None, None)
+    bound = None if bound_s is None else _map_wait(bound_s)
+    return MapCell(_map_wait(median_s), bound, shade_of(median_s))
+
+
+def _map_wait(seconds: float) -> str:
+    return "now" if seconds < SHADE_BOUNDS_S[0] else compact_wait(seconds)
+
+
+def _short_limit(seconds: int) -> str:
+    """Write a time limit in a word: ``10 min``, ``6 h``, ``7 d``."""
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds % length == 0 and seconds >= length * (2 if unit == "d" else 1):
+            return f"{seconds // length} {unit}"
+    return format_duration(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitScale:
+    """Places waits on a bar from now on, by their square roots: what is near has more room.
+
+    Attributes
+    ----------
+    longest_s
+        The longest wait on it.
+    """
+
+    longest_s: int
+
+    @classmethod
+    def over(cls, waits_s: Iterable[int]) -> WaitScale:
+        """Give a scale that holds all of some waits."""
+        return cls(max([_LEAST_SCALE_S, *waits_s]))
+
+    def at(self, seconds: float) -> float:
+        """Give where a wait stands, in percent of the bar."""
+        return round(_WIDTH * math.sqrt(min(seconds / self.longest_s, 1)), 2)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Give places and names of some waits, far enough apart to be read."""
+        found: list[tuple[float, str]] = []
+        last = 0.0
+        for tick_s in _TICKS_S:
+            place = self.at(tick_s)
+            if tick_s <= self.longest_s and last + _TICK_WIDTH <= place <= _LAST_TICK:
+                found.append((place, _short_limit(tick_s)))
+                last = place
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A forecast on a `WaitScale`, in percent of its width.
+
+    Attributes
+    ----------
+    pieces
+        Beginning, width and how sure it is (0 to 2: up to 75, 90 and 95%) of each piece from the
+        likely wait on.
+    likely
+        Where the likely wait stands.
+    """
+
+    pieces: tuple[tuple[float, float, int], ...]
+    likely: float
+
+
+def bar(forecast: Mapping[str, Any], scale: WaitScale) -> Bar | None:
+    """Draw a forecast; ``None`` if there is none."""
+    if forecast["likely_wait_s"] is None:
+        return None
+    places = [scale.at(forecast["wait_s"][level]) for level in ("0.5", "0.75", "0.9", "0.95")]
+    pieces = tuple(
+        (begin, round(end - begin, 2), sure)
+        for sure, (begin, end) in enumerate(itertools.pairwise(places))
+        if end > begin
+    )
+    return Bar(pieces, places[0])
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A pending job.
+
+    Attributes
+    ----------
+    job_id, user, size, limit, slurm_partition
+        As shown.
+    likely, bound, by, now
+        The likely wait, the 95% bound, the moment that stands for, the probability of a start now;
+        ``None`` without a forecast.
+    why
+        Why it waits.
+    latest
+        When it should start no later than, in words; "" if nothing was noted.
+    bar
+        The forecast, drawn.
+    """
+
+    job_id: str
+    user: str
+    size: str
+    limit: str
+    slurm_partition: str
+    likely: str | None
+    bound: str | None
+    by: str | None
+    now: str | None
+    why: str
+    latest: str
+    bar: Bar | None
+
+
+def job_rows(jobs: Sequence[Mapping[str, Any]], scale: WaitScale, now: int) -> list[JobRow]:
+    """Lay out jobs of an answer of ``/v1/jobs/forecasts``."""
+    return [_job_row(job, scale, now) for job in jobs]
+
+
+def scale_of(forecasts: Sequence[Mapping[str, Any]]) -> WaitScale:
+    """Give the scale for some forecasts together."""
+    answered = [each for each in forecasts if each["likely_wait_s"] is not None]
+    return WaitScale.over(each["wait_s"]["0.95"] for each in answered)
+
+
+def _job_row(job: Mapping[str, Any], scale: WaitScale, now: int) -> JobRow:
+    said: tuple[str | None, str | None, str | None, str | None] = (None, None, None, None)
+    if job["likely_wait_s"] is not None:
+        (_, likely, _), *_, (_, bound, by) = bounds(job, now)
+        said = likely, bound, by, percent(job["starts_now"])
+    tasks = job.get("tasks") or 1
+    return JobRow(
+        job["job_id"] or "",
+        job["user"] or "–",
+        f"{job['processors']:,}" if tasks == 1 else f"{tasks:,} × {job['processors']:,}",
+        format_duration(job["requested_time_s"]),
+        job["partition"] or "–",
+        *said,
+        job["reason"]["text"],
+        _latest(job["start_no_later_than"], now),
+        bar(job, scale),
+    )
+
+
+def _latest(bound: Mapping[str, Any] | None, now: int) -> str:
+    if bound is None:
+        return ""
+    text = bound_text(bound, now)
+    return f"{text[:1].upper()}{text[1:]}."

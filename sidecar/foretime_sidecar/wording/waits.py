@@ -1,0 +1,132 @@
+"""Forecasts of waits in words: durations and times of day as people say them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from foretime_sidecar.wording.durations import whole_minutes
+
+_MINUTE, _HOUR = 60, 3600
+# Up to which wait it is said in which steps: nobody plans by the minute a day ahead.
+_STEPS_S = ((1800, _MINUTE), (3 * _HOUR, 300), (12 * _HOUR, 900), (48 * _HOUR, _HOUR))
+_LONGEST_STEP_S = 6 * _HOUR
+_SURE = 0.95
+
+
+def spoken_wait(seconds: float, *, up: bool = False) -> str:
+    """Say a duration: ``5 min``, ``2 h 15 min``, ``3 d 6 h``; coarser where it is long.
+
+    Parameters
+    ----------
+    seconds
+        From 0 on.
+    up
+        Round up, as for a bound, which must still hold in the words.
+    """
+    if seconds < _MINUTE:
+        return "under a minute"
+    hours, minutes = divmod(_rounded(seconds, up=up) // _MINUTE, 60)
+    days, hours = divmod(hours, 24) if hours >= 48 else (0, hours)
+    parts = ((days, "d"), (hours, "h"), (minutes, "min"))
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)
+
+
+def _rounded(seconds: float, *, up: bool) -> int:
+    """Give a duration as it is said; what is under a minute as it is."""
+    if seconds < _MINUTE:
+        return int(seconds)
+    step = next((step for most, step in _STEPS_S if seconds <= most), _LONGEST_STEP_S)
+    return step * (math.ceil(seconds / step) if up else round(seconds / step))
+
+
+def spoken_clock(moment: int, now: int) -> str:
+    """Say a moment (epoch seconds) on the machine's clocks, with the day if it is not today."""
+    then, today = _local(moment), _local(now)
+    clock = f"{then:%H:%M}"
+    if then.date() == today.date():
+        return clock
+    if then.date() == (today + timedelta(days=1)).date():
+        return f"tomorrow {clock}"
+    return f"{spoken_day(moment, now)} {clock}"
+
+
+def spoken_day(moment: int, now: int) -> str:
+    """Say the day of a moment (epoch seconds), with the year if it is not this one."""
+    then, today = _local(moment), _local(now)
+    day = f"{then:%a} {then.day} {then:%b}"
+    return day if then.year == today.year else f"{day} {then.year}"
+
+
+def _local(moment: int) -> datetime:
+    return datetime.fromtimestamp(moment, UTC).astimezone()
+
+
+def percent(probability: float) -> str:
+    """Write a probability; never 0% or 100%, which no forecast is."""
+    if probability < 0.01:
+        return "under 1%"
+    if probability > 0.99:
+        return "over 99%"
+    return f"{100 * probability:.0f}%"
+
+
+def compact_wait(seconds: float) -> str:
+    """Say a likely wait in as little room as can be: ``40 min``, ``1.5 h``, ``19 h``, ``3.2 d``."""
+    if seconds < _HOUR - _MINUTE / 2:
+        return f"{seconds / _MINUTE:.0f} min"
+    unit, length = ("h", _HOUR) if seconds < 48 * _HOUR else ("d", 24 * _HOUR)
+    count = seconds / length
+    return f"{count:.1f} {unit}".replace(".0 ", " ") if count < 9.95 else f"{count:.0f} {unit}"
+
+
+def bounds(forecast: Mapping[str, Any], now: int) -> list[tuple[str, str, str]]:
+    """Give how sure it is, within how long a job starts, and by when, for each bound of a forecast.
+
+    Both from when the daemon answered, and rounded alike; those above the likely wait are rounded
+    up, so that they still hold.
+    """
+    answered_at = forecast["made_at"]
+    if forecast["state"] == "pending":  # a job of the queue is forecast as of the last look at it
+        answered_at += forecast["snapshot_age_s"]
+    rows = []
+    for level, start in forecast["start_time"].items():
+        sure, up = percent(float(level)), float(level) > 0.5
+        wait_s = max(start - answered_at, 0)
+        by = (answered_at + _rounded(wait_s, up=up)) // _MINUTE * _MINUTE
+        if up:
+            by = max(by, whole_minutes(start) * _MINUTE)
+        rows.append((sure, spoken_wait(wait_s, up=up), spoken_clock(by, now)))
+    return rows
+
+
+def headline(forecast: Mapping[str, Any], now: int) -> str:
+    """Say in one sentence when a job starts, by an answer of ``/v1/forecast`` and its like.
+
+    Parameters
+    ----------
+    forecast
+        The daemon's answer.
+    now
+        Epoch seconds.
+    """
+    if forecast["state"] == "running":
+        started = forecast["started_at"]
+        if started is None:
+            return "It has started."
+        return (
+            f"It started at {spoken_clock(started, now)}, {spoken_wait(max(now - started, 0))} ago."
+        )
+    if forecast["likely_wait_s"] is None:
+        return f"No forecast: {forecast['reason']['text']}."
+    said = {sure: (within, by) for sure, within, by in bounds(forecast, now)}
+    (likely, at), (bound, by) = said["50%"], said["95%"]
+    at_once = forecast["starts_now"]
+    if at_once >= _SURE:
+        return f"Starts now, {percent(at_once)} sure."
+    within = f"95% sure within {bound} (by {by})"
+    if at_once >= 0.5:
+        return f"Likely starts now ({percent(at_once)}), {within}."
+    return f"Likely {likely} ({at}), {within}. Starts now: {percent(at_once)}."

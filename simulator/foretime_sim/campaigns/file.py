@@ -1,0 +1,353 @@
+"""Reading a campaign's TOML file, with errors that say where, what, and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import pydantic_core
+from foretime_estimators.jobs.errors import InputError
+from pydantic import BaseModel
+
+from foretime_sim.campaigns.accuracy import (
+    ACCURACY_KEYS,
+    BUILT_IN_ACCURACY,
+    accuracy_settings,
+)
+from foretime_sim.campaigns.campaign import (
+    CONDITION_AXES,
+    NONE,
+    Campaign,
+    Declaration,
+    Grid,
+    JobQueue,
+    LogSource,
+    Report,
+    Rule,
+    Scoring,
+    expanded,
+)
+from foretime_sim.files.toml_text import parse_toml
+from foretime_sim.models.workload_models import DEFAULTS
+from foretime_sim.policies.advance_reservations import AdvanceReservation, read_reservations
+
+_TABLES: dict[str, type[BaseModel]] = {
+    "logs": LogSource,
+    "grid": Grid,
+    "scoring": Scoring,
+    "report": Report,
+    "jobqueue": JobQueue,
+}
+_LISTS = ("logs", "exclude", "include")
+_GENERATED_ONLY, _LOGS_ONLY = (
+    ("jobs", "load", "seed"),
+    ("format", "columns", "time_zone", "lenient", "overruns", "missing_request", "occupied"),
+)
+
+
+def read_campaign(path: Path | str) -> Campaign:
+    """Read and check a campaign.
+
+    Logs are not read yet; `foretime_sim.campaigns.cells.plan` looks at them.
+
+    Raises
+    ------
+    InputError
+        Naming file, line, table, key and value, and what would be valid.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InputError(f"{path}: can't read the campaign: {reason}") from error
+    return parse_campaign(text, path)
+
+
+def parse_campaign(text: str, path: Path) -> Campaign:
+    """Read the text of a campaign file; see `read_campaign`."""
+    return _Reader(text, path).campaign()
+
+
+class _Reader:
+    def __init__(self, text: str, path: Path) -> None:
+        self.text, self.path = text, path
+
+    def campaign(self) -> Campaign:
+        values = parse_toml(self.text, str(self.path))
+        folder = self.path.absolute().parent
+        try:
+            declared = Declaration.model_validate(values, context={"folder": folder})
+        except pydantic.ValidationError as error:
+            # What is written wrong explains best; what is missing may be what was misspelt.
+            problems = error.errors(include_url=False)
+            first = min(problems, key=lambda problem: problem["type"] == "missing")
+            raise InputError(self._explain(first)) from error
+        accuracy = dict(BUILT_IN_ACCURACY)
+        for name, table in declared.accuracy.items():
+            if name in BUILT_IN_ACCURACY:
+                raise self._refuse(("accuracy", name), "is built in; choose another name")
+            for key in table:
+                if key not in (*ACCURACY_KEYS, "based_on"):
+                    raise self._unknown(("accuracy", name, key), (*ACCURACY_KEYS, "based_on"))
+            try:
+                accuracy[name] = accuracy_settings(table)
+            except InputError as error:
+                raise self._refuse(("accuracy", name), str(error)) from error
+        for rule in declared.grid.accuracy_rule:
+            if rule not in accuracy:
+                raise self._refuse(
+                    ("grid", "accuracy_rule"),
+                    f"there is no rule {rule!r}; {_nearest(rule, accuracy)}",
+                )
+        if declared.scoring.warm_up_s is not None and declared.scoring.warm_up_share is not None:
+            raise self._refuse(("scoring", "warm_up_share"), "give it or warm_up_s, not both")
+        if (
+            declared.scoring.cool_down_s is not None
+            and declared.scoring.cool_down_share is not None
+        ):
+            raise self._refuse(("scoring", "cool_down_share"), "give it or cool_down_s, not both")
+        logs = self._logs(declared, folder)
+        include = self._rules("include", declared.include, logs, accuracy, folder)
+        reservations = {NONE: ()} | self._reservations(
+            dict.fromkeys(declared.grid.reservations, ("grid", "reservations"))
+            | {
+                name: ("include", str(rule.number - 1), "reservations")
+                for rule in include
+                for name in rule.values.get("reservations", ())
+            },
+            folder,
+        )
+        output = declared.output or f"{self.path.stem}-results"
+        campaign = Campaign(
+            path=folder / self.path.name,
+            name=declared.name or self.path.stem,
+            description=declared.description,
+            output=folder / self._expanded(output, ("output",)),
+            logs=logs,
+            grid=declared.grid,
+            exclude=self._rules("exclude", declared.exclude, logs, accuracy, folder),
+            include=include,
+            accuracy=accuracy,
+            reservations=reservations,
+            scoring=declared.scoring,
+            report=declared.report,
+            jobqueue=declared.jobqueue,
+        )
+        return replace(campaign, report=self._report(campaign))
+
+    def _logs(self, declared: Declaration, folder: Path) -> dict[str, LogSource]:
+        logs: dict[str, LogSource] = {}
+        for number, source in enumerate(declared.logs):
+            where = ("logs", str(number))
+            if (source.path is None) == (source.generate is None):
+                raise self._refuse(where, "give path, or generate, and not both")
+            wrong = _GENERATED_ONLY if source.generate is None else _LOGS_ONLY
+            for key in wrong:
+                if key in source.model_fields_set and not (key == "seed" and source.estimates):
+                    kind = "generated workloads" if source.generate is None else "logs"
+                    raise self._refuse((*where, key), f"this is for {kind}; leave it out")
+            if source.longest_estimate_s is not None and source.estimates is None:
+                raise self._refuse((*where, "longest_estimate_s"), "this is for estimates: give it")
+            if source.path is not None:
+                path = folder / self._expanded(source.path, (*where, "path"))
+                try:
+                    is_folder, is_file = path.is_dir(), path.is_file()
+                except OSError as error:
+                    raise self._refuse(
+                        (*where, "path"), f"{path} can't be looked at: {error.strerror}"
+                    ) from None
+                if is_folder:
+                    raise self._refuse(
+                        (*where, "path"),
+                        f"{path} is a folder: name a file (foretime workload convert makes one of "
+                        "PBS's accounting folder)",
+                    )
+                if not is_file:
+                    raise self._refuse((*where, "path"), f"there is no file {path}")
+                source = source.model_copy(update={"path": str(path)})
+                name = source.name or re.sub(r"\.(gz|xz|swf|csv|txt)(?=\.|$)", "", path.name)
+            else:
+                name = source.name or _generated_name(source)
+            if name in logs:
+                raise self._refuse(where, f"a log is called {name!r} already; give it a name")
+            logs[name] = source
+        return logs
+
+    def _reservations(
+        self, named: Mapping[str, tuple[str, ...]], folder: Path
+    ) -> dict[str, tuple[AdvanceReservation, ...]]:
+        """Read the files of advance reservations, each named at a place of the campaign's file."""
+        found = {}
+        for name, where in named.items():
+            if name != NONE:
+                try:
+                    found[name] = read_reservations(folder / expanded(name))
+                except InputError as error:
+                    raise self._refuse(where, str(error)) from error
+        return found
+
+    def _rules(
+        self,
+        table: str,
+        rules: list[dict[str, Any]],
+        logs: Iterable[str],
+        accuracy: Iterable[str],
+        folder: Path,
+    ) -> tuple[Rule, ...]:
+        found = []
+        for number, given in enumerate(rules):
+            where = (table, str(number))
+            if not given:
+                raise self._refuse(where, "it is empty; name at least one axis")
+            values: dict[str, tuple[Any, ...]] = {}
+            for key, value in given.items():
+                if key == "log":
+                    values["log"] = tuple(value) if isinstance(value, list) else (value,)
+                    known, what = tuple(logs), "log"
+                elif key in Grid.model_fields:
+                    axis = "seed" if key == "seeds" else key
+                    values[axis] = self._axis(key, value, folder, (*where, key))
+                    known, what = tuple(accuracy), "accuracy rule"
+                else:
+                    raise self._unknown((*where, key), ("log", *Grid.model_fields))
+                if key in ("log", "accuracy_rule"):
+                    for name in values[key]:
+                        if name not in known:
+                            raise self._refuse(
+                                (*where, key),
+                                f"there is no {what} {name!r}; {_nearest(name, known)}",
+                            )
+            found.append(Rule(number + 1, self._line_of(where), values))
+        return tuple(found)
+
+    def _axis(
+        self, key: str, value: object, folder: Path, where: tuple[str, ...]
+    ) -> tuple[Any, ...]:
+        try:
+            grid = Grid.model_validate({key: value}, context={"folder": folder})
+        except pydantic.ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+            raise self._refuse(where, _message(problem), problem["input"]) from error
+        values: tuple[Any, ...] = getattr(grid, key)
+        return values
+
+    def _report(self, campaign: Campaign) -> Report:
+        """Check the baseline: it must be one of the policies that the grid has."""
+        axes = campaign.axes
+        policy_axes = [axis for axis in axes if axis not in CONDITION_AXES]
+        baseline = {}
+        for key, value in campaign.report.baseline.items():
+            where = ("report", "baseline", key)
+            if key not in policy_axes:
+                raise self._unknown(where, policy_axes)
+            values = self._axis(key, value, campaign.folder, where)
+            included = [v for rule in campaign.include for v in rule.values.get(key, ())]
+            if len(values) != 1 or values[0] not in (*axes[key], *included):
+                raise self._refuse(
+                    where,
+                    f"the baseline has one of [grid]'s {key}: {_told((*axes[key], *included))}",
+                )
+            baseline[key] = values[0]
+        return campaign.report.model_copy(update={"baseline": baseline})
+
+    def _expanded(self, text: str, where: tuple[str, ...]) -> str:
+        try:
+            return expanded(text)
+        except InputError as error:
+            raise self._refuse(where, str(error)) from error
+
+    def _explain(self, problem: pydantic_core.ErrorDetails) -> str:
+        location = tuple(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            model = _TABLES[location[0]] if len(location) > 1 else Declaration
+            return str(self._unknown(location, model.model_fields))
+        if problem["type"] == "missing":
+            return f"{self.path}: it declares no logs: add a [[logs]] table with a path or generate"
+        if problem["type"] in ("model_type", "dict_type", "list_type") and location[0] in _LISTS:
+            return str(self._refuse(location[:1], f"write it as tables, [[{location[0]}]]"))
+        if problem["type"] in ("model_type", "dict_type"):
+            return str(self._refuse(location, f"write it as a table, [{location[0]}]"))
+        return str(self._refuse(location, _message(problem), problem["input"]))
+
+    def _unknown(self, location: tuple[str, ...], valid: Iterable[str]) -> InputError:
+        valid = tuple(valid)
+        return InputError(
+            f"{self._place(location)}: there is no such key; {_nearest(location[-1], valid)}"
+        )
+
+    def _refuse(self, location: tuple[str, ...], message: str, value: object = None) -> InputError:
+        shown = "" if value is None else f" = {value!r}"
+        return InputError(f"{self._place(location)}{shown}: {message}")
+
+    def _place(self, location: tuple[str, ...]) -> str:
+        """Name file, line, table and key."""
+        table, *rest = location
+        if table in _LISTS and rest and rest[0].isdigit():
+            named = f"[[{table}]] number {int(rest[0]) + 1}"
+            rest = rest[1:]
+        elif table == "accuracy" and rest:
+            named = f"[accuracy.{rest[0]}]"
+            rest = rest[1:]
+        elif rest:
+            named = f"[{table}]"
+        else:
+            named, rest = "", [table]
+        keys = ".".join(key for key in rest if not key.isdigit())
+        return f"{self.path}:{self._line_of(location)}: {' '.join(filter(None, (named, keys)))}"
+
+    def _line_of(self, location: tuple[str, ...]) -> int:
+        """Line of a key, or of its table, or 1."""
+        table, *rest = location
+        number = int(rest.pop(0)) if rest and rest[0].isdigit() else 0
+        if table == "accuracy" and rest:
+            table = f"accuracy.{rest.pop(0)}"
+        key = rest[0] if rest else None
+        found, seen, inside = 1, -1, False
+        for line_number, line in enumerate(self.text.splitlines(), start=1):
+            if header := re.match(r"\s*\[{1,2}\s*([\w.-]+)\s*\]{1,2}\s*(#.*)?$", line):
+                inside = header[1] == table or header[1].startswith(f"{table}.")
+                if header[1] == table:
+                    seen += 1
+                    inside = seen == number
+                    if inside:
+                        found = line_number
+                if inside and key is not None and header[1] == f"{table}.{key}":
+                    return line_number
+            elif inside and key is not None and re.match(rf"\s*{re.escape(key)}\s*[.=]", line):
+                return line_number
+            elif seen < 0 and re.match(rf"\s*{re.escape(table)}\s*[.=]", line):
+                found = line_number
+        return found
+
+
+def _message(problem: pydantic_core.ErrorDetails) -> str:
+    message = problem["msg"].removeprefix("Value error, ")
+    if message.startswith("Input should be "):
+        message = "it must be " + message.removeprefix("Input should be ")
+    return message
+
+
+def _nearest(name: object, valid: Iterable[str]) -> str:
+    """Say which valid name is nearest, and which there are."""
+    names = tuple(valid)
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]!r}? Valid: " if near else "valid: "
+    return hint + ", ".join(names)
+
+
+def _told(values: Iterable[object]) -> str:
+    return ", ".join(repr(value) for value in dict.fromkeys(values))
+
+
+def _generated_name(source: LogSource) -> str:
+    """Say what is generated, where the campaign gives it no name."""
+    model = source.generate or "lublin2003"
+    jobs, load = source.jobs or DEFAULTS[model].jobs, source.load or DEFAULTS[model].load
+    of_load = "" if load is None else f"-load-{load:g}"
+    return f"{model}-{jobs}-jobs{of_load}-seed-{source.seed}"

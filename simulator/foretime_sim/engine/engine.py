@@ -1,0 +1,118 @@
+"""The scheduling engine: a whole log in one call of the native core.
+
+`foretime_sim.engine.stepwise` runs the same core with Python in the loop;
+`foretime_sim.reference.flat` says in plain Python what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from foretime_estimators.jobs.errors import InputError
+
+from foretime_sim.engine.native.bgp_core import use_bgp_machine
+from foretime_sim.engine.native.engine_core import core_engine, core_schedule, describe_for_slack
+from foretime_sim.engine.native.node_core import add_requests, use_machine
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.engine.schedule import check as check_schedule
+from foretime_sim.machines.bluegene.machine import BgpMachine
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.policy_calls import PolicyCalls, has_python
+from foretime_sim.policies.role_times import ScheduledTimes, job_times
+from foretime_sim.policies.slack import Overruns, SlackJobs
+from foretime_sim.workloads.bgp_jobs import too_large
+from foretime_sim.workloads.workload import Int64Array, Workload
+
+
+def simulate(
+    workload: Workload,
+    policy: Policy | None = None,
+    scheduled_time: ScheduledTimes = None,
+    time_limit: Int64Array | None = None,
+    priority: Int64Array | None = None,
+    *,
+    reservations: Sequence[AdvanceReservation] = (),
+    slack_jobs: SlackJobs | None = None,
+    check: bool = False,
+    allocation: bool = False,
+) -> Schedule:
+    """Schedule a whole workload in one native call, without the interpreter's lock.
+
+    A policy in Python is asked at each pass (docs/policies.md); an error in it ends the run.
+
+    Parameters
+    ----------
+    workload
+        Jobs in submission order, on a flat pool of processors or, if it has a machine
+        (`foretime_sim.workloads.resource_requests.with_machine`,
+        `foretime_sim.workloads.bgp_jobs.with_bgp_machine`), on its nodes or bgp_partitions.
+    policy
+        What the scheduler does; ``None`` for FCFS with EASY.
+    scheduled_time
+        t_sched: shape (jobs,), seconds, used in the roles that ``policy.roles`` names, or a
+        `RoleTimes`. Held within 1 <= t_sched <= t_req. ``None`` for the requested times.
+    time_limit
+        Shape (jobs,), seconds: the kill limit that the scheduler really holds; ``None`` for the
+        requested times. A job ends at start + min(actual_runtime, time_limit).
+    priority
+        Shape (jobs,), for the queue order ``priority``; larger first.
+    reservations
+        Processors claimed from outside. Where there are any, jobs are planned around them on their
+        time limits, whatever their scheduled times are.
+    slack_jobs
+        Under slack-based backfilling: the priorities of each job, and its average wait if it has
+        one of its own; ``None`` for a priority of 0 each.
+    check
+        Check the conservation laws on the result (`foretime_sim.engine.schedule.check`).
+    allocation
+        On a machine of nodes, say in the schedule what each job had of which nodes.
+
+    Raises
+    ------
+    InputError
+        If a job is wider than the machine or can never run on it, a column has missing, unsorted or
+        impossible values, or more than the machine is reserved.
+    ScheduleError
+        If a checked schedule breaks a law.
+    """
+    policy = policy or Policy()
+    policy.check_slack_jobs(slack_jobs, workload)
+    policy.check_overruns(limited=time_limit is not None, reserved=bool(reservations))
+    times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
+    begin = int(workload.submit_time[0]) if len(workload) else 0
+    calls = PolicyCalls.of_workload(policy, workload, reservations) if has_python(policy) else None
+    core = core_engine(workload.machine_processors, policy, begin, reservations, calls)
+    if isinstance(workload.machine, BgpMachine):
+        if refusal := too_large(workload, workload.machine):
+            raise InputError(refusal)
+        use_bgp_machine(core, workload.machine, policy, reserved=bool(reservations))
+    elif workload.machine is not None:
+        use_machine(
+            core,
+            workload.machine,
+            policy,
+            reserved=bool(reservations),
+            record=allocation or check,
+        )
+        add_requests(core, workload)
+    if slack_jobs is not None:
+        describe_for_slack(core, slack_jobs)
+    core.submit_all(
+        np.ascontiguousarray(workload.submit_time, dtype=np.int64),
+        np.ascontiguousarray(workload.processors, dtype=np.int64),
+        np.ascontiguousarray(workload.actual_runtime, dtype=np.int64),
+        np.ascontiguousarray(workload.requested_time, dtype=np.int64),
+        times.queue,
+        times.backfill,
+        times.drain,
+        times.time_limit,
+        times.priority,
+    )
+    core.finish()
+    schedule = core_schedule(core, policy, workload.machine)
+    if check:
+        overruns = policy.overruns is not Overruns.KILL
+        check_schedule(workload, schedule, times.time_limit, reservations, may_overrun=overruns)
+    return schedule

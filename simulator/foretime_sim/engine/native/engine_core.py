@@ -1,0 +1,165 @@
+"""The native core as Python uses it: made of a policy, read out as a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from foretime_sim import _core
+from foretime_sim.engine.native.bgp_core import bgp_partitions
+from foretime_sim.engine.native.node_core import recorded_allocation
+from foretime_sim.engine.schedule import Counters, Schedule
+from foretime_sim.machines.bluegene.machine import BgpMachine
+from foretime_sim.machines.machine import Machine
+from foretime_sim.policies.advance_reservations import (
+    AdvanceReservation,
+    check_interval,
+    check_reservations,
+)
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.policy_calls import PolicyCalls
+from foretime_sim.policies.policy_switching import TABLE_1_CASES, PolicySwitching, SwitchingCounters
+from foretime_sim.policies.slack import SlackJobs, SlackSettings
+
+
+def core_engine(
+    machine_processors: int,
+    policy: Policy,
+    now: int,
+    reservations: Sequence[AdvanceReservation],
+    calls: PolicyCalls | None,
+) -> _core.Engine:
+    """Make a native engine of a flat pool; ``calls`` asks the policies in Python.
+
+    Raises
+    ------
+    InputError
+        If more than the machine is reserved, or a plain EASY runs beside where anything is.
+    """
+    check_reservations(reservations, machine_processors)
+    check_interval(policy, reservations)
+    if reservations:
+        policy.refuse_plain_easy("beside advance reservations")
+        policy.refuse_ageing("beside advance reservations")
+    claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
+    core = _core.Engine(machine_processors, core_policy(policy), now, claims)
+    if calls is not None:
+        core.ask(calls)
+    return core
+
+
+def core_policy(policy: Policy) -> _core.Policy:
+    """Give the policy as the native core takes it."""
+    return _core.Policy(
+        _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
+        _core.Backfill[policy.backfill.name]
+        if isinstance(policy.backfill, Backfill)
+        else _core.Backfill.OUTSIDE,
+        _core.Correction[policy.correction.name],
+        policy.guard_s,
+        _core.EventOrder[policy.event_order.name],
+        policy.depth,
+        _core.Compression[policy.compression.name],
+        _core.GuardBy[policy.guard_by.name],
+        policy.guard_share,
+        policy.ageing_s,
+        policy.scheduling_interval_s,
+        None if policy.switching is None else _core_switching(policy.switching),
+        _core_slack(policy.slack_settings) if policy.backfill is Backfill.SLACK else None,
+        policy.correction_steps,
+    )
+
+
+def _core_switching(switching: PolicySwitching) -> _core.PolicySwitching:
+    return _core.PolicySwitching(
+        _core.Decider[switching.decider.name],
+        [_core.Order[order.name] for order in switching.orders],
+        [(_core.Quality[quality.name], weight) for quality, weight in switching.weighted_qualities],
+        switching.lower_bound_s,
+        switching.upper_bound_s,
+        switching.asked_from,
+        switching.slackness,
+        switching.first_starts,
+        switching.horizon_s,
+        switching.slowdown_bound_s,
+        switching.interactive_s,
+        switching.saturation,
+        switching.one_list,
+    )
+
+
+def core_switching_counters(
+    core: _core.Engine, switching: PolicySwitching | None
+) -> SwitchingCounters | None:
+    """Give what a decider has done so far; ``None`` without one."""
+    counted = core.switching_counters
+    if counted is None or switching is None:
+        return None
+    tuned = switching.tunes_itself and len(switching.orders) == 3
+    return SwitchingCounters(
+        orders=switching.orders,
+        started_under=core.started_under(),
+        tries=counted.tries,
+        switches=tuple(counted.switches),
+        waiting_at_tries=counted.waiting_at_tries,
+        cases=dict(zip(TABLE_1_CASES, counted.cases, strict=True)) if tuned else None,
+    )
+
+
+def _core_slack(slack: SlackSettings) -> _core.SlackSettings:
+    return _core.SlackSettings(
+        slack.slack_factor,
+        slack.average_wait_s,
+        slack.utilization_weight,
+        slack.time_weight,
+        slack.priority_weight,
+        slack.fairness_weight,
+        _core.InsertionOrder[slack.insertion_order.name],
+        _core.Overruns[slack.overruns.name],
+    )
+
+
+def describe_for_slack(core: _core.Engine, jobs: SlackJobs) -> None:
+    """Tell a core what slack-based backfilling goes by, before any job is submitted."""
+    wait = jobs.average_wait_s
+    core.describe_for_slack(
+        np.ascontiguousarray(jobs.user_priority, dtype=np.float64),
+        np.ascontiguousarray(jobs.political_priority, dtype=np.float64),
+        None if wait is None else np.ascontiguousarray(wait, dtype=np.float64),
+    )
+
+
+def core_counters(core: _core.Engine) -> Counters:
+    """Give what a core has done so far."""
+    counted = core.counters
+    return Counters(
+        passes=counted.passes,
+        completions=counted.completions,
+        expiries=counted.expiries,
+        submissions=counted.submissions,
+        guard_activations=counted.guard_activations,
+        deepest_queue=counted.deepest_queue,
+    )
+
+
+def core_schedule(
+    core: _core.Engine, policy: Policy, machine: Machine | BgpMachine | None
+) -> Schedule:
+    """Give the schedule of a core whose jobs have all ended; ``None`` for a flat pool."""
+    of_nodes = isinstance(machine, Machine)
+    start, end = core.start_times(), core.end_times()
+    return Schedule(
+        start_time=start,
+        end_time=end,
+        started_by=core.started_by(),
+        corrections=core.corrections(),
+        killed=end - start < core.actual_runtimes(),
+        counters=core_counters(core),
+        slurm_partition=core.slurm_partitions() if of_nodes else None,
+        bgp_partition=bgp_partitions(core, machine) if isinstance(machine, BgpMachine) else None,
+        allocation=recorded_allocation(core) if of_nodes else None,
+        first_planned_start=core.first_planned_starts() if policy.plans_every_job else None,
+        switching=core_switching_counters(core, policy.switching),
+        latest_start=core.latest_starts() if policy.backfill is Backfill.SLACK else None,
+    )

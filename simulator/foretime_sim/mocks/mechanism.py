@@ -1,0 +1,36 @@
+"""How t_sched reaches a scheduler."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import replace
+
+from foretime_sim.policies.policy import Correction, Policy, Roles
+
+
+class Mechanism(enum.Enum):
+    """How t_sched reaches the scheduler, and so which roles and correction it has.
+
+    ``SLURM_SOFT_LIMIT``: `time_min` with ``time_min_as_soft_limit`` (Slurm 23.11 and newer).
+    ``REWRITE_LIMIT``: `time_limit` lowered, raised again by PrologSlurmctld when the job starts.
+    ``PBS_SOFT_WALLTIME``: PBS's ``Resource_List.soft_walltime``.
+    """
+
+    SLURM_SOFT_LIMIT = "slurm-soft-limit"
+    REWRITE_LIMIT = "rewrite-limit"
+    PBS_SOFT_WALLTIME = "pbs-soft-walltime"
+
+
+def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
+    """Give a policy the roles and the correction rule that a mechanism has.
+
+    A limit that is rewritten is raised again when the job starts, so running jobs are planned with
+    t_req: Tang's selective scheme S110. The soft limits are used in all roles.
+    """
+    match mechanism:
+        case Mechanism.SLURM_SOFT_LIMIT:
+            return replace(policy, roles=Roles.parse("111"), correction=Correction.SLURM)
+        case Mechanism.REWRITE_LIMIT:
+            return replace(policy, roles=Roles.parse("110"), correction=Correction.REQUESTED)
+        case Mechanism.PBS_SOFT_WALLTIME:
+            return replace(policy, roles=Roles.parse("111"), correction=Correction.PBS)

@@ -1,0 +1,196 @@
+"""What the mock PBS's commands print, in the words of OpenPBS."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import Ending
+
+from foretime_sim.logs.pbs_accounting_writer import SERVER
+from foretime_sim.logs.pbs_records import (
+    EXIT_OF_ENDING,
+    array_of,
+    format_pbs_duration,
+    parse_pbs_duration,
+)
+from foretime_sim.mocks.mock_scheduler import Phase
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+
+if TYPE_CHECKING:
+    from foretime_sim.mocks.pbs.mock_pbs import MockPbs, PbsJob
+
+VERSION = "23.06.06"
+_STATES = {Phase.WAITING: "Q", Phase.RUNNING: "R", Phase.ENDED: "F"}
+_FINISHED_SUBSTATE, _DELETED_SUBSTATE = 92, 91
+_DURATIONS = ("walltime", "soft_walltime", "min_walltime", "max_walltime")
+
+
+class PbsReplies:
+    """Answers commands about a mock PBS.
+
+    Parameters
+    ----------
+    pbs
+        The mock.
+    """
+
+    def __init__(self, pbs: MockPbs) -> None:
+        self._pbs = pbs
+
+    def run(self, argv: Sequence[str]) -> str:
+        """Answer a command; see `foretime_sim.mocks.pbs.mock_pbs.MockPbs.run`."""
+        match list(argv):
+            case ["qstat", "-B", "-f", "-F", "json"]:
+                return self._json("Server", {SERVER: self._server()})
+            case ["qstat", "-t", "-f", "-F", "json"]:
+                return self._json("Jobs", self._jobs(self._pbs.present()))
+            case ["qstat", "-x", "-t", "-f", "-F", "json"]:
+                pbs = self._pbs
+                return self._json("Jobs", self._jobs([*pbs.over(), *pbs.present()]))
+            case ["pbsnodes", "-a", "-F", "json"]:
+                return self._json("nodes", {"node1": self._node()})
+            case ["pbs_rstat", "-f"]:
+                return "".join(map(_reservation, self._pbs.reservations))
+            case ["qalter", "-l", resources, *names]:
+                self._alter(resources, names)
+                return ""
+            case _:
+                raise SchedulerError(f"the mock PBS does not know: {' '.join(argv)}")
+
+    def _json(self, section: str, entries: dict[str, Any]) -> str:
+        reply: dict[str, Any] = {
+            "timestamp": self._pbs.now,
+            "pbs_version": VERSION,
+            "pbs_server": SERVER,
+        }
+        if entries:
+            reply[section] = entries
+        return json.dumps(reply, indent="\t")
+
+    def _server(self) -> dict[str, Any]:
+        return {
+            "server_state": "Active",
+            "server_host": SERVER,
+            "scheduling": "True",
+            "default_queue": "workq",
+            "total_jobs": len(self._pbs),
+            "resources_assigned": {"ncpus": self._pbs.processors - self._pbs.free_processors},
+            "eligible_time_enable": "False",
+            "job_history_enable": "True",
+            "pbs_version": VERSION,
+        }
+
+    def _node(self) -> dict[str, Any]:
+        free = self._pbs.free_processors
+        return {
+            "Mom": "node1",
+            "ntype": "PBS",
+            "state": "free" if free else "job-busy",
+            "pcpus": self._pbs.processors,
+            "resources_available": {"host": "node1", "ncpus": self._pbs.processors},
+            "resources_assigned": {"ncpus": self._pbs.processors - free},
+            "resv_enable": "True",
+        }
+
+    def _jobs(self, indices: Sequence[int]) -> dict[str, Any]:
+        """Give jobs by name; the waiting sub-jobs of an array also as the array."""
+        found: dict[str, Any] = {}
+        waiting: dict[str, list[int]] = {}
+        for index in indices:
+            job = self._pbs.job_at(index)
+            array = array_of(job.name)
+            if array is not None and job.phase is Phase.WAITING:
+                waiting.setdefault(array, []).append(index)
+            found[job.name] = self._job(index)
+        for array, tasks in waiting.items():
+            first = found[self._pbs.job_at(tasks[0]).name]
+            remaining = ",".join(
+                self._pbs.job_at(index).name.partition("[")[2].partition("]")[0] for index in tasks
+            )
+            found[array] = {**first, "array": "True", "array_indices_remaining": remaining}
+        return found
+
+    def _job(self, index: int) -> dict[str, Any]:
+        job = self._pbs.job_at(index)
+        attributes = self._pbs.attributes(index)
+        shown: dict[str, Any] = {
+            "Job_Name": "STDIN",
+            "Job_Owner": attributes["Job_Owner"],
+            "job_state": _STATES[job.phase],
+            "queue": attributes["queue"],
+            "server": SERVER,
+            "ctime": _ctime(job.submit_time),
+            "qtime": _ctime(job.submit_time),
+            "etime": _ctime(job.submit_time),
+            "Hold_Types": "n",
+            "project": "_pbs_project_default",
+            "Resource_List": {
+                name: format_pbs_duration(int(value)) if name in _DURATIONS else value
+                for name, value in job.resources.items()
+            },
+        }
+        if job.submission.user is None:
+            shown["Job_Owner"] = ""
+        else:
+            shown["euser"] = job.submission.user
+        if job.submission.account is not None:
+            shown["Account_Name"] = job.submission.account
+        if job.start_time:
+            shown["stime"] = _ctime(job.start_time)
+            ran = (job.end_time or self._pbs.now) - job.start_time
+            shown["resources_used"] = {
+                "ncpus": job.submission.processors,
+                "walltime": format_pbs_duration(ran),
+            }
+        if (estimated := job.estimated_soft_walltime(self._pbs.now)) is not None:
+            shown["estimated"] = {"soft_walltime": format_pbs_duration(estimated)}
+        if job.phase is Phase.ENDED:
+            shown |= _history(job)
+        return shown
+
+    def _alter(self, words: str, names: Sequence[str]) -> None:
+        """Change jobs as qalter does: what is refused does not keep the rest from being done."""
+        resources: dict[str, int | None] = {}
+        for word in words.split(","):
+            name, _, value = word.partition("=")
+            try:
+                resources[name] = parse_pbs_duration(value) if value else None
+            except ValueError:
+                raise SchedulerError(
+                    f"qalter: Illegal attribute or resource value Resource_List.{name}"
+                ) from None
+        refused = []
+        for name in names:
+            try:
+                self._pbs.alter(name, resources)
+            except SchedulerError as error:
+                refused.append(str(error))
+        if refused:
+            raise SchedulerError(f"qalter failed with exit code 1: {'; '.join(refused)}")
+
+
+def _history(job: PbsJob) -> dict[str, Any]:
+    deleted = job.ending in (Ending.CANCELLED, Ending.NEVER_STARTED)
+    return {
+        "substate": _DELETED_SUBSTATE if deleted else _FINISHED_SUBSTATE,
+        "Exit_status": EXIT_OF_ENDING[job.ending or Ending.COMPLETED],
+        "obittime": _ctime(job.end_time),
+        "history_timestamp": job.end_time,
+    }
+
+
+def _reservation(claim: AdvanceReservation) -> str:
+    name = f"R{claim.start}-{claim.processors}.{SERVER}"
+    return (
+        f"Resv ID: {name}\nreserve_state = RESV_CONFIRMED\n"
+        f"reserve_start = {_ctime(claim.start)}\nreserve_end = {_ctime(claim.end)}\n"
+        f"reserve_duration = {claim.duration}\nResource_List.ncpus = {claim.processors}\n\n"
+    )
+
+
+def _ctime(moment: int) -> str:
+    return time.asctime(time.gmtime(moment))

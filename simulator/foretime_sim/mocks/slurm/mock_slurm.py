@@ -1,0 +1,519 @@
+"""A Slurm with a virtual clock: the hook judges submissions, the engine schedules.
+
+It answers the commands of the sidecar's client with the JSON that Slurm 22.05 prints, so that the
+sidecar can't tell it from a real one. What it leaves out of Slurm: nodes (the machine is a flat
+pool of processors), multifactor priority (the order is the engine's), preemption, steps. Limits are
+whole minutes wherever Slurm has whole minutes (the hook, time_min, the JSON); a job's own limit is
+kept to the second, so that a replay without adjustments equals a plain run of the engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from foretime_estimators.jobs.errors import InputError, SchedulerError
+from foretime_estimators.jobs.jobs import Ending
+
+from foretime_sim.logs.accounting import STATE_OF_ENDING
+from foretime_sim.machines.machine import Machine
+from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.mocks.mock_scheduler import MockJob, MockScheduler, Phase
+from foretime_sim.mocks.slurm import replies
+from foretime_sim.mocks.slurm.hook import Fields, Value
+from foretime_sim.mocks.slurm.replies import DEFAULT_PARTITION
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import Policy
+from foretime_sim.workloads.node_request import JobResources
+from foretime_sim.workloads.workload import Int64Array
+
+NO_VAL = 4294967294
+INFINITE = 4294967295
+_MINUTE = 60
+
+
+class HookReply(Protocol):
+    """What the plugin decided."""
+
+    @property
+    def code(self) -> int:
+        """Slurm's return code; 0 accepts."""
+
+    @property
+    def changes(self) -> Mapping[str, Value]:
+        """Fields that it set."""
+
+    @property
+    def log(self) -> Sequence[str]:
+        """Lines that it wrote, each beginning with its level."""
+
+
+class SubmitHook(Protocol):
+    """The scheduler's plugin, as the mock calls it; see `foretime_sim.mocks.slurm.hook.LuaHook`."""
+
+    def submit(
+        self, job: Fields, partitions: Mapping[str, Fields], uid: int, now: int
+    ) -> HookReply:
+        """Judge a submission."""
+
+    def modify(
+        self, request: Fields, job: Fields, partitions: Mapping[str, Fields], uid: int, now: int
+    ) -> HookReply:
+        """Judge a change of a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What `sbatch` is told of a job, and what only the log knows.
+
+    Attributes
+    ----------
+    user, account, slurm_partition
+        Names; ``None`` takes the mock's default.
+    processors
+        Processors asked for.
+    requested_time
+        ``--time``, seconds.
+    actual_runtime
+        How long the job runs if nobody stops it, seconds.
+    ending
+        How it ends if it is not stopped at its limit.
+    comment
+        ``--comment``.
+    time_min
+        ``--time-min``, seconds; ``None`` if not given.
+    array_id
+        The job array that it is a task of.
+    resources
+        What it asks of a machine of nodes.
+    """
+
+    user: str | None
+    account: str | None
+    slurm_partition: str | None
+    processors: int
+    requested_time: int
+    actual_runtime: int
+    ending: Ending = Ending.COMPLETED
+    comment: str | None = None
+    time_min: int | None = None
+    array_id: int | None = None
+    resources: JobResources | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSetup:
+    """The mock's slurm.conf.
+
+    Attributes
+    ----------
+    processors
+        Size of the machine.
+    mechanism
+        How the hook's word reaches the planning.
+    max_time_min
+        MaxTime by slurm_partition, minutes; one that is not named has no limit.
+    soft_limit_parameter
+        Whether ``SchedulerParameters`` has ``time_min_as_soft_limit``. Without it, time_min is a
+        limit that jobs are killed at, as on a real Slurm.
+    prolog_works
+        Whether PrologSlurmctld raises the limits that the hook lowered.
+    machine
+        Nodes in place of a flat pool of processors.
+    reservations
+        Advance reservations, on the mock's clock.
+    qos_weight
+        PriorityWeightQOS; the QOS normal and high lie a whole tier apart.
+    private_data
+        PrivateData, such as "jobs,usage"; "" for none.
+    """
+
+    processors: int
+    mechanism: Mechanism = Mechanism.SLURM_SOFT_LIMIT
+    max_time_min: Mapping[str, int] = field(default_factory=dict)
+    soft_limit_parameter: bool = True
+    prolog_works: bool = True
+    machine: Machine | None = None
+    reservations: tuple[AdvanceReservation, ...] = ()
+    qos_weight: int = 0
+    private_data: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class SlurmJob(MockJob):
+    """A job as slurmctld holds it; limits in whole minutes.
+
+    Attributes
+    ----------
+    planned
+        What it is planned with, or was as it started, seconds.
+    """
+
+    submission: Submission
+    time_limit_min: int
+    time_min_min: int = 0
+    admin_comment: str = ""
+    comment: str = ""
+    site_factor: int = 0
+    planned: int = 0
+
+    @property
+    def state(self) -> str:
+        """Slurm's word for where it stands."""
+        return _PHASES[self.phase] if self.ending is None else STATE_OF_ENDING[self.ending]
+
+
+_FIRST_JOB_ID = 1
+_FIRST_UID = 1000
+_JOB_NAME = re.compile(r"(?:(?P<array>\d{1,10})_)?(?P<job>\d{1,10})", re.ASCII)
+_RECORDED_REQUEST = re.compile(r"foretime:treq=(\d+)", re.ASCII)
+_PHASES = {Phase.WAITING: "PENDING", Phase.RUNNING: "RUNNING"}
+
+
+def _minutes(seconds: int) -> int:
+    return -(-seconds // _MINUTE)
+
+
+class MockSlurm(MockScheduler[SlurmJob]):
+    """A Slurm controller, its accounting and its hook, driven by a virtual clock.
+
+    Parameters
+    ----------
+    setup
+        The mock's slurm.conf.
+    policy
+        How the engine schedules.
+    hook
+        The job_submit plugin; ``None`` runs without one.
+    start_time
+        The clock's first reading, epoch seconds.
+    """
+
+    def __init__(
+        self, setup: SlurmSetup, policy: Policy, hook: SubmitHook | None = None, start_time: int = 0
+    ) -> None:
+        super().__init__(setup.processors, policy, start_time, setup.reservations, setup.machine)
+        self._setup = setup
+        self._hook = hook
+        self._uids: dict[str, int] = {}
+        self._arrays: dict[int, list[int]] = {}
+        self._partitions: dict[str, dict[str, Value]] = {}
+        self._partition(DEFAULT_PARTITION)
+        for name in setup.max_time_min:
+            self._partition(name)
+
+    def _on_start(self, index: int, job: SlurmJob) -> None:
+        job.time_limit_min = _minutes(job.kill_limit)
+
+    def _ending(self, job: SlurmJob) -> Ending:
+        return job.submission.ending
+
+    def running_times(self) -> Int64Array:
+        """Give what each job was planned with as it started, seconds, by submission."""
+        return np.array([job.planned for job in self._jobs], dtype=np.int64)
+
+    # What users do --------------------------------------------------------------------------
+
+    def submit(self, submission: Submission) -> int:
+        """Submit a job now, as `sbatch` does, and give its job id.
+
+        Raises
+        ------
+        SchedulerError
+            If Slurm rejects it (too large a job, a limit above the slurm_partition's, or the hook).
+        """
+        job = self._accepted(submission)
+        limit = submission.requested_time
+        planned = limit
+        kill_limit = limit
+        if self._setup.mechanism is Mechanism.REWRITE_LIMIT:
+            if job.time_limit_min < _minutes(limit):
+                planned = job.time_limit_min * _MINUTE
+                kill_limit = min(limit, self._limit_after_prolog(job))
+        elif job.time_min_min:
+            planned = min(job.time_min_min * _MINUTE, limit)
+            if not self._setup.soft_limit_parameter:
+                kill_limit = planned
+        job.kill_limit, job.planned = kill_limit, planned
+        index = self._enqueue(
+            job,
+            processors=submission.processors,
+            actual_runtime=submission.actual_runtime,
+            requested_time=limit,
+            planned=planned,
+            resources=submission.resources,
+            user=submission.user,
+            project=submission.account,
+        )
+        if submission.array_id is not None:
+            self._arrays.setdefault(submission.array_id, []).append(index + _FIRST_JOB_ID)
+        return index + _FIRST_JOB_ID
+
+    def _accepted(self, submission: Submission) -> SlurmJob:
+        """Judge a submission as slurmctld and its plugin do."""
+        if submission.processors > self._setup.processors:
+            raise SchedulerError(
+                f"Requested node configuration is not available: {submission.processors} "
+                f"processors of {self._setup.processors}"
+            )
+        partition = submission.slurm_partition or DEFAULT_PARTITION
+        limit_min = _minutes(submission.requested_time)
+        if limit_min > int(self._partition(partition)["max_time"]):
+            raise SchedulerError("Requested time limit is invalid (missing or exceeds some limit)")
+        job = SlurmJob(
+            submission=submission,
+            submit_time=self.now,
+            time_limit_min=limit_min,
+            comment=submission.comment or "",
+        )
+        if submission.time_min is not None:
+            job.time_min_min = _minutes(submission.time_min)
+        if self._hook is not None:
+            user = submission.user or "nobody"
+            uid = self._uid(user)
+            description: dict[str, Value] = {
+                "user_name": user,
+                "user_id": uid,
+                "time_limit": limit_min,
+                "min_cpus": submission.processors,
+                "num_tasks": submission.processors,
+            }
+            if submission.account is not None:
+                description["account"] = submission.account
+            if submission.slurm_partition is not None:
+                description["partition"] = submission.slurm_partition
+            if job.time_min_min:
+                description["time_min"] = job.time_min_min
+            if submission.comment is not None:
+                description["comment"] = submission.comment
+            reply = self._hook.submit(description, self._partitions, uid, self.now)
+            self._count_errors(reply)
+            if reply.code != 0:
+                raise SchedulerError(f"job_submit/lua rejected the job: {reply.code}")
+            self._apply(job, reply.changes)
+        return job
+
+    @staticmethod
+    def _apply(job: SlurmJob, changes: Mapping[str, Value]) -> None:
+        for name, value in changes.items():
+            if name == "time_min":
+                job.time_min_min = 0 if value in (0, NO_VAL) else int(value)
+            elif name == "time_limit":
+                job.time_limit_min = int(value)
+            elif name == "admin_comment":
+                job.admin_comment = str(value)
+            else:
+                raise InputError(f"the hook set {name}, which a replay has no use for")
+
+    def _limit_after_prolog(self, job: SlurmJob) -> int:
+        """Seconds that PrologSlurmctld raises a lowered limit to, read as it reads it."""
+        recorded = _RECORDED_REQUEST.search(job.admin_comment)
+        if recorded is None or not self._setup.prolog_works:
+            return job.time_limit_min * _MINUTE
+        return int(recorded[1]) * _MINUTE
+
+    def cancel(self, job_id: int) -> None:
+        """Cancel a pending job, as `scancel` does."""
+        job = self._job(str(job_id))
+        if job.phase is not Phase.WAITING:
+            raise SchedulerError(f"job {job_id} is {job.state}: the mock cancels pending jobs only")
+        self._cancel_waiting(job_id - _FIRST_JOB_ID)
+
+    def change_limit(self, job_id: int, time_limit: int, uid: int = _FIRST_UID) -> None:
+        """Change a job's limit (seconds), as ``scontrol update JobId=... TimeLimit=...`` does.
+
+        Raises
+        ------
+        SchedulerError
+            If Slurm refuses: users may only lower a limit, and not below time_min.
+        """
+        job = self._changeable(str(job_id))
+        minutes = _minutes(time_limit)
+        if uid and minutes > job.time_limit_min:
+            raise SchedulerError("Access/permission denied")
+        changes: Mapping[str, Value] = {}
+        if self._hook is not None:
+            reply = self._hook.modify(
+                {"time_limit": minutes}, self._record(job), self._partitions, uid, self.now
+            )
+            self._count_errors(reply)
+            if reply.code != 0:
+                raise SchedulerError(f"job_submit/lua rejected the change: {reply.code}")
+            changes = reply.changes
+        time_min_min = int(changes.get("time_min", job.time_min_min))
+        if time_min_min > minutes:
+            raise SchedulerError("Requested time limit is invalid (below time_min)")
+        job.time_limit_min, job.time_min_min = minutes, time_min_min
+        job.kill_limit = time_limit
+        self._replan(job_id, job)
+
+    def _record(self, job: SlurmJob) -> dict[str, Value]:
+        """Give a job as `slurm_job_modify` is shown it."""
+        submission = job.submission
+        record: dict[str, Value] = {
+            "time_limit": job.time_limit_min,
+            "time_min": job.time_min_min or NO_VAL,
+            "admin_comment": job.admin_comment,
+            "comment": job.comment,
+            "min_cpus": submission.processors,
+            "partition": submission.slurm_partition or DEFAULT_PARTITION,
+        }
+        if submission.user is not None:
+            record["user_name"] = submission.user
+        if submission.account is not None:
+            record["account"] = submission.account
+        return record
+
+    def _count_errors(self, reply: HookReply) -> None:
+        self.hook_errors += sum(line.startswith("error") for line in reply.log)
+
+    def _replan(self, job_id: int, job: SlurmJob) -> None:
+        if self._setup.mechanism is Mechanism.REWRITE_LIMIT and job.phase is Phase.WAITING:
+            planned = job.time_limit_min * _MINUTE
+        else:
+            planned = job.time_min_min * _MINUTE if job.time_min_min else job.kill_limit
+        if job.phase is Phase.WAITING:
+            job.planned = min(planned, job.kill_limit)
+        self._engine.update(
+            job_id - _FIRST_JOB_ID,
+            requested_time=job.kill_limit,
+            scheduled_time=min(planned, job.kill_limit),
+            time_limit=job.kill_limit,
+            priority=job.site_factor,
+        )
+
+    # What the sidecar's client runs ---------------------------------------------------------
+
+    def run(self, argv: Sequence[str], stdin: str | None = None) -> object:
+        """Answer one of Slurm's commands: decoded JSON if it has ``--json``, text otherwise.
+
+        Raises
+        ------
+        SchedulerError
+            For a command that the mock does not know, or a change that Slurm would refuse.
+        """
+        match list(argv):
+            case ["squeue", "--all", "--json"]:
+                return replies.listed(self._each(replies.queued, self._queued_jobs()))
+            case ["sacct", "--json", *options]:
+                ended = self._ended_between(*replies.span(options, self.now))
+                return replies.listed(self._each(replies.accounted, ended))
+            case ["sinfo", *_]:
+                allocated = self._setup.processors - self._engine.free_processors
+                idle = self._engine.free_processors
+                return f"{allocated}/{idle}/0/{self._setup.processors}\n"
+            case ["scontrol", "show", "config"]:
+                return replies.configuration(self._setup)
+            case ["scontrol", "show", "partition", *_]:
+                return replies.partitions(self._partitions)
+            case ["scontrol", "show", "node", *_]:
+                return replies.node(self._setup.processors, self._partitions)
+            case ["scontrol", "show", "federation"]:
+                return ""
+            case ["sdiag"]:
+                return replies.STATISTICS
+            case ["sprio", "--noheader", "--format=%i|%S"]:
+                return replies.site_factors(
+                    (index + _FIRST_JOB_ID, self._jobs[index]) for index in self._queued_jobs()
+                )
+            case ["sacctmgr", "--noheader", "--parsable2", "show", "qos", *_]:
+                return "normal|0\nhigh|100\n"
+            case ["scontrol", "show", "reservation", *_]:
+                return replies.reservations(self._setup.reservations, self.now)
+            case ["scontrol"] if stdin is not None:
+                # As scontrol does it: what is refused does not keep the rest from being done.
+                refused = []
+                for line in stdin.splitlines():
+                    try:
+                        self._scontrol(line)
+                    except SchedulerError as error:
+                        refused.append(str(error))
+                if refused:
+                    raise SchedulerError(f"scontrol failed with exit code 1: {'; '.join(refused)}")
+                return ""
+            case _:
+                raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
+
+    def _scontrol(self, line: str) -> None:
+        if line in ("", "quit"):
+            return
+        words = line.split()
+        values = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+        if words[0] != "update" or "JobId" not in values:
+            raise SchedulerError(f"the mock Slurm does not know: scontrol {line}")
+        name = values.pop("JobId")
+        if tasks := self._waiting_tasks(name):
+            for task in tasks:
+                self._change(f"{name}_{task}", values)
+        else:
+            self._change(name, values)
+
+    def _waiting_tasks(self, name: str) -> list[int]:
+        """Give the job ids of the tasks that wait of the array of this number, if it is one."""
+        tasks = self._arrays.get(int(name), []) if name.isdecimal() and name.isascii() else []
+        return [t for t in tasks if self._jobs[t - _FIRST_JOB_ID].phase is Phase.WAITING]
+
+    def _change(self, name: str, values: Mapping[str, str]) -> None:
+        """Change a job, or one task of an array."""
+        job_id = self._job_id(name)
+        job = self._changeable(name)
+        if unknown := values.keys() - {"TimeLimit", "TimeMin", "SiteFactor"}:
+            raise SchedulerError(f"Update of this parameter is not supported: {min(unknown)}")
+        for field_name, value in values.items():
+            if not re.fullmatch(r"-?\d{1,9}", value, re.ASCII):
+                raise SchedulerError(f"Invalid value for job {name}: {field_name}={value}")
+        limit_min = int(values.get("TimeLimit", job.time_limit_min))
+        time_min_min = int(values.get("TimeMin", job.time_min_min))
+        if limit_min < 1 or time_min_min > limit_min:
+            raise SchedulerError(f"Requested time limit is invalid for job {name}")
+        if "TimeLimit" in values:
+            job.time_limit_min, job.kill_limit = limit_min, limit_min * _MINUTE
+        job.time_min_min = time_min_min
+        job.site_factor = int(values.get("SiteFactor", job.site_factor))
+        self._replan(job_id, job)
+
+    def _each(
+        self, reply: Callable[[int, SlurmJob], dict[str, Any]], jobs: Iterable[int]
+    ) -> list[dict[str, Any]]:
+        return [reply(index + _FIRST_JOB_ID, self._jobs[index]) for index in jobs]
+
+    # Names and numbers ----------------------------------------------------------------------
+
+    def _uid(self, user: str) -> int:
+        return self._uids.setdefault(user, _FIRST_UID + len(self._uids))
+
+    def _partition(self, name: str) -> dict[str, Value]:
+        known = self._partitions.get(name)
+        if known is None:
+            known = {
+                "name": name,
+                "max_time": self._setup.max_time_min.get(name, INFINITE),
+                "default_time": NO_VAL,
+                "flag_default": 1 if name == DEFAULT_PARTITION else 0,
+            }
+            # The hook converts a mapping of partitions once, so a new one is another mapping.
+            self._partitions = {**self._partitions, name: known}
+        return known
+
+    def _job(self, name: str) -> SlurmJob:
+        return self._jobs[self._job_id(name) - _FIRST_JOB_ID]
+
+    def _job_id(self, name: str) -> int:
+        """Find a job by its number, or by ARRAY_TASK."""
+        match = _JOB_NAME.fullmatch(name)
+        job_id = int(match["job"]) if match else 0
+        index = job_id - _FIRST_JOB_ID
+        if match is None or not 0 <= index < len(self._jobs):
+            raise SchedulerError(f"Invalid job id specified for job {name}")
+        if match["array"] and self._jobs[index].submission.array_id != int(match["array"]):
+            raise SchedulerError(f"Invalid job id specified for job {name}")
+        return job_id
+
+    def _changeable(self, name: str) -> SlurmJob:
+        job = self._job(name)
+        if job.phase is Phase.ENDED:
+            raise SchedulerError(f"Job/step already completing or completed for job {name}")
+        return job

@@ -1,0 +1,102 @@
+"""Downey's predictors for whole queues, asked about jobs as they are submitted.
+
+Section 7.1 of Downey 1997 announces this. Beside the extension of his predictors stands his model
+of runtimes pushed through forward runs, which follow the policy as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from foretime_estimators.distributions.uniform_log_classes import LifetimeClasses, parse_classifiers
+from foretime_estimators.distributions.uniform_log_runtimes import UniformLogRuntimes
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.waits.downey_forecaster import CLASSES, SMALL_NEEDS, DowneyForecaster
+from foretime_sim.waits.forecaster import MEDIAN, WaitForecaster
+from foretime_sim.waits.forward_forecaster import ForwardForecaster
+from foretime_sim.waits.scores.moments import Asking, ask_forecasters
+from foretime_sim.waits.scores.wait_sources import SimulatedWaits
+from foretime_sim.workloads.workload import Workload
+
+from foretime_studies.downey1997.heads import correlation
+
+POLICIES: dict[str, Policy] = {
+    "FCFS": Policy(backfill=Backfill.NONE),
+    "FCFS with EASY": Policy(),
+    "WFP with EASY": Policy(Order.WFP),
+}
+_JOBS = 8_000
+"""Jobs of a log that take part; those asked about are of the second half."""
+_SAMPLES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """How well whole waits are predicted by one method on one log under one policy.
+
+    Attributes
+    ----------
+    log, policy, method
+        Their names.
+    waited, answered
+        Jobs asked about that waited, and how many of these had an answer.
+    raw, log_log
+        Coefficients of correlation with the real waits, and of their logarithms.
+    within_factor_2
+        Share of the answers within [t/2, 2t].
+    median_error_s
+        Median absolute error, seconds.
+    """
+
+    log: str
+    policy: str
+    method: str
+    waited: int
+    answered: int
+    raw: float
+    log_log: float
+    within_factor_2: float
+    median_error_s: float
+
+
+def whole_queues(workload: Workload, asked: int, seed: int) -> list[QueueRow]:
+    """Ask about jobs of a log at their submission under several policies."""
+    jobs = workload.head(_JOBS)
+    half = len(jobs) // 2
+    chosen = np.zeros(len(jobs), dtype=np.bool_)
+    rng = np.random.default_rng(seed)
+    chosen[half + rng.choice(len(jobs) - half, min(asked, len(jobs) - half), replace=False)] = True
+    rows: list[QueueRow] = []
+    for name, policy in POLICIES.items():
+        methods: Sequence[WaitForecaster] = [
+            *(DowneyForecaster(kind) for kind in SMALL_NEEDS),
+            ForwardForecaster("forward runs", _runtimes(), samples=_SAMPLES, seed=seed),
+        ]
+        records = ask_forecasters(SimulatedWaits(jobs, policy), methods, Asking(jobs=chosen))
+        waited = records.waited_s > 0
+        actual = records.waited_s[waited]
+        for method in records.methods:
+            told = records.of(method).wait_s[waited, MEDIAN]
+            has = ~np.isnan(told)
+            ratio = np.maximum(told[has], 1.0) / actual[has]
+            error = np.abs(told[has] - actual[has])
+            rows.append(
+                QueueRow(
+                    workload.name,
+                    name,
+                    method,
+                    int(waited.sum()),
+                    int(has.sum()),
+                    correlation(told, actual),
+                    correlation(told, actual, log=True),
+                    float(((ratio >= 0.5) & (ratio <= 2)).mean()) if has.any() else np.nan,
+                    float(np.median(error)) if has.any() else np.nan,
+                )
+            )
+    return rows
+
+
+def _runtimes() -> UniformLogRuntimes:
+    return UniformLogRuntimes(LifetimeClasses(parse_classifiers(CLASSES)))

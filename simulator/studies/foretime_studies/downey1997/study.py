@@ -1,0 +1,392 @@
+"""Downey 1997 again: what is run. Tables and figures are made of it by the modules beside this.
+
+A log is scheduled strictly first come, first served. How long jobs wait at the head of the queue is
+predicted (`downey1997_heads`) with parameters of the whole log, as in most of the paper, with those
+of the four months before (section 6.1), and with what had finished by then.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from foretime_estimators.distributions.lifetimes import Lifetimes, Overdue
+from foretime_estimators.distributions.uniform_log import UniformLog, fit_uniform_log
+from foretime_estimators.distributions.uniform_log_classes import (
+    Classifier,
+    Fit,
+    LifetimeClasses,
+    fit_one_stage,
+    size_class,
+)
+from foretime_estimators.distributions.uniform_log_stages import fit_stages
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_sim.workloads.workload import Int64Array
+
+from foretime_studies.downey1997.clusters import ClusterRow, side_by_side
+from foretime_studies.downey1997.greedy import GreedyRow, greedy_choices
+from foretime_studies.downey1997.heads import (
+    HeadMoment,
+    Heads,
+    ModelOf,
+    Predicted,
+    heads_of,
+    predict,
+    predict_exactly,
+)
+from foretime_studies.downey1997.logs import PARAGON, Names, StudiedLog
+from foretime_studies.downey1997.queues import QueueRow, whole_queues
+
+_PREDICTED = 9_000
+"""Moments at which the main predictions are made; of more, every so manieth is taken."""
+_THINNED = 2_000
+"""Moments at which variants are compared, likewise."""
+_EXACT = 300
+"""Moments at which the exact median is worked out."""
+_PERIOD_MONTHS = 4
+_LEAST_OF_PERIOD = 0.03
+"""Share of the log's jobs that a period has at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to get lifetimes, and what it predicts at some moments.
+
+    Attributes
+    ----------
+    name
+        What tables call it.
+    actual_s
+        Waits at the head, seconds, shape (moments,).
+    predicted
+        What was predicted of them.
+    """
+
+    name: str
+    actual_s: Int64Array
+    predicted: Predicted
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Four months of a log.
+
+    Attributes
+    ----------
+    name
+        Such as ``1-4/96``.
+    jobs
+        Which jobs were submitted then, shape (jobs,).
+    lines
+        Fitted line of each class, ``None`` where there is none.
+    """
+
+    name: str
+    jobs: npt.NDArray[np.bool_]
+    lines: dict[str, UniformLog | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodFound:
+    """Predictions in one period.
+
+    Attributes
+    ----------
+    name
+        The period's.
+    own, before
+        With its own lines, and at the same moments with those of the period before, if there is
+        one.
+    """
+
+    name: str
+    own: Variant
+    before: Variant | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogFound:
+    """What was found on one log.
+
+    Attributes
+    ----------
+    log
+        The log.
+    lines
+        Fitted line of each class.
+    stages
+        Fitted stages of each class.
+    heads
+        Its FCFS schedule, and who waited at the head.
+    every
+        Of the moments every so manieth is predicted.
+    predicted
+        With the lines of the whole log, at those moments.
+    variants
+        Other ways, at fewer moments.
+    periods
+        Its thirds of years.
+    by_period
+        What each period's own lines predict, and those of the period before.
+    exact_s, exact_at
+        Exact medians, and the moments that they are of.
+    """
+
+    log: StudiedLog
+    lines: dict[str, UniformLog | None]
+    stages: dict[str, Lifetimes | None]
+    heads: Heads
+    every: int
+    predicted: Predicted
+    variants: tuple[Variant, ...]
+    periods: tuple[Period, ...]
+    by_period: tuple[PeriodFound, ...]
+    exact_s: npt.NDArray[np.float64]
+    exact_at: Int64Array
+
+    @property
+    def needed(self) -> Int64Array:
+        """Give n' at the predicted moments."""
+        return self.heads.needed[:: self.every]
+
+    @property
+    def actual_s(self) -> Int64Array:
+        """Give the waits at the head that are predicted, seconds."""
+        return self.heads.wait_s[:: self.every]
+
+
+@dataclass(frozen=True, slots=True)
+class Downey1997:
+    """What was found: logs, whole queues, and what choices of sizes and of clusters do."""
+
+    logs: tuple[LogFound, ...]
+    queues: tuple[QueueRow, ...]
+    greedy: tuple[GreedyRow, ...]
+    clusters: tuple[ClusterRow, ...]
+
+
+STEPS_PER_LOG = 13
+"""Steps of the progress that each log counts."""
+LAST_STEPS = 2
+"""Steps after all logs."""
+
+
+def study(
+    logs: Sequence[StudiedLog],
+    progress: Callable[[int], None] | None = None,
+    *,
+    asked: int = 300,
+    malleable_jobs: int = 1_000,
+    seed: int = 1,
+) -> Downey1997:
+    """Run everything.
+
+    Parameters
+    ----------
+    logs
+        The first plays the Paragon's part in figures, the others that of the SP2.
+    progress
+        Called after each step; there are ``STEPS_PER_LOG`` for each log, and ``LAST_STEPS``.
+    asked
+        Jobs of each log whose whole wait is predicted.
+    malleable_jobs
+        Jobs of the generated workloads that choose their sizes.
+    seed
+        Of what is drawn.
+    """
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done)
+
+    found = []
+    queues: list[QueueRow] = []
+    for log in logs:
+        found.append(_on_log(log, step))
+        # Where jobs have no requests, they are the runtimes here: nothing to forecast with.
+        if log.name.startswith(PARAGON):
+            step()
+            continue
+        queues += whole_queues(log.with_limits(), asked, seed)
+        step()
+    greedy = greedy_choices(malleable_jobs, seed)
+    step()
+    asking = [log.with_limits() for log in logs if not log.name.startswith(PARAGON)]
+    clusters = side_by_side(asking, seed)
+    step()
+    return Downey1997(tuple(found), tuple(queues), tuple(greedy), tuple(clusters))
+
+
+def _on_log(log: StudiedLog, step: Callable[[], None]) -> LogFound:
+    heads = heads_of(log.workload)
+    lines = {name: fit_uniform_log(log.runtimes(name)) for name in log.class_names}
+    stages = {name: fit_stages(log.runtimes(name)) for name in log.class_names}
+    of_class = {name: _lifetimes(line) for name, line in lines.items()}
+    whole = _by_class(log, of_class)
+    every = _step(heads.moments, _PREDICTED)
+    asked = heads.moments[::every]
+    predicted = predict(heads, whole, asked)
+    step()
+    few = heads.moments[:: _step(heads.moments, _THINNED)]
+    memory = [_label(log, log.memory)] if (log.memory != "").any() else []
+    in_class = _label(log, log.classes)
+    variants = []
+    for name, model_of, overdue in (
+        ("one stage, whole log", whole, Overdue.PAST_REPEATS),
+        ("fitted stages, whole log", _by_class(log, stages), Overdue.PAST_REPEATS),
+        ("overdue jobs end now", whole, Overdue.ENDS_NOW),
+        ("overdue jobs never end", whole, Overdue.NEVER_ENDS),
+        ("past repeats (no model)", lambda job, time: None, Overdue.PAST_REPEATS),
+        ("past only: all jobs alike", _learned(heads, []), Overdue.PAST_REPEATS),
+        ("past only: class", _learned(heads, [in_class]), Overdue.PAST_REPEATS),
+        ("past only: class, stages", _learned(heads, [in_class], fit_stages), Overdue.PAST_REPEATS),
+        ("past only: class, size", _learned(heads, [in_class, size_class]), Overdue.PAST_REPEATS),
+        (
+            "past only: class, size, memory",
+            _learned(heads, [in_class, size_class, *memory]) if memory else None,
+            Overdue.PAST_REPEATS,
+        ),
+        (
+            "past only: class, user",
+            _learned(heads, [in_class, lambda job: job.user]),
+            Overdue.PAST_REPEATS,
+        ),
+    ):
+        if model_of is not None:
+            variants.append(_variant(name, heads, few, model_of, overdue))
+        step()
+    periods = periods_of(log)
+    at = np.arange(0, len(asked), _step(asked, _EXACT))
+    exact = predict_exactly(heads, whole, [asked[place] for place in at.tolist()])
+    by_period = _by_period(log, heads, periods)
+    return LogFound(
+        log,
+        lines,
+        stages,
+        heads,
+        every,
+        predicted,
+        tuple(variants),
+        periods,
+        by_period,
+        exact,
+        at,
+    )
+
+
+def _step(moments: Sequence[HeadMoment], most: int) -> int:
+    """Give how many moments to go on by for no more than so many."""
+    return max(1, -(-len(moments) // most))
+
+
+def _lifetimes(line: UniformLog | None) -> Lifetimes | None:
+    return None if line is None else line.lifetimes
+
+
+def _by_class(log: StudiedLog, models: dict[str, Lifetimes | None]) -> ModelOf:
+    classes = log.classes.tolist()
+    return lambda job, time: models[classes[job]]
+
+
+def _label(log: StudiedLog, labels: Names) -> Classifier:
+    """Classify by a column of the study's own."""
+    of_job = dict(
+        zip([str(number) for number in log.workload.job_id.tolist()], labels.tolist(), strict=True)
+    )
+    return lambda job: of_job[job.job_id] or None
+
+
+def _learned(heads: Heads, classifiers: Sequence[Classifier], fit: Fit = fit_one_stage) -> ModelOf:
+    """Give lifetimes of what has finished by each time; to be asked in order of time."""
+    classes = LifetimeClasses(classifiers, fit=fit)
+    workload = heads.workload
+    ends = np.argsort(heads.end_time, kind="stable").tolist()
+    end_of = heads.end_time.tolist()
+    requests: dict[int, JobRequest] = {}
+    ended = 0
+
+    def request(job: int) -> JobRequest:
+        if job not in requests:
+            requests[job] = workload.job_request(job)
+        return requests[job]
+
+    def model_of(job: int, time: int) -> Lifetimes | None:
+        nonlocal ended
+        while ended < len(ends) and end_of[ends[ended]] <= time:
+            over = ends[ended]
+            start, end = int(heads.start_time[over]), end_of[over]
+            learned = FinishedJob(request(over), start, end, end - start, Ending.COMPLETED)
+            classes.learn_one(learned)
+            ended += 1
+        return classes.lifetimes(request(job))
+
+    return model_of
+
+
+def periods_of(log: StudiedLog) -> tuple[Period, ...]:
+    """Divide a log into thirds of calendar years (figure 7, table 5); UTC.
+
+    Those with few of its jobs, as at its ends, are left out.
+    """
+    epoch = log.workload.epoch_of_zero
+    thirds = []
+    for time in (log.workload.submit_time + epoch).tolist():
+        date = datetime.datetime.fromtimestamp(time, datetime.UTC)
+        thirds.append(date.year * 3 + (date.month - 1) // _PERIOD_MONTHS)
+    of_job = np.array(thirds)
+    periods = []
+    for third in sorted(set(thirds)):
+        jobs = of_job == third
+        if jobs.mean() < _LEAST_OF_PERIOD:
+            continue
+        year, part = divmod(third, 3)
+        first = part * _PERIOD_MONTHS + 1
+        name = f"{first}-{first + _PERIOD_MONTHS - 1}/{year % 100:02d}"
+        lines = {
+            key: fit_uniform_log(log.workload.actual_runtime[jobs & (log.classes == key)])
+            for key in log.class_names
+        }
+        periods.append(Period(name, jobs, lines))
+    return tuple(periods)
+
+
+def _by_period(log: StudiedLog, heads: Heads, periods: Sequence[Period]) -> tuple[PeriodFound, ...]:
+    """Predict with each period's own lines, and with those of the period before (section 6.1).
+
+    Where a class had no line then, that of all its period's jobs stands in.
+    """
+    begins = [int(log.workload.submit_time[period.jobs][0]) for period in periods]
+    every = _step(heads.moments, _THINNED)
+    place = (np.searchsorted(begins, heads.time, side="right") - 1)[::every].tolist()
+    few = heads.moments[::every]
+    models = []
+    for period in periods:
+        everybody = _lifetimes(fit_uniform_log(log.workload.actual_runtime[period.jobs]))
+        models.append({name: _lifetimes(line) or everybody for name, line in period.lines.items()})
+    found = []
+    for which, period in enumerate(periods):
+        asked = [moment for moment, at in zip(few, place, strict=True) if at == which]
+        own = _variant("own four months", heads, asked, _by_class(log, models[which]))
+        before = None
+        if which:
+            of_before = _by_class(log, models[which - 1])
+            before = _variant("four months before", heads, asked, of_before)
+        found.append(PeriodFound(period.name, own, before))
+    return tuple(found)
+
+
+def _variant(
+    name: str,
+    heads: Heads,
+    asked: Sequence[HeadMoment],
+    model_of: ModelOf,
+    overdue: Overdue = Overdue.PAST_REPEATS,
+) -> Variant:
+    actual = np.array([moment.wait_s for moment in asked], dtype=np.int64)
+    return Variant(name, actual, predict(heads, model_of, asked, overdue=overdue))

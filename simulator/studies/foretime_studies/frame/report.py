@@ -1,0 +1,107 @@
+"""What a study writes: a report in Markdown, each table as CSV, all of them as JSON, pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foretime_estimators.jobs.errors import InputError
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from foretime_studies.frame.tables import StudyTable
+
+
+@dataclass(frozen=True, slots=True)
+class StudyReport:
+    """A study's results, ready to be written.
+
+    Attributes
+    ----------
+    name
+        The study's.
+    title
+        Heading of the report.
+    command
+        What gives the same report again.
+    notes
+        What the reader has to know first, such as that the workload is generated.
+    tables
+        In order.
+    """
+
+    name: str
+    title: str
+    command: str
+    notes: tuple[str, ...]
+    tables: tuple[StudyTable, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON can hold it."""
+        return {
+            "study": self.name,
+            "title": self.title,
+            "command": self.command,
+            "notes": list(self.notes),
+            "tables": [table.to_json() for table in self.tables],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> StudyReport:
+        """Take what `to_json` gave."""
+        return cls(
+            document["study"],
+            document["title"],
+            document["command"],
+            tuple(document["notes"]),
+            tuple(StudyTable.from_json(table) for table in document["tables"]),
+        )
+
+    def to_markdown(self, pictures: Sequence[str] = ()) -> str:
+        """Write the report; ``pictures`` are the keys of those that lie beside it as SVG."""
+        parts = [f"# {self.title}", f"```\n{self.command}\n```", "\n".join(self.notes)]
+        for table in self.tables:
+            parts.append(f"## {table.title}")
+            if table.key in pictures:
+                parts.append(f"![{table.title}]({table.key}.svg)")
+            parts.append(table.to_markdown())
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def write(self, folder: Path, figures: Mapping[str, Figure]) -> None:
+        """Write report.md, results.json, a CSV file a table, and each figure as SVG and PNG.
+
+        Raises
+        ------
+        InputError
+            If a file can't be written.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "report.md").write_text(self.to_markdown(tuple(figures)), encoding="utf-8")
+            (folder / "results.json").write_text(to_lines(self.to_json()) + "\n", encoding="utf-8")
+            for table in self.tables:
+                (folder / f"{table.key}.csv").write_text(table.to_csv(), encoding="utf-8")
+            # The same figure is the same file: no date, no random ids, text as text.
+            with rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}):
+                for key, figure in figures.items():
+                    figure.savefig(folder / f"{key}.svg", metadata={"Date": None})
+                    figure.savefig(folder / f"{key}.png", dpi=120)
+        except OSError as error:
+            raise InputError(f"{folder}: can't be written: {error.strerror}") from error
+
+
+def to_lines(value: object, indent: str = "") -> str:
+    """Write JSON with a line for each list or object that holds no other, such as a table's row."""
+    deeper = indent + " "
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if not any(isinstance(one, dict | list) for one in held):
+        return json.dumps(value, allow_nan=False)
+    lines = [to_lines(one, deeper) for one in held]
+    begins, ends = "[]"
+    if isinstance(value, dict):
+        begins, ends = "{}"
+        lines = [f"{json.dumps(key)}: {line}" for key, line in zip(value, lines, strict=True)]
+    return f"{begins}\n{deeper}" + f",\n{deeper}".join(lines) + f"\n{indent}{ends}"

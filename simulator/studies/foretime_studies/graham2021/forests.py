@@ -1,0 +1,172 @@
+"""Forests on Graham's polls: what each may learn from, and growing many of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from foretime_sim.logs.accounting import DAY_S
+from foretime_sim.scores.metrics import BoolArray
+from foretime_sim.scores.worker_processes import end_at_interrupt, interrupts_wait
+from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
+from foretime_sim.waits.survival_forest import ForestSettings, SurvivalForest
+from foretime_sim.workloads.workload import Int64Array
+
+from foretime_studies.graham2021.features import Features
+from foretime_studies.graham2021.polls import NoonPolls
+from foretime_studies.graham2021.told import Told
+
+LEARNED_DAYS = 28
+"""How far back a forest learns."""
+SEED = 1
+
+_PUBLISHED_SEED, _PUBLISHED_SHARE = 46, 0.1
+
+Learnable = tuple[Int64Array, Int64Array, BoolArray]
+"""Rows, seconds that each has waited, whether it started then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A forest to be grown, and the noons that it is asked about.
+
+    Attributes
+    ----------
+    name
+        Of what it says.
+    noons
+        Times of their polls. It learns what was known at the first,
+    gap_days
+        or so many days before.
+    without
+        Group of features that it does not see; ``None``: sees all.
+    around
+        Noons of which it learns everything instead, outcomes and all, as the published network.
+    """
+
+    name: str
+    noons: tuple[int, ...]
+    gap_days: int = 0
+    without: str | None = None
+    around: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Grower:
+    """Grows forests on polls.
+
+    Attributes
+    ----------
+    polls, features
+        The data.
+    settings
+        Of the forests.
+    """
+
+    polls: NoonPolls
+    features: Features
+    settings: ForestSettings
+
+    def grow(self, plan: Plan) -> Told:
+        """Grow a forest, and ask it about its noons."""
+        features, polls = self.features, self.polls
+        values = features.values if plan.without is None else features.without(plan.without)
+        if plan.around:
+            rows = np.flatnonzero(np.isin(polls.poll_time, plan.around))
+            waited_s, started = polls.wait_s[rows], np.ones(len(rows), dtype=np.bool_)
+        else:
+            rows, waited_s, started = known_at(polls, plan.noons[0], plan.gap_days)
+        forest = SurvivalForest(values[rows], waited_s, started, self.settings, SEED)
+        asked = np.flatnonzero(np.isin(polls.poll_time, plan.noons))
+        wait_s = forest.quantiles(values[asked], LEVELS)
+        return Told(plan.name, asked, WaitForecasts(wait_s, np.zeros(len(asked))))
+
+    def grow_all(
+        self,
+        plans: Sequence[Plan],
+        workers: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Told]:
+        """Grow many, in so many processes; give what they say in the plans' order."""
+        told: dict[int, Told] = {}
+
+        def done(number: int, said: Told) -> None:
+            told[number] = said
+            if progress is not None:
+                progress(len(told), len(plans))
+
+        if workers == 1:
+            for number, plan in enumerate(plans):
+                done(number, self.grow(plan))
+        else:
+            self._grow_in_processes(plans, workers, done)
+        return [told[number] for number in range(len(plans))]
+
+    def _grow_in_processes(
+        self, plans: Sequence[Plan], workers: int, done: Callable[[int, Told], None]
+    ) -> None:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor, as_completed
+
+        # Spawned, because a fork of a process with threads (a progress bar's) may hang.
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, context, _begin, (self,)) as pool:
+            with interrupts_wait():
+                futures = {pool.submit(_grow, plan): number for number, plan in enumerate(plans)}
+            try:
+                for future in as_completed(futures):
+                    done(futures[future], future.result())
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+_HERE: list[Grower] = []
+"""In a worker process: the grower that it has been given, once for all plans."""
+
+
+def _begin(grower: Grower) -> None:
+    end_at_interrupt()
+    _HERE.append(grower)
+
+
+def _grow(plan: Plan) -> Told:
+    return _HERE[0].grow(plan)
+
+
+def known_at(polls: NoonPolls, now: int, gap_days: int = 0) -> Learnable:
+    """Give what a forest may learn from at a noon.
+
+    Parameters
+    ----------
+    polls
+        The data.
+    now
+        The noon.
+    gap_days
+        Learn what was known so many days before, instead.
+    """
+    then = now - gap_days * DAY_S
+    rows, waited_s, started = polls.known_outcomes(then)
+    recent = polls.poll_time[rows] >= then - LEARNED_DAYS * DAY_S
+    return rows[recent], waited_s[recent], started[recent]
+
+
+def published_split(polls: NoonPolls) -> tuple[Int64Array, Int64Array]:
+    """Give the polls that the published network was tested on, and those it learned from.
+
+    Each a tenth of the days, rounded up, the test's and then the validation's, drawn by numpy's
+    legacy generator with the seed 46; on Graham the test has 15,042 jobs after those with infinite
+    columns are dropped, a tenth of the 150,420 predictions that were published of ten trainings.
+    """
+    days = np.array([f"{datetime.fromtimestamp(poll, UTC):%Y-%m-%d}" for poll in polls.polls])
+    rng = np.random.RandomState(_PUBLISHED_SEED)
+    size = math.ceil(_PUBLISHED_SHARE * len(days))
+    tested = rng.choice(days, size=size, replace=False)
+    others = days[~np.isin(days, tested)]
+    validated = rng.choice(others, size=min(size, len(others)), replace=False)
+    test = np.isin(days, tested)
+    return polls.polls[test], polls.polls[~test & ~np.isin(days, validated)]

@@ -1,0 +1,242 @@
+"""Tables of Graham's noons: the published network's figures beside ours, and what holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+from foretime_sim.scores.intervals import RESAMPLES, Interval, Weeks
+from foretime_sim.scores.metrics import Float64Array
+from foretime_sim.waits.block_sums import Blocks, Figure
+from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecasts
+from foretime_sim.waits.qbets import Qbets
+from foretime_sim.waits.scores.bound_tightness import tightness
+from foretime_sim.waits.scores.coverage_slices import coverage_slices
+from foretime_sim.waits.wait_scores import ForecastOutcomes, scores
+from foretime_sim.workloads.workload import Int64Array, Labels
+
+from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.graham2021.columns import FUTURE, PUBLISHED_FUTURE
+from foretime_studies.graham2021.study import GAP_DAYS, Graham2021
+from foretime_studies.graham2021.told import Told
+
+PUBLISHED = ("published network", 0.4160, 0.5989, 0.6583)
+"""Within [t/2, 2t] and [t/3, 3t], mean squared log10 error (its documentation, "Results")."""
+_SEED = 1
+
+
+def tables(found: Graham2021) -> tuple[StudyTable, ...]:
+    """Give every table of the study."""
+    return (
+        published_table(found),
+        days_table(found),
+        online_table(found),
+        bounds_table(found),
+        slices_table(found),
+        ablations_table(found),
+        future_table(),
+    )
+
+
+def near_published(found: Graham2021, told: Told, blocks: Blocks) -> tuple[Figure, ...]:
+    """Score medians as the published network was: of all waits, no time being too short."""
+    error = np.abs(np.log10(np.maximum(told.forecasts.wait_s[:, MEDIAN], 1)) - np.log10(
+        found.polls.wait_s[told.rows]
+    ))  # fmt: skip
+    return (
+        blocks.mean(error <= np.log10(2)),
+        blocks.mean(error <= np.log10(3)),
+        blocks.mean(error**2),
+    )
+
+
+def day_blocks(found: Graham2021, rows: Int64Array) -> Blocks:
+    """Make blocks of days for rows of a few polls."""
+    days, day = np.unique(found.polls.poll_time[rows], return_inverse=True)
+    rng = np.random.default_rng([_SEED, len(days)])
+    draws = rng.multinomial(len(days), np.full(len(days), 1 / len(days)), size=RESAMPLES)
+    return Blocks(Weeks(0, draws.astype(np.float64)), day.astype(np.int64))
+
+
+def week_blocks(found: Graham2021, rows: Int64Array) -> Blocks:
+    """Make blocks of weeks, by when jobs were asked about."""
+    polled = found.polls.poll_time[rows]
+    return Blocks.of(Weeks.of(polled, _SEED), polled)
+
+
+def outcomes(found: Graham2021, told: Told) -> ForecastOutcomes:
+    """Give a method's forecasts with what came of them."""
+    wait_s = found.polls.wait_s[told.rows]
+    none = np.zeros(len(wait_s), dtype=np.bool_)
+    polled = found.polls.poll_time[told.rows]
+    return ForecastOutcomes(told.rows, polled, wait_s, none, told.forecasts)
+
+
+_NEAR = (
+    Column("[t/2, 2t]", ".1%"),
+    Column("95%"),
+    Column("[t/3, 3t]", ".1%"),
+    Column("95% "),
+    Column("squared log10 error", ".3f"),
+    Column(" 95%"),
+)
+
+
+def _near_cells(found: Graham2021, told: Told, blocks: Blocks) -> tuple[Cell, ...]:
+    cells: list[Cell] = []
+    for figure, write in zip(
+        near_published(found, told, blocks), (_shares, _shares, _numbers), strict=True
+    ):
+        cells += [figure.value, write(figure.interval)]
+    return tuple(cells)
+
+
+def _shares(interval: Interval | None) -> str:
+    return "" if interval is None else f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
+
+
+def _numbers(interval: Interval | None) -> str:
+    return "" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
+
+
+def published_table(found: Graham2021) -> StudyTable:
+    """Give the published network's figures, ours and the baselines' on the same jobs."""
+    rows = found.published_rows
+    blocks = day_blocks(found, rows)
+    name, double, triple, squared = PUBLISHED
+    lines: list[tuple[Cell, ...]] = [
+        (name, "days around, some columns of the future", double, "", triple, "", squared, "")
+    ]
+    lines += [
+        ("our forest", told.method, *_near_cells(found, told, blocks)) for told in found.published
+    ]
+    lines += [
+        (told.method, "what was known at noon", *_near_cells(found, told.of(rows), blocks))
+        for told in found.online[1:]
+    ]
+    note = (
+        f"The published test: {len(rows):,} jobs of seven days. Intervals: days drawn whole. "
+        f"{GAP_DAYS} days before: nothing that happened since is learned from."
+    )
+    columns = (Column("method"), Column("learns from"), *_NEAR)
+    return StudyTable("published", "The published test", columns, tuple(lines), note)
+
+
+def days_table(found: Graham2021) -> StudyTable:
+    """Give each day of the published test."""
+    lines: list[tuple[Cell, ...]] = []
+    strict = found.published[0]
+    polled = found.polls.poll_time[strict.rows]
+    for day in np.unique(polled).tolist():
+        told = strict.of(strict.rows[polled == day])
+        whole = Blocks.of(None, told.rows)
+        figures = near_published(found, told, whole)
+        date = datetime.fromtimestamp(day, UTC).date().isoformat()
+        waits = found.polls.wait_s[told.rows]
+        hours = float(np.median(waits)) / 3_600
+        lines.append((date, len(waits), hours, *(figure.value for figure in figures)))
+    columns = (
+        Column("day"), Column("jobs", ",d"), Column("median wait, h", ".1f"), _NEAR[0], _NEAR[2],
+        _NEAR[4],
+    )  # fmt: skip
+    return StudyTable("days", "Days of the published test, our forest", columns, tuple(lines))
+
+
+def online_table(found: Graham2021) -> StudyTable:
+    """Give every method on every noon after the settling ones."""
+    lines = []
+    for told in found.online:
+        blocks = week_blocks(found, told.rows)
+        lines.append((told.method, *_near_cells(found, told, blocks)))
+    polls = np.unique(found.polls.poll_time[found.online[0].rows])
+    note = (
+        f"{len(found.online[0].rows):,} jobs of {len(polls)} noons, each from what was known at "
+        "that noon. Intervals: weeks drawn whole."
+    )
+    return StudyTable(
+        "online", "Every noon from its past", (Column("method"), *_NEAR), tuple(lines), note
+    )
+
+
+def bounds_table(found: Graham2021) -> StudyTable:
+    """Give how often bounds hold, what distributions lose, and how tight bounds are."""
+    lines: list[tuple[Cell, ...]] = []
+    other = next(told for told in found.online if told.method == Qbets.name)
+    for told in found.online:
+        blocks = week_blocks(found, told.rows)
+        rows = outcomes(found, told)
+        figures = scores(rows, blocks)
+        cells: list[Cell] = [told.method]
+        cells += [figures[f"coverage_{level}"].value for level in (50, 75, 90, 95)]
+        cells.append(_shares(figures["coverage_95"].interval))
+        cells += [figures["pinball_s"].value / 3_600, figures["pinball_log"].value]
+        if told is other or _says_one_number(told.forecasts):
+            cells += [None, ""]
+        else:
+            tight = tightness(rows, outcomes(found, other.of(told.rows)), blocks)
+            cells += [tight.ratio.value, _numbers(tight.ratio.interval)]
+        lines.append(tuple(cells))
+    columns = (
+        Column("method"), Column("50%", ".1%"), Column("75%", ".1%"), Column("90%", ".1%"),
+        Column("95%", ".1%"), Column("its interval"), Column("pinball, h", ".2f"),
+        Column("pinball, log10", ".4f"), Column("95% bound / QBETS'", ".2f"),
+        Column("its interval "),
+    )  # fmt: skip
+    note = "Share of waits up to each bound; the bounds compared are made to hold equally often."
+    return StudyTable("bounds", "Bounds and distributions", columns, tuple(lines), note)
+
+
+def _says_one_number(forecasts: WaitForecasts) -> bool:
+    return bool((forecasts.wait_s == forecasts.wait_s[:, :1]).all())
+
+
+def slices_table(found: Graham2021) -> StudyTable:
+    """Give the coverage of our 95% bound in slices."""
+    told = found.online[0]
+    numbers, codes = np.unique(found.polls.slurm_partition[told.rows], return_inverse=True)
+    partitions = Labels(codes.astype(np.int32), tuple(map(str, numbers.tolist())))
+    blocks = week_blocks(found, told.rows)
+    lines = tuple(
+        (part.by.replace("queue", "slurm_partition"), part.name, part.rows, part.coverage,
+         _shares(part.interval))
+        for part in coverage_slices(outcomes(found, told), blocks, partitions)
+    )  # fmt: skip
+    columns = (
+        Column("by"), Column("slice"), Column("jobs", ",d"), Column("held", ".1%"), Column("95%"),
+    )  # fmt: skip
+    return StudyTable("slices", "Where our 95% bound holds", columns, lines)
+
+
+def ablations_table(found: Graham2021) -> StudyTable:
+    """Give what each group of features is worth."""
+    blocks = day_blocks(found, found.published_rows)
+    lines = tuple(
+        (name, *_near_cells(found, told, blocks))
+        for name, told in (
+            ("every feature", found.published[0]),
+            *((told.method, told) for told in found.ablations),
+        )
+    )
+    columns = (Column("our forest"), *_NEAR)
+    note = "On the published test, each noon from what was known then."
+    return StudyTable("ablations", "What the forest goes by", columns, lines, note)
+
+
+def future_table() -> StudyTable:
+    """Give the columns that no forecast may see."""
+    lines = tuple(
+        (name, why, "yes" if name in PUBLISHED_FUTURE else "no") for name, why in FUTURE.items()
+    )
+    columns = (Column("column"), Column("what it holds"), Column("seen by the published network"))
+    return StudyTable("future", "Columns of the future", columns, lines)
+
+
+def reliability(found: Graham2021) -> dict[str, Float64Array]:
+    """Give for each method with distributions the share of waits up to each of `LEVELS`."""
+
+    def share(told: Told) -> Float64Array:
+        held = found.polls.wait_s[told.rows][:, np.newaxis] <= told.forecasts.wait_s
+        return np.asarray(held.mean(axis=0))
+
+    several = [told for told in found.online if not _says_one_number(told.forecasts)]
+    return {told.method: share(told) for told in several} | {"as said": np.array(LEVELS)}

@@ -1,0 +1,254 @@
+"""How well runtimes are predicted, as other papers report it: accuracy, underestimates, errors.
+
+All estimators predict the same jobs of the same schedule, EASY's on requested times, so that a
+log's figures can be compared: each job at its submission, by what had started and ended then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from foretime_estimators.estimators.estimator import RuntimeEstimator, StartObserver
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import (
+    estimator_of,
+    finished_job,
+    job_requests,
+    logged_endings,
+)
+from foretime_sim.policies.policy import Policy
+from foretime_sim.scores.intervals import Interval, Weeks, percentile_interval
+from foretime_sim.scores.metrics import Float64Array
+from foretime_sim.workloads.workload import Int64Array, Workload
+
+from foretime_studies.frame.report import StudyReport
+from foretime_studies.frame.tables import Cell, Column, StudyTable
+
+ESTIMATORS = (
+    "requested",
+    "combined",
+    "last-two",
+    "recent-maximum",
+    "expected",
+    "outcomes:0.5",
+    "mixture:0.5",
+    "mixture:0.8",
+    "calibrated:0.249",
+    "calibrated:0.05",
+)
+"""What is compared unless other names are given."""
+PUBLISHED = (
+    ("TRIP, Fan et al., CLUSTER 2017", 0.80, 0.05),
+    ("CARDC, Supercomputing 2021", 0.805, 0.249),
+)
+"""Accuracy and share underestimated that papers print, on logs of their own."""
+_END, _SUBMISSION, _START = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeAccuracy:
+    """How one estimator did on one log.
+
+    Attributes
+    ----------
+    log, estimator
+        Which.
+    accuracy
+        Mean of min(predicted, actual) / max(predicted, actual).
+    interval
+        Of the accuracy, 95%, by drawing weeks of submission anew; ``None`` for too few weeks.
+    under
+        Share of jobs that ran longer than predicted.
+    mae_s
+        Mean absolute error, seconds.
+    log_error
+        Mean of abs(ln(predicted / actual)).
+    """
+
+    log: str
+    estimator: str
+    accuracy: float
+    interval: Interval | None
+    under: float
+    mae_s: float
+    log_error: float
+
+    @classmethod
+    def of(cls, workload: Workload, estimator: str, predicted: Int64Array) -> RuntimeAccuracy:
+        """Measure predictions, seconds, shape (jobs,), against the runtimes that jobs had."""
+        actual = np.maximum(np.minimum(workload.actual_runtime, workload.requested_time), 1)
+        ratio = np.minimum(predicted, actual) / np.maximum(predicted, actual)
+        return cls(
+            workload.name,
+            estimator,
+            float(ratio.mean()),
+            _weekly_interval(workload, ratio),
+            float(np.mean(predicted < actual)),
+            float(np.abs(predicted - actual).mean()),
+            float(np.abs(np.log(predicted / actual)).mean()),
+        )
+
+
+def _weekly_interval(workload: Workload, values: Float64Array) -> Interval | None:
+    weeks = Weeks.of(workload.submit_time, 0)
+    if weeks is None:
+        return None
+    week = weeks.week_of(workload.submit_time)
+    count = weeks.draws.shape[1]
+    jobs = weeks.draws @ np.bincount(week, minlength=count)
+    return percentile_interval(weeks.draws @ np.bincount(week, values, count) / jobs)
+
+
+def predicted_along(
+    workload: Workload,
+    estimators: Sequence[RuntimeEstimator],
+    progress: Callable[[int], None] | None = None,
+) -> Int64Array:
+    """Predict every job at its submission while EASY on requested times runs the workload.
+
+    Within a second ends come first, then submissions, then starts.
+
+    Parameters
+    ----------
+    workload
+        Jobs in submission order.
+    estimators
+        Fresh ones; what they learn stays in them.
+    progress
+        Called with the number of jobs predicted so far, about a hundred times.
+
+    Returns
+    -------
+    Int64Array
+        Seconds, shape (estimators, jobs).
+    """
+    schedule = simulate(workload, Policy())
+    requests = job_requests(workload)
+    endings = logged_endings(workload)
+    starts, ends = schedule.start_time.tolist(), schedule.end_time.tolist()
+    observers = [each for each in estimators if isinstance(each, StartObserver)]
+    predicted = np.empty((len(estimators), len(workload)), dtype=np.int64)
+    step = max(len(workload) // 100, 1)
+    for what, job in _events(workload, schedule.start_time, schedule.end_time):
+        if what == _SUBMISSION:
+            request = requests[job]
+            for place, estimator in enumerate(estimators):
+                predicted[place, job] = estimator.predict_one(request, request.submit_time)
+            if progress is not None and (job + 1) % step == 0:
+                progress(job + 1)
+        elif what == _START:
+            for observer in observers:
+                observer.start_one(requests[job], starts[job])
+        else:
+            finished = finished_job(requests[job], starts[job], ends[job], endings[job])
+            for estimator in estimators:
+                estimator.learn_one(finished)
+    return predicted
+
+
+def _events(workload: Workload, start: Int64Array, end: Int64Array) -> list[tuple[int, int]]:
+    """Give what happens, and to which job, in order of time."""
+    jobs = len(workload)
+    time = np.concatenate([end, workload.submit_time, start])
+    what = np.repeat([_END, _SUBMISSION, _START], jobs)
+    job = np.tile(np.arange(jobs), 3)
+    order = np.lexsort((job, what, time))
+    return list(zip(what[order].tolist(), job[order].tolist(), strict=True))
+
+
+def study(
+    workloads: Sequence[Workload],
+    names: Sequence[str] = ESTIMATORS,
+    progress: Callable[[int], None] | None = None,
+) -> list[RuntimeAccuracy]:
+    """Measure estimators on logs.
+
+    Parameters
+    ----------
+    workloads
+        Logs as filtered.
+    names
+        Estimators as `foretime_estimators.estimators.registry.parse_estimator` reads them.
+    progress
+        Called with the number of jobs predicted so far, of all logs together.
+    """
+    found: list[RuntimeAccuracy] = []
+    before = 0
+
+    def show(jobs: int) -> None:
+        if progress is not None:
+            progress(before + jobs)
+
+    for workload in workloads:
+        estimators = [estimator_of(name, workload) for name in names]
+        predicted = predicted_along(workload, estimators, show)
+        before += len(workload)
+        found += map(RuntimeAccuracy.of, [workload] * len(names), names, predicted)
+    return found
+
+
+def report(found: Sequence[RuntimeAccuracy], command: str) -> StudyReport:
+    """Make the report; ``command`` gives it again."""
+    names = list(dict.fromkeys(each.estimator for each in found))
+
+    def mean(name: str, field: str) -> float:
+        return float(np.mean([getattr(each, field) for each in found if each.estimator == name]))
+
+    fields = ("accuracy", "under", "mae_s", "log_error")
+    means: list[tuple[Cell, ...]] = [
+        (name, *(mean(name, field) for field in fields)) for name in names
+    ]
+    columns = (
+        Column("accuracy", ".1%"),
+        Column("underestimated", ".1%"),
+        Column("mean absolute error, s", ",.0f"),
+        Column("mean log error", ".2f"),
+    )
+    overall = StudyTable(
+        "overall",
+        "Mean over the logs",
+        (Column("estimator"), *columns),
+        tuple(means),
+        "Accuracy is the mean of min(predicted, actual) / max(predicted, actual). The mean log"
+        " error is that of abs(ln(predicted / actual)).",
+    )
+    published = StudyTable(
+        "published",
+        "Published, on other logs",
+        (Column("source"), *columns[:2]),
+        PUBLISHED,
+    )
+    by_log = StudyTable(
+        "logs",
+        "By log",
+        (
+            Column("log"),
+            Column("estimator"),
+            columns[0],
+            Column("from", ".1%"),
+            Column("to", ".1%"),
+            *columns[1:],
+        ),
+        tuple(
+            (
+                each.log,
+                each.estimator,
+                each.accuracy,
+                None if each.interval is None else each.interval.low,
+                None if each.interval is None else each.interval.high,
+                each.under,
+                each.mae_s,
+                each.log_error,
+            )
+            for each in found
+        ),
+        "From, to: 95% of a bootstrap over weeks of submission.",
+    )
+    how = (
+        "Each job is predicted at its submission, by what had started and ended then in EASY's"
+        " schedule on requested times; all jobs count, those of users without a history too."
+    )
+    title = "How well runtimes are predicted"
+    return StudyReport("runtime-accuracy", title, command, (how,), (overall, published, by_log))

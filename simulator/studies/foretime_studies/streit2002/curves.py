@@ -1,0 +1,442 @@
+"""What Streit 2002 draws: figures 1 to 8 as tables, and what this study puts beside them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from foretime_sim.workloads.workload import Int64Array
+
+from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.streit2002.measures import RUNTIME_CLASSES
+from foretime_studies.streit2002.runs import (
+    ADVANCED,
+    BASIC,
+    BESIDE,
+    DECIDERS,
+    FCFS,
+    FIVE,
+    KEPT,
+    QUALITIES,
+    SIMPLE,
+    SINGLES,
+    CaseResult,
+    Requests,
+    self_tuning,
+)
+from foretime_studies.streit2002.sets import TABLE_FACTOR, JobSet, Kind, Width
+from foretime_studies.streit2002.study import Figure, Spread, Streit2002
+
+SELF_TUNING = tuple(self_tuning(decider, quality) for quality in QUALITIES for decider in DECIDERS)
+"""Those of figures 2 and 3."""
+TIMES_S = (60, 300, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 64_800, 86_400, 604_800)
+"""At which figure 1 is told."""
+
+
+def measured(name: str) -> Figure:
+    """Give what takes one of `Measures` of a run."""
+
+    def of(result: CaseResult) -> float:
+        return float(getattr(result.measures, name))
+
+    return of
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """A figure: one measure over shrinking factors, a curve for each scheduler.
+
+    Attributes
+    ----------
+    key, title
+        Of its table and picture.
+    measure
+        One of `Measures`.
+    label, form
+        Of its axis; how numbers are written.
+    schedulers
+        Which.
+    sets
+        Only these; ``None`` for all.
+    requests
+        As estimated or exact.
+    """
+
+    key: str
+    title: str
+    measure: str
+    label: str
+    form: str
+    schedulers: tuple[str, ...]
+    sets: tuple[str, ...] | None = None
+    requests: Requests = "real"
+
+    def shown(self, found: Streit2002) -> list[JobSet]:
+        """Give the sets that it shows."""
+        return [given for given in found.sets if self.sets is None or given.name in self.sets]
+
+    def means(self, found: Streit2002, job_set: JobSet, factor: float) -> list[float]:
+        """Give a mean for each scheduler, over the draws that all of them have; NaN without any."""
+        runs = [
+            found.runs(job_set.name, scheduler, factor, requests=self.requests)
+            for scheduler in self.schedulers
+        ]
+        return _means_on_common_draws(runs, measured(self.measure))
+
+    def table(self, found: Streit2002) -> StudyTable:
+        """Give the means behind the picture."""
+        rows: list[tuple[Cell, ...]] = [
+            (job_set.name, factor, *self.means(found, job_set, factor))
+            for job_set in self.shown(found)
+            for factor in job_set.factors
+        ]
+        columns = (
+            Column("set"),
+            Column("factor", ".2f"),
+            *(Column(scheduler, self.form) for scheduler in self.schedulers),
+        )
+        most, few = found.settings.seeds, found.settings.further_seeds
+        every = self.requests == "real" and set(self.schedulers) <= {*FIVE, SIMPLE}
+        note = f"Means over {most if every else min(most, few)} draws."
+        return StudyTable(self.key, self.title, columns, tuple(rows), note)
+
+
+def _means_on_common_draws(runs: Sequence[Sequence[CaseResult]], of: Figure) -> list[float]:
+    """Give the mean of each, over the draws that all of them have; NaN without any."""
+    draws = min(map(len, runs))
+    if not draws:
+        return [math.nan] * len(runs)
+    return [Spread.of([of(result) for result in some[:draws]]).mean for some in runs]
+
+
+CURVES = (
+    Curves(
+        "figure2",
+        "Figure 2: ARTwW of deciders and qualities, s",
+        "artww_s",
+        "ARTwW, s",
+        ",.0f",
+        SELF_TUNING,
+    ),
+    Curves(
+        "figure3",
+        "Figure 3: SLDwW, bound 60 s, of deciders and qualities",
+        "sldww_60",
+        "SLDwW_60",
+        ",.1f",
+        SELF_TUNING,
+        ("CTC", "PC2"),
+    ),
+    Curves(
+        "figure4",
+        "Figure 4: ARTwW of the five schedulers, s",
+        "artww_s",
+        "ARTwW, s",
+        ",.0f",
+        FIVE,
+    ),
+    Curves(
+        "figure5",
+        "Figure 5: SLDwW, bound 60 s, of the five schedulers",
+        "sldww_60",
+        "SLDwW_60",
+        ",.1f",
+        FIVE,
+    ),
+    Curves(
+        "figure6",
+        "Figure 6: ARTwW with exact requests, s",
+        "artww_s",
+        "ARTwW, s",
+        ",.0f",
+        (*SINGLES, ADVANCED),
+        requests="exact",
+    ),
+    Curves(
+        "figure7",
+        "Figure 7: SLDwW, bound 300 s, of the five schedulers",
+        "sldww_300",
+        "SLDwW_300",
+        ",.1f",
+        FIVE,
+    ),
+    Curves(
+        "figure8",
+        "Figure 8: utilization of the five schedulers",
+        "utilization",
+        "utilization",
+        ".1%",
+        FIVE,
+    ),
+)
+
+
+def curve_tables(found: Streit2002) -> list[StudyTable]:
+    """Make the tables behind figures 1 to 8, and those that the paper has not, if of any set."""
+    made = [
+        _figure_1(found),
+        *(curves.table(found) for curves in CURVES),
+        _intervals(found),
+        _classes(found),
+        _against_best(found),
+        _machines(found),
+        _kinds(found),
+        _plans(found),
+    ]
+    return [table for table in made if table.rows]
+
+
+def shares_up_to(times: Int64Array, bounds_s: Sequence[int]) -> list[float]:
+    """Give the share of times that are at most each bound."""
+    return [float((times <= bound).mean()) for bound in bounds_s]
+
+
+def _figure_1(found: Streit2002) -> StudyTable:
+    columns = [Column("up to, s", ",")]
+    shares: list[list[float]] = []
+    for job_set in found.sets:
+        jobs = found.jobs(job_set)
+        for title, times in (
+            ("estimated", jobs.requested_time),
+            ("actual", jobs.actual_runtime),
+        ):
+            columns.append(Column(f"{job_set.name} {title}", ".1%"))
+            shares.append(shares_up_to(times, TIMES_S))
+    rows = tuple(zip(TIMES_S, *shares, strict=True))
+    return StudyTable(
+        "figure1",
+        "Figure 1: estimated and actual runtimes of the generated sets",
+        tuple(columns),
+        rows,
+        "Share of the jobs, first draw.",
+    )
+
+
+def _intervals(found: Streit2002) -> StudyTable:
+    """Give every point of figures 4 to 8 with its interval."""
+    shown = (
+        ("artww_s", ",.0f"),
+        ("sldww_60", ",.2f"),
+        ("sldww_300", ",.2f"),
+        ("utilization", ".2%"),
+        ("loss_of_capacity", ".4f"),
+        ("longest_wait_s", ",.0f"),
+    )
+    columns = [Column("set"), Column("factor", ".2f"), Column("requests"), Column("scheduler")]
+    columns.append(Column("draws", ","))
+    for name, form in shown:
+        columns += [Column(name, form), Column("from", form), Column("to", form)]
+    rows: list[tuple[Cell, ...]] = []
+    every: tuple[tuple[Requests, tuple[str, ...]], ...] = (
+        ("real", (*FIVE, *SELF_TUNING, KEPT)),
+        ("exact", (*SINGLES, ADVANCED)),
+    )
+    for job_set in found.sets:
+        for factor in dict.fromkeys((TABLE_FACTOR, *job_set.factors)):
+            for requests, schedulers in every:
+                for scheduler in dict.fromkeys(schedulers):
+                    draws = len(found.runs(job_set.name, scheduler, factor, requests=requests))
+                    cells: list[Cell] = []
+                    for name, _ in shown:
+                        spread = found.spread(
+                            measured(name), job_set.name, scheduler, factor, requests=requests
+                        )
+                        cells += _cells(spread)
+                    rows.append((job_set.name, factor, requests, scheduler, draws, *cells))
+    return StudyTable(
+        "intervals",
+        "Every point, with 95% intervals of its mean",
+        tuple(columns),
+        tuple(rows),
+        "Student's intervals over the draws.",
+    )
+
+
+def _cells(spread: Spread | None) -> list[Cell]:
+    return [None] * 3 if spread is None else [spread.mean, *spread.ends]
+
+
+def _classes(found: Streit2002) -> StudyTable:
+    """Give the slowdown by actual runtime, at the first and the last factor of figure 5."""
+    rows: list[tuple[Cell, ...]] = []
+    for job_set in found.sets:
+        for factor in (job_set.factors[0], job_set.factors[-1]):
+            every: tuple[tuple[Requests, tuple[str, ...]], ...] = (
+                ("real", FIVE),
+                ("exact", (*SINGLES, ADVANCED)),
+            )
+            for requests, schedulers in every:
+                for scheduler in schedulers:
+                    every_run = found.runs(job_set.name, scheduler, factor, requests=requests)
+                    runs = every_run[: found.settings.further_seeds]
+                    means = [
+                        _mean([run.measures.slowdown_of_class[number] for run in runs])
+                        for number in range(len(RUNTIME_CLASSES))
+                    ]
+                    rows.append((job_set.name, factor, requests, scheduler, *means))
+    return StudyTable(
+        "classes",
+        "SLDwW, bound 60 s, by actual runtime",
+        (
+            Column("set"),
+            Column("factor", ".2f"),
+            Column("requests"),
+            Column("scheduler"),
+            *(Column(name, ",.1f") for name in RUNTIME_CLASSES),
+        ),
+        tuple(rows),
+        f"Means over {min(found.settings.seeds, found.settings.further_seeds)} draws. The paper "
+        "names the classes and shows no numbers of them. " + _class_shares(found),
+    )
+
+
+def _class_shares(found: Streit2002) -> str:
+    told = []
+    for job_set in found.sets:
+        jobs = np.array(found.runs(job_set.name, FCFS)[0].measures.jobs_of_class)
+        told.append(f"{job_set.name} {', '.join(f'{share:.0%}' for share in jobs / jobs.sum())}")
+    return f"Shares of the jobs in these classes: {'; '.join(told)}."
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def best_single(found: Streit2002, name: str, factor: float, measure: str) -> str:
+    """Give the single policy with the lowest mean of a measure."""
+    means = {
+        scheduler: spread.mean
+        for scheduler in SINGLES
+        if (spread := found.spread(measured(measure), name, scheduler, factor)) is not None
+    }
+    return min(means, key=lambda scheduler: means[scheduler])
+
+
+def _against_best(found: Streit2002) -> StudyTable:
+    """Compare with section 6's desired curve: never above the best single policy."""
+    shown = (*SINGLES, BASIC, SIMPLE, ADVANCED)
+    rows: list[tuple[Cell, ...]] = []
+    for job_set in found.sets:
+        for factor in job_set.factors:
+            best = best_single(found, job_set.name, factor, "artww_s")
+            base = [run.measures.artww_s for run in found.runs(job_set.name, best, factor)]
+            cells: list[Cell] = []
+            for scheduler in shown:
+                runs = found.runs(job_set.name, scheduler, factor)
+                ratios = [run.measures.artww_s / of for run, of in zip(runs, base, strict=True)]
+                cells.append(Spread.of(ratios).mean if ratios else None)
+            rows.append((job_set.name, factor, best, *cells))
+    return StudyTable(
+        "best",
+        "ARTwW over that of the best single policy",
+        (
+            Column("set"),
+            Column("factor", ".2f"),
+            Column("best single"),
+            *(Column(scheduler, ".2f") for scheduler in shown),
+        ),
+        tuple(rows),
+        "The best single policy is that with the lowest mean; ratios are draw by draw, then "
+        "averaged.",
+    )
+
+
+def _beside_rows(
+    found: Streit2002, variants: Mapping[str, tuple[Kind, Width]], sets: Sequence[JobSet]
+) -> list[tuple[Cell, ...]]:
+    """Give ARTwW and utilization of each variant, where it was run, over as many draws of each."""
+    rows: list[tuple[Cell, ...]] = []
+    for job_set, (title, (kind, width)) in itertools.product(sets, variants.items()):
+        for factor in job_set.some_factors:
+            runs = [
+                found.runs(job_set.name, name, factor, kind=kind, width=width)[
+                    : found.settings.further_seeds
+                ]
+                for name in BESIDE
+            ]
+            if all(runs):
+                means = [
+                    _means_on_common_draws(runs, measured(measure))
+                    for measure in ("artww_s", "utilization")
+                ]
+                rows.append((job_set.name, title, factor, len(runs[0]), *means[0], *means[1]))
+    return rows
+
+
+def _beside_columns(first: str) -> tuple[Column, ...]:
+    return (
+        Column("set"),
+        Column(first),
+        Column("factor", ".2f"),
+        Column("draws"),
+        *(Column(f"{name} ARTwW", ",.0f") for name in BESIDE),
+        *(Column(f"{name} UTIL", ".1%") for name in BESIDE),
+    )
+
+
+def _machines(found: Streit2002) -> StudyTable:
+    """Put the widths of tables 2 and 3 beside the logs' own."""
+    sets = [
+        job_set for job_set in found.sets if job_set.printed_processors != job_set.log_processors
+    ]
+    variants: dict[str, tuple[Kind, Width]] = {
+        "as printed": ("independent", "printed"),
+        "as in the log": ("independent", "log"),
+    }
+    return StudyTable(
+        "machines",
+        "Machines as in the paper's tables (430, 352 processors) and as in the logs (338, 128)",
+        _beside_columns("machine"),
+        tuple(_beside_rows(found, variants, sets)),
+        "On the log's machine gaps are multiplied by more, so that the load is the same; the "
+        "factor is that on the printed machine.",
+    )
+
+
+def _kinds(found: Streit2002) -> StudyTable:
+    """Put independent submissions beside modulated ones and the log itself."""
+    variants: dict[str, tuple[Kind, Width]] = {
+        "independent": ("independent", "printed"),
+        "modulated": ("modulated", "printed"),
+        "log": ("log", "printed"),
+        "log, its own machine": ("log", "log"),
+    }
+    sets = [job_set for job_set in found.sets if job_set.log is not None]
+    return StudyTable(
+        "kinds",
+        "Independent and modulated submissions, and the logs themselves",
+        _beside_columns("jobs"),
+        tuple(_beside_rows(found, variants, sets)),
+        f"The first {found.settings.jobs:,} jobs of a log and the following ones are its draws; "
+        "independent gaps are denser than the log's (table 2).",
+    )
+
+
+def _plans(found: Streit2002) -> StudyTable:
+    """Put plans that are made anew in each step beside reservations that are kept."""
+    rows: list[tuple[Cell, ...]] = []
+    for job_set in found.sets:
+        for factor in dict.fromkeys((TABLE_FACTOR, *job_set.factors)):
+            runs = [found.runs(job_set.name, scheduler, factor) for scheduler in (FCFS, KEPT)]
+            cells = itertools.chain.from_iterable(
+                _means_on_common_draws(runs, measured(measure))
+                for measure in ("artww_s", "sldww_60", "utilization", "loss_of_capacity")
+            )
+            rows.append((job_set.name, factor, *cells))
+    heads = (("ARTwW", ",.0f"), ("SLDwW_60", ",.1f"), ("UTIL", ".1%"), ("LOC", ".3f"))
+    return StudyTable(
+        "plans",
+        "FCFS planned anew in each step, and with reservations that are kept",
+        (
+            Column("set"),
+            Column("factor", ".2f"),
+            *(Column(f"{head} {how}", form) for head, form in heads for how in ("anew", "kept")),
+        ),
+        tuple(rows),
+        f"Means over {found.settings.seeds} draws at 1.00, over {found.settings.further_seeds} "
+        "elsewhere.",
+    )

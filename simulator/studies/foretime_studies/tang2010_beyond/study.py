@@ -1,0 +1,298 @@
+"""Beyond Tang 2010: how much of perfect knowledge's gain a scheme reaches, and at what price.
+
+The paper's section VI asks for ageing of old history and for more than user and project; the
+estimator `similar` has both. Each log runs in the real loop: a job is predicted at its submission,
+by what had finished then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_sim.policies.policy import Order, Policy, Roles
+from foretime_sim.scores.intervals import Interval, t_interval
+from foretime_sim.scores.job_classes import ALL, SIZES
+from foretime_sim.scores.metrics import ScoredSpan
+from foretime_sim.scores.policy_comparison import (
+    CaseScores,
+    PolicyCase,
+    PolicyComparison,
+    compare_policies,
+)
+from foretime_sim.scores.repeats import FEWEST_REPEATS, Repeats
+from foretime_sim.workloads.workload import Workload
+
+from foretime_studies.frame.report import StudyReport
+from foretime_studies.frame.tables import Cell, Column, StudyTable
+
+REQUESTS, PERFECT = "requests", "perfect"
+SELECTIVE = Roles(queue=True, backfill=True, drain=False)
+"""Running jobs are expected to end at their requests (Tang 2010, section V.A)."""
+GUARD_S = 0
+SCHEMES = (
+    PolicyCase("combined", Policy(order=Order.WFP, roles=SELECTIVE), "combined"),
+    PolicyCase(
+        "combined, guard", Policy(order=Order.WFP, roles=SELECTIVE, guard_s=GUARD_S), "combined"
+    ),
+    PolicyCase("similar", Policy(order=Order.WFP, guard_s=GUARD_S), "similar"),
+)
+"""What is judged: the paper's selective scheme, the same with our guard, and ours."""
+
+
+def _oracle(name: str, roles: str, estimator: str, guard_s: int | None) -> PolicyCase:
+    return PolicyCase(
+        name, Policy(order=Order.WFP, roles=Roles.parse(roles), guard_s=guard_s), estimator
+    )
+
+
+CEILING = "S110, guard"
+"""Perfect knowledge in the roles in which `similar` has estimates, with its guard."""
+ORACLES = (
+    _oracle("S111, guard", "111", "actual", GUARD_S),
+    _oracle(CEILING, "110", "actual", GUARD_S),
+    _oracle("S010, guard", "010", "actual", GUARD_S),
+    _oracle("S100, guard", "100", "actual", GUARD_S),
+    _oracle("S100, known below 10 min", "100", "actual-below:600", GUARD_S),
+    _oracle("S100, known below 1 min", "100", "actual-below:60", GUARD_S),
+)
+"""What limits a scheme: perfect knowledge in some roles, or of short jobs only, with our guard."""
+CASES = (
+    PolicyCase(REQUESTS, Policy(order=Order.WFP)),
+    PolicyCase(PERFECT, Policy(order=Order.WFP), "actual"),
+    *SCHEMES,
+    *ORACLES,
+)
+"""Baseline, what is measured against (S111), what is judged, and what explains it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondInput:
+    """A log, and which of its jobs are scored; all are learned as they finish."""
+
+    name: str
+    workload: Workload
+    span: ScoredSpan
+
+
+class Target(NamedTuple):
+    """One target of issue 4: what is measured in each run, and the bound of its mean.
+
+    Attributes
+    ----------
+    title
+        As tables say it.
+    least, most
+        The bound; one of them is ``None``.
+    measure
+        Figure of a scheme's run, from the runs with requests and with perfect knowledge, too.
+    """
+
+    title: str
+    least: float | None
+    most: float | None
+    measure: Callable[[CaseScores, CaseScores, CaseScores], float]
+
+    def met(self, value: float) -> bool:
+        """Whether a mean meets the target."""
+        if self.least is not None:
+            return value >= self.least
+        return self.most is None or value <= self.most
+
+
+def _share(key: str) -> Callable[[CaseScores, CaseScores, CaseScores], float]:
+    def share_of_perfect(requests: CaseScores, perfect: CaseScores, scheme: CaseScores) -> float:
+        base, best, new = (_value(scores, key) for scores in (requests, perfect, scheme))
+        return (base - new) / (base - best) if base != best else float("nan")
+
+    return share_of_perfect
+
+
+def _times(key: str) -> Callable[[CaseScores, CaseScores, CaseScores], float]:
+    def times_of_requests(requests: CaseScores, _: CaseScores, scheme: CaseScores) -> float:
+        base, new = _value(requests, key), _value(scheme, key)
+        return new / base if base else float("nan")
+
+    return times_of_requests
+
+
+def _class_times(size: str) -> Callable[[CaseScores, CaseScores, CaseScores], float]:
+    def times_of_requests(requests: CaseScores, _: CaseScores, scheme: CaseScores) -> float:
+        base, new = (_class_wait(scores, size) for scores in (requests, scheme))
+        return new / base if base and new is not None else float("nan")
+
+    return times_of_requests
+
+
+def _value(scores: CaseScores, key: str) -> float:
+    value = scores.scores.to_dict()[key]
+    return float("nan") if value is None else float(value)
+
+
+def _class_wait(scores: CaseScores, size: str) -> float | None:
+    return next(
+        row.value for row in scores.by_class if row.size_class == size and row.length_class == ALL
+    )
+
+
+TARGETS = (
+    Target("wait, share of perfect's gain", 0.40, None, _share("wait_mean_s")),
+    Target("slowdown, share of perfect's gain", 0.40, None, _share("slowdown_mean")),
+    Target("unitless wait, times requests'", None, 1.0, _times("unitless_wait_mean")),
+    Target("p99 wait, times requests'", None, 1.05, _times("wait_p99_s")),
+    *(
+        Target(f"wait of {size} jobs, times requests'", None, 1.05, _class_times(size))
+        for size in SIZES
+    ),
+)
+BESIDES = (
+    Target("longest wait, times requests'", None, None, _times("wait_max_s")),
+    Target(
+        "bounded slowdown, share of perfect's gain", None, None, _share("bounded_slowdown_mean")
+    ),
+)
+"""Told, but no targets."""
+FIGURES = (
+    ("wait, s", "wait_mean_s", ",.0f"),
+    ("unitless wait", "unitless_wait_mean", ",.2f"),
+    ("slowdown", "slowdown_mean", ",.1f"),
+    ("bounded slowdown", "bounded_slowdown_mean", ",.1f"),
+    ("p99 wait, s", "wait_p99_s", ",.0f"),
+    ("longest wait, s", "wait_max_s", ",.0f"),
+    ("starved", "starved_jobs", ",.1f"),
+    ("backfilled", "backfilled_jobs", ",.0f"),
+)
+"""Heading, metric and form of what is told of each case."""
+
+
+class Measured(NamedTuple):
+    """Mean over the repeats, and Student's interval from three on."""
+
+    mean: float
+    interval: Interval | None
+
+    def write(self) -> str:
+        """Write both as people read them."""
+        if self.interval is None:
+            return f"{self.mean:.2f}"
+        return f"{self.mean:.2f} [{self.interval.low:.2f}, {self.interval.high:.2f}]"
+
+
+def run(
+    inputs: Sequence[BeyondInput],
+    repeats: Repeats,
+    begin: Callable[[int], Callable[[int], None]] | None = None,
+) -> dict[str, PolicyComparison]:
+    """Run every case on every input's jittered copies.
+
+    Parameters
+    ----------
+    inputs
+        With distinct names.
+    repeats
+        How often, and how repeats differ.
+    begin
+        Called with the number of jobs to simulate; what it gives is called with those done.
+    """
+    whole = sum(len(given.workload) for given in inputs) * len(CASES) * repeats.count
+    progress = None if begin is None else begin(whole)
+    done = 0
+    found = {}
+    for given in inputs:
+        before = done
+
+        def show(jobs: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + jobs)
+
+        found[given.name] = compare_policies(
+            given.workload,
+            CASES,
+            repeats=repeats,
+            accuracy=AccuracySettings.tang2010(),
+            span=given.span,
+            class_metric="wait_mean_s",
+            progress=show,
+        )
+        done += len(given.workload) * len(CASES) * repeats.count
+    return found
+
+
+def measured(comparison: PolicyComparison, target: Target, case: int) -> Measured:
+    """Work one target's figure out in every repeat of a case."""
+    values = [target.measure(run[0], run[1], run[case]) for run in comparison.runs]
+    interval = (
+        t_interval(values, comparison.repeats.level) if len(values) >= FEWEST_REPEATS else None
+    )
+    return Measured(sum(values) / len(values), interval)
+
+
+def targets_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
+    """Say of each scheme which targets it meets on one log, and beside them what S110 gives."""
+    schemes = range(2, 2 + len(SCHEMES))
+    columns = [Column("target"), Column("bound")]
+    for case in schemes:
+        columns += [Column(CASES[case].name), Column("met")]
+    columns.append(Column(CEILING))
+    ceiling = [case.name for case in CASES].index(CEILING)
+    rows: list[tuple[Cell, ...]] = []
+    for target in (*TARGETS, *BESIDES):
+        bound = "–"
+        if target.least is not None:
+            bound = f"at least {target.least:.2f}"
+        elif target.most is not None:
+            bound = f"at most {target.most:.2f}"
+        row: list[Cell] = [target.title, bound]
+        for case in schemes:
+            value = measured(comparison, target, case)
+            row.append(value.write())
+            judged = target in TARGETS and value.mean == value.mean
+            row.append(("yes" if target.met(value.mean) else "**no**") if judged else "–")
+        row.append(measured(comparison, target, ceiling).write())
+        rows.append(tuple(row))
+    count = comparison.repeats.count
+    note = f"Means over {count} jittered runs" + (
+        f", with {comparison.repeats.level:.0%} intervals." if count >= FEWEST_REPEATS else "."
+    )
+    return StudyTable(f"{key}-targets", f"{name}: targets", tuple(columns), tuple(rows), note)
+
+
+def figures_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
+    """Give each case's own figures on one log."""
+    columns = (Column("case"), *(Column(title, form) for title, _, form in FIGURES))
+    rows = tuple(
+        (case.name, *(comparison.figure(place, metric).mean for _, metric, _ in FIGURES))
+        for place, case in enumerate(comparison.cases)
+    )
+    return StudyTable(f"{key}-figures", f"{name}: figures", columns, rows)
+
+
+def oracles_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
+    """Give what perfect knowledge of some roles or jobs does to each target's figure."""
+    shown = (*TARGETS, *BESIDES)
+    columns = (Column("figure"), *(Column(case.name) for case in ORACLES))
+    first = len(CASES) - len(ORACLES)
+    rows = tuple(
+        (
+            target.title,
+            *(measured(comparison, target, case).write() for case in range(first, len(CASES))),
+        )
+        for target in shown
+    )
+    return StudyTable(f"{key}-oracles", f"{name}: oracles", columns, rows)
+
+
+def report(
+    found: dict[str, PolicyComparison], command: str, notes: Sequence[str] = ()
+) -> StudyReport:
+    """Put the tables of all logs together."""
+    tables = []
+    for number, (name, comparison) in enumerate(found.items(), 1):
+        tables += [
+            targets_table(name, comparison, f"log{number}"),
+            oracles_table(name, comparison, f"log{number}"),
+            figures_table(name, comparison, f"log{number}"),
+        ]
+    return StudyReport("tang2010-beyond", "Beyond Tang 2010", command, tuple(notes), tuple(tables))

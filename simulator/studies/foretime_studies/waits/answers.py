@@ -1,0 +1,105 @@
+"""Answers that are taken twice: by the study, and by the forecast that is made of them.
+
+Answers are worth a run of hours, what is made of them one of seconds. So the latter is made anew
+from answers that are kept, and comes out the same as if they had been given then: answers are
+passed on as they are kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.waits.forecast_records import ForecastRecords
+from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
+from foretime_sim.waits.moment import Moment
+
+KEPT = np.float32
+"""Nobody needs more digits of a forecast."""
+
+
+class AskedOnce:
+    """A forecaster whose last answer a second one takes as it is, so that it is asked once."""
+
+    def __init__(self, forecaster: WaitForecaster) -> None:
+        self.name, self.oracle = forecaster.name, forecaster.oracle
+        self._forecaster = forecaster
+        self.moment: Moment | None = None
+        self.answer: WaitForecasts | None = None
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Ask, and keep the answer."""
+        answer = self._forecaster.forecast(moment)
+        wait_s, starts_now = answer.wait_s.astype(KEPT), answer.starts_now.astype(KEPT)
+        self.answer = WaitForecasts(wait_s.astype(np.float64), starts_now.astype(np.float64))
+        self.moment = moment
+        return self.answer
+
+    def submitted(self, job: JobRequest) -> None:
+        """Tell it."""
+        self._forecaster.submitted(job)
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Tell it."""
+        self._forecaster.started(job, start_time)
+
+    def finished(self, job: FinishedJob) -> None:
+        """Tell it."""
+        self._forecaster.finished(job)
+
+
+class SameAnswer:
+    """The second one: told nothing, as the first is told everything."""
+
+    def __init__(self, first: AskedOnce) -> None:
+        self.name, self.oracle = first.name, first.oracle
+        self._first = first
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Give the first one's answer about the same moment."""
+        if self._first.answer is None or self._first.moment is not moment:
+            raise RuntimeError(f"{self.name} has not been asked about this moment")
+        return self._first.answer
+
+    def submitted(self, job: JobRequest) -> None:
+        """Do nothing: the first one is told."""
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Do nothing: the first one is told."""
+
+    def finished(self, job: FinishedJob) -> None:
+        """Do nothing: the first one is told."""
+
+
+class KeptAnswers:
+    """A forecaster that says again, moment after moment, what one said in a run that is kept.
+
+    Parameters
+    ----------
+    records
+        Of a run through the same log with the same jobs asked about.
+    method
+        Whose answers.
+    """
+
+    def __init__(self, records: ForecastRecords, method: str) -> None:
+        self.name, self.oracle = method, False
+        self._made_at = records.made_at
+        self._answers = records.of(method)
+        self._next = 0
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Give the next rows, which are of this moment."""
+        rows = slice(self._next, self._next + len(moment.asked))
+        self._next = rows.stop
+        if len(self._made_at) < rows.stop or (self._made_at[rows] != moment.now).any():
+            raise RuntimeError(f"{self.name}: the kept run was not asked at {moment.now}")
+        return WaitForecasts(self._answers.wait_s[rows], self._answers.starts_now[rows])
+
+    def submitted(self, job: JobRequest) -> None:
+        """Do nothing: it has been learned."""
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Do nothing: it has been learned."""
+
+    def finished(self, job: FinishedJob) -> None:
+        """Do nothing: it has been learned."""

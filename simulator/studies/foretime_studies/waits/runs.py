@@ -1,0 +1,318 @@
+"""Forecasts of a log's waits by every method: at submissions, at later looks, each day at noon.
+
+Runs are kept in a folder, one file each, and not made again. Of a run of other code whose answers
+would still be the same, only what is made of them is made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from foretime_estimators.distributions.runtime_histories import RuntimeHistories
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.estimated_run import estimator_of
+from foretime_sim.policies.policy import Policy
+from foretime_sim.waits.arrival_model import ResampledArrivals
+from foretime_sim.waits.best_of import BestOf
+from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.downey_forecaster import SMALL_NEEDS, DowneyForecaster
+from foretime_sim.waits.forecast_records import ForecastRecords
+from foretime_sim.waits.forecaster import WaitForecaster
+from foretime_sim.waits.forward_forecaster import ForwardForecaster
+from foretime_sim.waits.learned_forecaster import LearnedForecaster
+from foretime_sim.waits.plan_forecaster import PlanForecaster
+from foretime_sim.waits.qbets import Qbets
+from foretime_sim.waits.scores.moments import LOOKS_S, Asking, ask_forecasters, sampled_evenly
+from foretime_sim.waits.scores.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
+from foretime_sim.workloads.workload import Int64Array, Labels, Workload
+
+from foretime_studies.frame.code_digest import code_digest
+from foretime_studies.waits.answers import KEPT, AskedOnce, KeptAnswers, SameAnswer
+
+PLAN, PERFECT, QBETS, LEARNED = "plan-req", "perfect", "qbets", "learned"
+FORWARD, OURS = "forward", "foretime"
+METHODS = (PLAN, "plan-sched", PERFECT, *SMALL_NEEDS, QBETS, LEARNED, FORWARD, OURS)
+"""In the order of tables; `OURS` is the best of `CHOSEN_FROM` of late, calibrated."""
+CHOSEN_FROM = (FORWARD, QBETS, LEARNED)
+ORACLES = frozenset([PERFECT])
+SIMULATED, LOGGED = "simulated", "logged"
+LOGGED_NOW_S = 60
+"""Within a minute."""
+MADE_OF_ANSWERS = frozenset(
+    ["best_of", "calibration", "censored_quantiles", "forecast_scale", "remembered_forecasts"]
+)
+"""Modules that make `OURS` of what the others say, who know nothing of them."""
+DAILY_S = 86_400
+WARM_UP_SHARE = 0.1
+"""First part of the jobs, which forecasters learn from and are not scored on."""
+
+
+_FCFS_EASY = Policy()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsSettings:
+    """How a log is gone through.
+
+    Attributes
+    ----------
+    submissions
+        Jobs asked about, at most.
+    samples
+        Forward runs at each moment.
+    seed
+        Of the choice of jobs, and of the samples.
+    policy
+        What the scheduler does, or is taken to do where waits are as logged.
+    """
+
+    submissions: int = 4_000
+    samples: int = 200
+    seed: int = 1
+    policy: Policy = _FCFS_EASY
+
+    def __post_init__(self) -> None:
+        for name in ("submissions", "samples"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: give 1 or more")
+
+    def key(self, workload: Workload, kind: str) -> dict[str, Any]:
+        """Give what a kept run must agree in to be taken again."""
+        return {
+            "log": workload.name,
+            "jobs": len(workload),
+            "processors": workload.machine_processors,
+            "kind": kind,
+            "methods": list(METHODS),
+            "code": code_digest(),
+            "answers": code_digest(MADE_OF_ANSWERS),
+            **self._values(),
+        }
+
+    def made(self, key: dict[str, Any]) -> bool:
+        """Say whether a kept run's key is of these settings, whatever code went through it."""
+        return all(key.get(name) == value for name, value in self._values().items())
+
+    def _values(self) -> dict[str, Any]:
+        return {**asdict(self), "policy": repr(self.policy)}
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsRun:
+    """A log gone through: forecasts and what came of them, and what scoring needs of the log.
+
+    Attributes
+    ----------
+    name, kind
+        Of the log; `SIMULATED` or `LOGGED`.
+    jobs
+        In the whole log.
+    records
+        Of the jobs asked about, warm-up included.
+    submit_time, queues
+        Of each record's job.
+    scored_from
+        Seconds: jobs submitted from then on are scored.
+    """
+
+    name: str
+    kind: str
+    jobs: int
+    records: ForecastRecords
+    submit_time: Int64Array
+    queues: Labels | None
+    scored_from: int
+
+    @property
+    def title(self) -> str:
+        """What tables call it."""
+        return self.name if self.kind == SIMULATED else f"{self.name}, {self.kind}"
+
+    @property
+    def now_within_s(self) -> int:
+        """A start within so many seconds is one at once."""
+        return now_within_s(self.kind)
+
+
+def answerers(
+    workload: Workload, settings: WaitsSettings, now_within_s: int
+) -> dict[str, WaitForecaster]:
+    """Make a fresh forecaster of each of `METHODS` but `OURS`, which is made of their answers."""
+    runtimes = RuntimeHistories()
+    arrivals = ResampledArrivals(runtimes)
+    forward = ForwardForecaster(
+        FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed
+    )
+    return {
+        PLAN: PlanForecaster(PLAN, estimator_of("requested", workload)),
+        "plan-sched": PlanForecaster("plan-sched", estimator_of("similar", workload)),
+        PERFECT: PlanForecaster(PERFECT, estimator_of("actual", workload)),
+        **{name: DowneyForecaster(name) for name in SMALL_NEEDS},
+        QBETS: Qbets(now_within_s),
+        LEARNED: LearnedForecaster(seed=settings.seed),
+        FORWARD: forward,
+    }
+
+
+def run_log(
+    workload: Workload,
+    kind: str,
+    settings: WaitsSettings,
+    progress: Callable[[int], None] | None = None,
+    answered: WaitsRun | None = None,
+) -> WaitsRun:
+    """Go through a log, and ask everybody.
+
+    Parameters
+    ----------
+    workload
+        All of the log; with `LOGGED` jobs without a known wait are left out.
+    kind
+        `SIMULATED`: the engine gives the waits; `LOGGED`: they are as logged.
+    settings
+        How.
+    progress
+        Called with the number of jobs submitted so far.
+    answered
+        The same log gone through with the same settings: what everybody said is taken from there,
+        and only `OURS` is made anew.
+    """
+    source: SimulatedWaits | LoggedWaits
+    if kind == LOGGED:
+        workload, _ = with_known_waits(workload)
+        source = LoggedWaits(workload, settings.policy)
+    else:
+        source = SimulatedWaits(workload, settings.policy)
+    now_s = now_within_s(kind)
+    if answered is None:
+        said = answerers(workload, settings, now_s)
+    else:
+        said = {name: KeptAnswers(answered.records, name) for name in METHODS if name != OURS}
+    once = {name: AskedOnce(said[name]) for name in CHOSEN_FROM}
+    best = BestOf([SameAnswer(once[name]) for name in CHOSEN_FROM], "best")
+    ours = CalibratedForecaster(best, OURS, now_within_s=now_s)
+    asking = Asking(sampled_evenly(workload, settings.submissions, settings.seed), LOOKS_S, DAILY_S)
+    records = ask_forecasters(source, [*(said | once).values(), ours], asking, progress)
+    if answered is not None:
+        seconds = np.append(answered.records.seconds[:-1], records.seconds[-1:])
+        records = replace(records, seconds=seconds)
+    queues = workload.queues
+    return WaitsRun(
+        workload.name,
+        kind,
+        len(workload),
+        records,
+        workload.submit_time[records.job],
+        None if queues is None else queues.take(records.job),
+        int(workload.submit_time[int(WARM_UP_SHARE * len(workload))]),
+    )
+
+
+def now_within_s(kind: str) -> int:
+    """Give within how many seconds a start is one at once: a real scheduler looks now and then."""
+    return 0 if kind == SIMULATED else LOGGED_NOW_S
+
+
+def kept_run(folder: Path, key: dict[str, Any]) -> WaitsRun | None:
+    """Give the run that is kept in a folder, if one with this key is."""
+    path = _path(folder, key)
+    return _read(path, key) if path.exists() else None
+
+
+def kept_answers(folder: Path, key: dict[str, Any]) -> WaitsRun | None:
+    """Give a kept run whose answers would be given again: only what is made of them has changed."""
+    path = _path(folder, key)
+    if not path.exists():
+        return None
+    kept = _key(path)
+    return _read(path, kept) if kept | {"code": key["code"]} == key else None
+
+
+def kept_runs(folder: Path, settings: WaitsSettings) -> tuple[list[WaitsRun], list[str]]:
+    """Give every run kept in a folder that was made with these settings by this code.
+
+    And the names of those that other code went through, which are left out.
+    """
+    found, stale = [], []
+    for path in sorted(folder.glob("*.npz")):
+        key = _key(path)
+        if settings.made(key):
+            run = _read(path, key)
+            if run is not None and key.get("code") == code_digest():
+                found.append(run)
+            elif run is not None:
+                stale.append(run.title)
+    return found, stale
+
+
+def keep_run(folder: Path, key: dict[str, Any], run: WaitsRun) -> None:
+    """Write a run; InputError if that can't be done."""
+    records = run.records
+    columns: dict[str, Any] = {
+        "key": json.dumps(key, sort_keys=True),
+        "methods": np.array(records.methods),
+        "submit_time": run.submit_time,
+        "scored_from": run.scored_from,
+        "wait_s": records.wait_s.astype(KEPT),
+        "starts_now": records.starts_now.astype(KEPT),
+    }
+    for name in ("job", "made_at", "after_s", "waited_s", "seconds"):
+        columns[name] = getattr(records, name)
+    if run.queues is not None:
+        columns |= {"queue": run.queues.codes, "queue_names": np.array(run.queues.names)}
+    path = _path(folder, key)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".unfinished")
+        with unfinished.open("wb") as file:
+            np.savez_compressed(file, **columns)
+        unfinished.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: can't be written: {error.strerror}") from error
+
+
+def _path(folder: Path, key: dict[str, Any]) -> Path:
+    return folder / f"{key['log']}-{key['kind']}.npz"
+
+
+def _key(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path) as columns:
+            key: dict[str, Any] = json.loads(str(columns["key"]))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is no kept run: remove it") from error
+    return key
+
+
+def _read(path: Path, key: dict[str, Any]) -> WaitsRun | None:
+    if _key(path) != key:
+        return None
+    with np.load(path) as columns:
+        records = ForecastRecords(
+            tuple(columns["methods"].tolist()),
+            columns["job"],
+            columns["made_at"],
+            columns["after_s"],
+            columns["waited_s"],
+            columns["wait_s"].astype(np.float64),
+            columns["starts_now"].astype(np.float64),
+            columns["seconds"],
+        )
+        queues = None
+        if "queue" in columns:
+            queues = Labels(columns["queue"], tuple(columns["queue_names"].tolist()))
+        return WaitsRun(
+            key["log"],
+            key["kind"],
+            key["jobs"],
+            records,
+            columns["submit_time"],
+            queues,
+            int(columns["scored_from"]),
+        )

@@ -1,0 +1,243 @@
+"""Scores of a gone-through log: every method at submissions and later, and the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from foretime_sim.scores.intervals import Interval, Weeks
+from foretime_sim.scores.metrics import BoolArray, Float64Array
+from foretime_sim.waits.block_sums import Blocks, Figure, combined
+from foretime_sim.waits.forecaster import LEVELS
+from foretime_sim.waits.scores.bound_tightness import Tightness, tightness
+from foretime_sim.waits.scores.coverage_slices import CoverageSlice, coverage_slices
+from foretime_sim.waits.wait_scores import ForecastOutcomes, order_score, passed_bound, scores
+
+from foretime_studies.waits.runs import (
+    FORWARD,
+    ORACLES,
+    OURS,
+    PERFECT,
+    PLAN,
+    QBETS,
+    WaitsRun,
+)
+
+COVERED = Interval(0.93, 0.97)
+"""What the 95% bound is to hold."""
+TIGHTER, GAP_CLOSED, PASSED = 0.8, 0.4, 0.1
+"""Targets: tightness beside QBETS at the most, gap closed at least, bounds passed at the most."""
+GAPS: Mapping[str, str] = {
+    "within_10min": "within 10 min",
+    "within_double": "within [t/2, 2t]",
+    "within_triple": "within [t/3, 3t]",
+    "log10_error": "log10 error",
+}
+"""Scores whose gap between the plan on t_req and perfect runtimes is to be closed."""
+_SEED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One target on one log.
+
+    Attributes
+    ----------
+    name
+        What is asked.
+    wanted
+        In words.
+    value, interval
+        What was found; a share or a ratio.
+    met
+        Whether the value is as wanted.
+    note
+        What else the reader has to know.
+    """
+
+    name: str
+    wanted: str
+    value: float
+    interval: Interval | None
+    met: bool
+    note: str = ""
+
+
+class ScoredRun:
+    """A run's scores, each worked out when first asked for."""
+
+    def __init__(self, run: WaitsRun) -> None:
+        self.run = run
+        self.methods = run.records.methods
+        self._weeks = Weeks.of(run.submit_time[run.submit_time >= run.scored_from], _SEED)
+        self._scored = run.submit_time >= run.scored_from
+        self._first = self._scored & (run.records.after_s == 0)
+        self._later = self._scored & (run.records.after_s > 0)
+        self._outcomes = {
+            method: ForecastOutcomes.of(run.records, method, run.now_within_s)
+            for method in self.methods
+        }
+
+    @cached_property
+    def at_submission(self) -> dict[str, dict[str, Figure]]:
+        """Scores of first answers, by method."""
+        return self._scores(self._first)
+
+    @cached_property
+    def later(self) -> dict[str, dict[str, Figure]]:
+        """Scores of later answers, with the order of starts and the bounds that were passed."""
+        found = self._scores(self._later)
+        for method in self.methods:
+            rows, blocks = self._part(method, self._scored)
+            found[method] |= {
+                "order": order_score(rows, blocks),
+                "passed_bound": passed_bound(rows, blocks),
+            }
+        return found
+
+    @property
+    def first_answers(self) -> int:
+        """Submissions scored."""
+        return int(self._first.sum())
+
+    @property
+    def later_answers(self) -> int:
+        """Later looks scored."""
+        return int(self._later.sum())
+
+    @cached_property
+    def tightness(self) -> dict[str, Tightness]:
+        """The 95% bounds of first answers beside QBETS', by method."""
+        other, blocks = self._part(QBETS, self._first)
+        return {
+            method: tightness(self._part(method, self._first)[0], other, blocks)
+            for method in self.methods
+        }
+
+    @cached_property
+    def slices(self) -> list[CoverageSlice]:
+        """Slices of our first answers' 95% bounds."""
+        rows, blocks = self._part(OURS, self._first)
+        queues = self.run.queues
+        return coverage_slices(rows, blocks, None if queues is None else queues.take(self._first))
+
+    def reliability(self, method: str) -> Float64Array:
+        """Give the share of first answers' waits up to each level's quantile, shape (levels,).
+
+        Of the jobs that the method did not forecast to start at once.
+        """
+        rows, _ = self._part(method, self._first)
+        waiting = rows.forecast_to_wait
+        if not waiting.any():
+            return np.full(len(LEVELS), np.nan)
+        held = rows.wait_s[waiting, np.newaxis] <= rows.forecasts.wait_s[waiting]
+        return np.asarray(held.mean(axis=0))
+
+    def gap_closed(self, score: str) -> Figure:
+        """Give how much of the way from the plan on t_req to perfect runtimes we are."""
+        ours, plan, perfect = (self.at_submission[name][score] for name in (OURS, PLAN, PERFECT))
+
+        def share(one: Float64Array, base: Float64Array, best: Float64Array) -> Float64Array:
+            return (one - base) / (best - base)
+
+        return combined(share, ours, plan, perfect)
+
+    def pinball_beside_best(self, score: str) -> tuple[str, Figure]:
+        """Give the best honest method but ours, and our loss as a share of its, on common rows."""
+        ratios: dict[str, Figure] = {}
+        for method in self.methods:
+            theirs, blocks = self._part(method, self._first)
+            both = theirs.forecasts.answered
+            if method in (OURS, FORWARD) or method in ORACLES or not both.any():
+                continue
+            ours = self._part(OURS, self._first)[0].take(both)
+            ratios[method] = combined(
+                lambda one, other: one / other,
+                scores(ours, blocks.take(both))[score],
+                scores(theirs.take(both), blocks.take(both))[score],
+            )
+        best = max(ratios, key=lambda method: ratios[method].value)
+        return best, ratios[best]
+
+    def _part(self, method: str, chosen: BoolArray) -> tuple[ForecastOutcomes, Blocks]:
+        rows = self._outcomes[method].take(chosen)
+        return rows, Blocks.of(self._weeks, self.run.submit_time[chosen])
+
+    def _scores(self, chosen: BoolArray) -> dict[str, dict[str, Figure]]:
+        return {method: scores(*self._part(method, chosen)) for method in self.methods}
+
+
+def targets(scored: ScoredRun) -> list[Target]:
+    """Give every target of a run, met or not."""
+    ours, later = scored.at_submission[OURS], scored.later[OURS]
+
+    def target(
+        name: str, wanted: str, figure: Figure, met: Callable[[float], bool], note: str = ""
+    ) -> Target:
+        return Target(name, wanted, figure.value, figure.interval, met(figure.value), note)
+
+    def covered(value: float) -> bool:
+        return COVERED.low <= value <= COVERED.high
+
+    found = [
+        target("95% bound holds", "93 to 97%", ours["waiting_coverage_95"], covered),
+        target("the same, later looks", "93 to 97%", later["waiting_coverage_95"], covered),
+    ]
+    for by in ("forecast wait", "queue", "week"):
+        parts = [part for part in scored.slices if part.by == by]
+        if parts:
+            found.append(_slices_target(by, parts))
+    beside = scored.tightness[OURS]
+    note = f"mean bound: {beside.mean_ratio.value:.2f}; of {beside.rows:,} jobs"
+    tight = target(
+        "95% bound / QBETS'", "at most 0.80", beside.ratio, lambda ratio: ratio <= TIGHTER, note
+    )
+    found.append(tight)
+    for score, unit in (("pinball_s", "seconds"), ("pinball_log", "log10")):
+        other, ratio = scored.pinball_beside_best(score)
+        found.append(
+            target(
+                f"pinball loss, {unit}, / best other's",
+                "below 1",
+                ratio,
+                lambda share: share < 1,
+                f"best other: {other}",
+            )
+        )
+    for score, name in GAPS.items():
+        closed = scored.gap_closed(score)
+        found.append(
+            target(f"gap closed, {name}", "at least 40%", closed, lambda v: v >= GAP_CLOSED)
+        )
+    found.append(
+        target(
+            "first 95% bound passed later",
+            "at most 10%",
+            later["passed_bound"],
+            lambda share: share <= PASSED,
+        )
+    )
+    answered = min(ours["answered"].value, later["answered"].value)
+    found.append(Target("answered", "100%", answered, None, answered == 1))
+    return found
+
+
+def _slices_target(by: str, parts: list[CoverageSlice]) -> Target:
+    """Judge slices: every one is to be covered; a share of them is shown."""
+    inside = [COVERED.low <= part.coverage <= COVERED.high for part in parts]
+    possible = [
+        part.interval is None
+        or (part.interval.low <= COVERED.high and part.interval.high >= COVERED.low)
+        for part in parts
+    ]
+    worst = min(part.coverage for part in parts)
+    return Target(
+        f"slices by {by} that hold 93 to 97%",
+        "all",
+        sum(inside) / len(parts),
+        None,
+        all(inside),
+        f"{sum(inside)} of {len(parts)}; intervals reach it in {sum(possible)}; least {worst:.1%}",
+    )
