@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 import unittest
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.cli import daemon_options
+from foretime_sidecar.cli import daemon_options, main
+from foretime_sim.logs.swf import write_swf
+from foretime_sim.models import lublin2003
+from foretime_sim.workloads.job_log import log_of_workload
 from hypothesis import settings
 
 # A machine shared with others must not fail a property test for being slow. CI judges a change by
@@ -96,3 +100,28 @@ def bluegene() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Call ``foretime`` with arguments; give exit code, stdout and stderr."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["foretime", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        captured = capsys.readouterr()
+        code = left.value.code
+        return (0 if code is None else int(code)), captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A generated log of 300 jobs in a few days."""
+    path = tmp_path_factory.mktemp("log") / "made.swf.gz"
+    write_swf(log_of_workload(lublin2003.generate(300, seed=3)), path)
+    return path

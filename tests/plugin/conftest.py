@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.hook_sites import MAKERS, Site, table_text
+from tests.support.hook_sites import MAKERS, Site, table_text
 
 
 @pytest.fixture(scope="module")

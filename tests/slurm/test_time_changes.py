@@ -1,6 +1,6 @@
 """With the hook Slurm answers a change of a job's times as without, and a user's TimeMin stays.
 
-The expected answers are the tables of `tests.plugin.time_changes`. Each change is made on a plain
+The expected answers are the tables of `tests.support.time_changes`. Each change is made on a plain
 cluster and, with Foretime's table in every state, on one with the hook. There a note in
 AdminComment says which TimeMin are Foretime's.
 """
@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 import pytest
 from foretime_sidecar.table.table import Mode, TableRow
 
-from tests.plugin.time_changes import (
+from tests.slurm.slurm_cluster import SlurmCluster
+from tests.slurm.slurm_releases import SlurmRelease
+from tests.support.time_changes import (
     HOLDINGS,
     LIMIT_MIN,
     REFUSED,
@@ -24,8 +26,6 @@ from tests.plugin.time_changes import (
     without_foretime,
     words_of,
 )
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
 
 STATES = ("enforce", "observe", "disabled", "stale", "none")
 OWNER, ROOT, SLURM_USER = "alice", "root", "slurm"

@@ -20,8 +20,8 @@ from foretime_sidecar.web.connections.peer import Peer
 from foretime_sidecar.web.server import Daemon
 from typer.testing import CliRunner, Result
 
-from tests.sidecar.mock_site import running
 from tests.slurm.slurm_cluster import SlurmCluster
+from tests.support.mock_site import running
 
 app = typer.Typer()
 app.command("wait")(wait)

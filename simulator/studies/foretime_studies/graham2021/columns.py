@@ -5,9 +5,10 @@ The polls are those of B. Popa and G. Alain, "SLURM queue time prediction using 
 of them afterwards. So a row knows its job's future. Every column is in exactly one of the lists
 here; a forecast is given `KNOWN` and what follows from it, nothing else.
 
-What the augmented columns count was found by adding up jobs that are in the polls themselves (see
-`tests/sim/test_graham2021_polls.py`): ``*_hours_above`` are requested hours of what is queued, and
-requested hours that are left of what runs; ``*_run_hours`` are hours that queued jobs *will* run.
+What the augmented columns count was found by adding up jobs that are in the polls themselves
+(`tests/studies/test_graham2021_polls.py`): ``*_hours_above`` are requested hours of what is queued,
+and requested hours that are left of what runs; ``*_run_hours`` are hours that queued jobs *will*
+run.
 """
 
 from __future__ import annotations

@@ -1,0 +1,94 @@
+"""A log lived through without a scheduler: the moment chosen, and what a user is told of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.cli.application import app
+from foretime_sidecar.replays.demonstration import DAY_S, Demonstration, busy_moment
+from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.workloads.workload import Workload
+from typer.testing import CliRunner
+
+from tests.support.replay_runs import made_workload
+
+NOW = 1_790_000_000
+
+
+def crowded(jobs: int) -> Workload:
+    """One processor, jobs of an hour; the first half have it alone, then they come every minute."""
+    made = made_workload(jobs)
+    half = jobs // 2
+    times = np.arange(jobs, dtype=np.int64) * 7200
+    times[half:] = times[half] + 60 * np.arange(jobs - half)
+    hour = np.full(jobs, 3600, dtype=np.int64)
+    return replace(
+        made,
+        machine_processors=1,
+        submit_time=times,
+        processors=hour // 3600,
+        actual_runtime=hour,
+        requested_time=hour,
+    )
+
+
+def test_a_busy_moment_by_hand() -> None:
+    # From the thirtieth job on 70 are looked at: 20 that do not wait, then 50 more and more.
+    log = crowded(100)
+    chosen = busy_moment(log, Policy(), 0)
+    # At the last submission 49 minutes have gone: the first of them runs, 49 wait. Nine tenths of
+    # 70 submissions see fewer than the last seven.
+    assert chosen == 93
+    with pytest.raises(InputError, match="made is too short to be lived through for 5 days"):
+        busy_moment(log.head(20), Policy(), 5)
+
+
+def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
+    clock = [float(NOW)]
+    workload = made_workload(600, days=20)
+    shown = Demonstration(
+        workload, Policy(), tmp_path, f"unix:{tmp_path / 's'}", 1, lambda: clock[0]
+    )
+    lived: list[int] = []
+    shown.rehearse(6 * 3600, lived.append)
+    assert lived == sorted(lived)
+    assert 0 < lived[-1] <= DAY_S
+    assert shown.now() == NOW
+    shown.daemon.poll_once()  # as it does when it begins to serve
+    client = TestClient(shown.daemon.app, base_url="http://localhost")
+    health = client.get("/healthz").json()
+    moment = busy_moment(workload, Policy(), 1)
+    assert 0 < health["finished_jobs"] < moment
+    answer = client.get("/v1/forecast?processors=4&time=60").json()
+    assert answer["machine_processors"] == workload.machine_processors
+    assert answer["likely_wait_s"] >= 0
+    assert client.get("/v1/reliability").json()["days"] == 30
+
+    # The log goes on: an hour later jobs have come that had not.
+    before = shown.submitted
+    clock[0] += 3600 * 24
+    shown.daemon.poll_once()
+    assert shown.submitted > before
+    shown.daemon.sidecar.store.close()
+
+
+def test_the_command_refuses_what_can_not_be_shown(tmp_path: Path) -> None:
+    for options, why in (
+        (["--order", "priority"], "'priority' is not one of 'fcfs', 'sjf'"),
+        (["--backfill", "slack"], "'slack' is not one of 'none', 'easy'"),
+        (["--backfill", "easy-wspt"], "'easy-wspt' is not one of 'none', 'easy'"),
+        (["--days", "4000"], "too short to be lived through for 4000 days"),
+        ([str(tmp_path / "none.swf")], "there is no such file"),
+    ):
+        ran = CliRunner().invoke(app, ["demo", "--socket", str(tmp_path / "s"), *options])
+        assert why in f"{ran.exception} {' '.join(ran.output.replace('│', '').split())}"
+
+
+def test_what_forecasts_can_not_run_forward_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="backfilling is slack: forecasts can't run"):
+        Demonstration(made_workload(5), Policy(backfill=Backfill.SLACK), tmp_path, "unix:s", 1)

@@ -1,0 +1,128 @@
+"""The sidecar orders a replayed queue through site factors: as the engine does, and as its dynP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.replays.replay import Replay
+from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
+from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
+from foretime_sim.engine.engine import simulate
+from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
+from foretime_sim.scores.replay_result import OrderingStatistics
+from foretime_sim.workloads.workload import Int64Array
+
+from tests.support.replay_runs import made_workload
+
+# Without arrays, whose tasks the engine orders one by one, and site factors only together.
+WORKLOAD = replace(made_workload(200, 4), array_ids=None)
+PAPER = {
+    "order": "dynp",
+    "slackness": 0.0,
+    "least_time_between_switches_s": 0,
+    "most_user_share": 1.0,
+    "longest_wait_s": 0,
+}
+
+
+def _replayed(
+    settings: dict[str, Any], backfill: Backfill = Backfill.PLANNING, **more: Any
+) -> tuple[Int64Array, OrderingStatistics]:
+    """Replay on requested times; give start times, and what ordering came to."""
+    named: dict[str, Any] = {"scheme": "requested", "look_interval_s": 0} | more
+    task = Replay(
+        policy=Policy(backfill=backfill),
+        queue_order=QueueOrderSettings.model_validate(settings),
+        **named,
+    )
+    run = task(WORKLOAD, 0)
+    statistics = run.statistics
+    assert isinstance(statistics, AdjustedStatistics)
+    assert statistics.ordering is not None
+    return run.adjusted.start_time, statistics.ordering
+
+
+@pytest.mark.parametrize(
+    ("settings", "switching"),
+    [
+        ({}, PolicySwitching()),
+        (
+            {"quality": "sldww", "decider": "simple", "orders": ["sjf", "fcfs"]},
+            PolicySwitching(Decider.SIMPLE, (Order.SJF, Order.FCFS), Quality.SLDWW),
+        ),
+        ({"slackness": 0.2, "first_starts": 3}, PolicySwitching(slackness=0.2, first_starts=3)),
+    ],
+)
+def test_dynp_through_site_factors_is_the_engines(
+    settings: dict[str, Any], switching: PolicySwitching
+) -> None:
+    """Looking at every event, the sidecar does to the mock Slurm what the native dynP does."""
+    start_time, ordering = _replayed(PAPER | settings)
+    policy = Policy(order=switching.orders[0], backfill=Backfill.PLANNING, switching=switching)
+    native = simulate(WORKLOAD, policy)
+    np.testing.assert_array_equal(start_time, native.start_time)
+    assert native.switching is not None
+    assert ordering.tries == native.switching.tries
+    counted = zip(switching.orders, native.switching.switches, strict=True)
+    assert dict(ordering.switches) == {order.value: n for order, n in counted if n}
+    assert sum(native.switching.switches) >= 2, "or nothing is shown"
+    assert (ordering.failures, ordering.looks > ordering.tries) == (0, True)
+
+
+@pytest.mark.parametrize("order", [Order.FCFS, Order.SJF, Order.LJF])
+def test_one_order_for_good_is_the_engines(order: Order) -> None:
+    start_time, ordering = _replayed({"order": order.value, "longest_wait_s": 0}, Backfill.EASY)
+    native = simulate(WORKLOAD, Policy(order, Backfill.EASY))
+    np.testing.assert_array_equal(start_time, native.start_time)
+    assert (ordering.tries, ordering.switches) == (0, {})
+
+
+def test_who_waits_too_long_goes_first_and_waits_less() -> None:
+    """LJF lets short jobs wait for as long as longer ones come."""
+    waits = {}
+    for bound_s in (0, 2 * 3600):
+        start_time, _ = _replayed({"order": "ljf", "longest_wait_s": bound_s}, Backfill.EASY)
+        waits[bound_s] = int((start_time - WORKLOAD.submit_time).max())
+    assert waits[2 * 3600] < waits[0]
+
+
+def test_a_daemon_looks_less_often_than_things_happen() -> None:
+    start_time, ordering = _replayed(PAPER, look_interval_s=600)
+    _, every = _replayed(PAPER)
+    assert ordering.looks < every.looks
+    assert (start_time >= WORKLOAD.submit_time).all()
+    assert ordering.tries > 0
+
+
+def test_jobs_that_near_their_bound_go_first() -> None:
+    """Under SJF some start too late; if those that near their bound go first, fewer do."""
+    kept = {}
+    for keep in (False, True):
+        settings = {"order": "sjf", "longest_wait_s": 0, "keep_promises": keep}
+        _, ordering = _replayed(settings, Backfill.EASY)
+        assert ordering.bounds > 100
+        kept[keep] = ordering.bounds_kept / ordering.bounds
+    assert kept[False] < kept[True] <= 1
+
+
+def test_with_learned_times_too() -> None:
+    """The order goes by t_sched, what is planned by what the hook sets; nothing fails."""
+    learned = PAPER | {"decide_on": "learned", "samples": 4}
+    _, ordering = _replayed(learned, Backfill.EASY, scheme="user", look_interval_s=60, check=True)
+    assert (ordering.tries > 0, ordering.failures) == (True, 0)
+
+
+def test_where_there_are_no_site_factors_it_is_refused() -> None:
+    task = Replay(policy=Policy(), queue_order=QueueOrderSettings(order="sjf"))
+    with pytest.raises(InputError, match="PBS has no site factors"):
+        replace(task, mechanism=Mechanism.PBS_SOFT_WALLTIME)(WORKLOAD, 0)
+    with pytest.raises(InputError, match="scheme actual knows the true runtimes"):
+        replace(task, scheme="actual")(WORKLOAD, 0)
+    with pytest.raises(InputError, match="leaves the queue as it is"):
+        replace(task, queue_order=QueueOrderSettings())(WORKLOAD, 0)

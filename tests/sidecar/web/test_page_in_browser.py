@@ -1,0 +1,227 @@
+"""The page in a headless Chromium: narrow and wide, light and dark, by keyboard, without script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
+
+from tests.support.mock_site import MockSite
+from tests.support.socket_bridge import SocketBridge
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Request
+
+NOW = 1_700_000_000
+# A phone's, and a desk's.
+WIDTHS = {"phone": 360, "desk": 1280}
+# WCAG 2.2, 1.4.3, for text of normal size.
+CONTRAST = 4.5
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockSite]:
+    """A machine with thirty jobs that wait, one of them by a user with a hostile name."""
+    slurm = MockSlurm(SlurmSetup(512), Policy(), None, NOW)
+    slurm.submit(Submission("ann", "p", None, 512, 7200, 5400))
+    for number in range(30):
+        limit = 600 * (1 + number % 20)
+        slurm.submit(Submission(f"user{number % 7}", "p", None, 16 * (1 + number), limit, limit))
+    slurm.submit(Submission("<img src=x onerror=alert(1)>", "p", "long-slurm_partition", 8, 60, 60))
+    slurm.advance(NOW + 60)
+    with MockSite(tmp_path_factory.mktemp("page"), slurm) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def url(site: MockSite) -> Iterator[str]:
+    """Where a web server would serve the page."""
+    with SocketBridge(site.socket_path) as bridge:
+        yield f"http://127.0.0.1:{bridge.port}/"
+
+
+Open = Callable[..., "Page"]
+
+
+@pytest.fixture
+def visit(browser: Browser, url: str) -> Iterator[Open]:
+    """Open pages; none may write to the console, fail, or ask another host for anything."""
+    trouble: list[str] = []
+    contexts = []
+
+    def note_elsewhere(asked: Request) -> None:
+        if not asked.url.startswith(url):
+            trouble.append(asked.url)
+
+    def opened(query: str = "", **options: Any) -> Page:
+        context = browser.new_context(
+            **{"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"} | options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: trouble.append(said.text))
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("dialog", lambda dialog: trouble.append(dialog.message))
+        page.on("request", note_elsewhere)
+        page.on("requestfailed", lambda asked: trouble.append(f"failed: {asked.url}"))
+        page.goto(url + query)
+        page.wait_for_load_state("networkidle")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not trouble
+
+
+_TOO_WIDE = """
+() => [...document.querySelectorAll('body *')]
+  .filter(each => !each.closest('.scroll, .hidden, .skip')
+    && each.getBoundingClientRect().right > innerWidth + 0.5)
+  .map(each => each.outerHTML.slice(0, 80))
+"""
+_LOW_CONTRAST = """
+(least) => {
+  const canvas = document.createElement('canvas');
+  canvas.width = canvas.height = 1;
+  const ink = canvas.getContext('2d', { willReadFrequently: true });
+  // Any way to write a colour becomes numbers by painting with it, over what is below.
+  const painted = (colours) => {
+    ink.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { ink.fillStyle = colour; ink.fillRect(0, 0, 1, 1); }
+    return [...ink.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const luminance = (rgb) => {
+    const [r, g, b] = rgb.map(v => v / 255)
+      .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const low = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) {
+    const owner = node.parentElement;
+    if (!node.textContent.trim() || owner.closest('.hidden, .skip, datalist')) continue;
+    if (!owner.getClientRects().length) continue;
+    const style = getComputedStyle(owner), below = [];
+    for (let up = owner; up; up = up.parentElement) {
+      below.unshift(getComputedStyle(up).backgroundColor);
+    }
+    const colour = owner instanceof SVGElement ? style.fill : style.color;
+    const ground = luminance(painted(below)), text = luminance(painted([...below, colour]));
+    const [dark, light] = [ground, text].sort((a, b) => a - b);
+    const contrast = (light + 0.05) / (dark + 0.05);
+    if (contrast < least) low.push(`${contrast.toFixed(2)} ${node.textContent.trim()}`);
+  }
+  return low;
+}
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+@pytest.mark.parametrize("query", ["", "?ntasks=64&time=4:00:00"])
+def test_readable_in_every_width_and_scheme(
+    visit: Open, query: str, width: int, scheme: str
+) -> None:
+    page = visit(query, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(_TOO_WIDE) == []
+    assert page.evaluate(_LOW_CONTRAST, CONTRAST) == []
+    assert page.get_by_role("heading", level=1).inner_text() == "When will my job start?"
+    wait_map = page.get_by_role("region", name="Expected wait in main")
+    assert wait_map.get_by_role("rowheader", name="512", exact=True).is_visible()
+    # Whatever must be scrolled sideways can be, from the keyboard, too.
+    for region in page.locator(".scroll").all():
+        assert region.get_attribute("tabindex") == "0"
+
+
+def test_the_form_by_keyboard(visit: Open) -> None:
+    page = visit()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    reached = page.get_by_label("Tasks", exact=True)
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if reached.evaluate("each => each === document.activeElement"):
+            break
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.type("64")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type("4:00:00")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**ntasks=64**")
+    # Empty fields are not asked with.
+    assert page.url.split("?")[1].split("#")[0] == "ntasks=64&time=4%3A00%3A00"
+    answer = page.locator(".answer")
+    assert "95% sure within" in answer.inner_text()
+    assert answer.is_visible()
+    assert reached.input_value() == "64"
+
+
+def test_without_script(visit: Open) -> None:
+    page = visit(java_script_enabled=False)
+    page.get_by_label("Tasks", exact=True).fill("64")
+    page.get_by_label("Time limit", exact=True).fill("4:00:00")
+    page.get_by_text("More of sbatch’s options").click()
+    page.get_by_label("Nodes", exact=True).fill("1")
+    page.get_by_role("button").click()
+    page.wait_for_load_state()
+    assert "95% sure within" in page.locator(".answer").inner_text()
+    listed = page.locator(".jobs").inner_text()
+    page.get_by_role("link", name="After").click()
+    page.wait_for_load_state()
+    assert "2 of 2" in page.locator("nav").inner_text()
+    assert "<img src=x onerror=alert(1)>" in listed + page.locator(".jobs").inner_text()
+
+
+def test_what_is_wrong_is_said_where_it_is(browser: Browser, url: str) -> None:
+    page = browser.new_page(viewport={"width": 360, "height": 800})
+    page.goto(f"{url}?ntasks=64&time=soon")
+    field = page.get_by_label("Time limit", exact=True)
+    assert field.get_attribute("aria-invalid") == "true"
+    alert = page.get_by_role("alert")
+    assert "'soon': is not a duration" in alert.inner_text()
+    assert alert.get_attribute("id") == field.get_attribute("aria-describedby")
+    assert page.evaluate(_LOW_CONTRAST, CONTRAST) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.close()
+
+
+def test_it_keeps_itself_up_to_date_and_the_form_as_it_is(visit: Open, site: MockSite) -> None:
+    page = visit("?ntasks=8&time=60")
+    page.get_by_label("Account").evaluate("each => each.closest('details').open = true")
+    page.get_by_label("Account").fill("half-writ")
+    status = page.locator("[data-live=status]")
+    before = status.inner_text()
+    site.advance(600)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_function(
+        "before => document.querySelector('[data-live=status]').innerText !== before", arg=before
+    )
+    assert page.get_by_label("Account").input_value() == "half-writ"
+
+
+def test_a_page_under_another_path_has_its_files(browser: Browser, url: str) -> None:
+    """Addresses are relative: a portal serves the page below a path of its own."""
+    page = browser.new_page()
+    asked: list[str] = []
+
+    def below(route: Any) -> None:
+        asked.append(route.request.url)
+        route.fulfill(response=route.fetch(url=route.request.url.replace("/node/foretime/", "/")))
+
+    page.route("**/node/foretime/**", below)
+    page.goto(f"{url}node/foretime/?ntasks=8&time=60")
+    page.wait_for_load_state("networkidle")
+    assert {each.rpartition("/")[2].partition("?")[0] for each in asked} >= {
+        *("", "page.css", "page.js")
+    }
+    page.get_by_role("button").click()
+    page.wait_for_load_state("networkidle")
+    assert "/node/foretime/?ntasks=8" in page.url
+    page.close()

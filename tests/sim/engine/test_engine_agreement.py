@@ -1,0 +1,171 @@
+"""The native core, whole and stepwise, and the plain Python specification agree job for job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.schedule import Schedule
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.policy import (
+    EASY,
+    IN_STEPS,
+    Backfill,
+    Correction,
+    EventOrder,
+    GuardBy,
+    Order,
+    Policy,
+    Roles,
+)
+from foretime_sim.reference import flat as reference
+from foretime_sim.workloads.workload import Workload
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.scheduling_intervals import intervals
+
+HEAD_ONLY = [Backfill.NONE, *EASY]
+"""The others are in test_families_agreement.py."""
+policies = st.builds(
+    Policy,
+    order=st.sampled_from(Order),
+    backfill=st.sampled_from(HEAD_ONLY),
+    correction=st.sampled_from(Correction),
+    guard_s=st.none() | st.integers(0, 200),
+    roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
+    event_order=st.sampled_from(EventOrder),
+)
+beside_plain_easy = st.builds(
+    Policy,
+    order=st.sampled_from(Order),
+    backfill=st.sampled_from(EASY),
+    correction=st.sampled_from(Correction),
+    guard_s=st.integers(0, 100),
+    guard_by=st.sampled_from([by for by in GuardBy if by is not GuardBy.REQUESTED_PLAN]),
+    guard_share=st.sampled_from([0.0, 0.3, 1.0]),
+    roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
+    event_order=st.sampled_from(EventOrder),
+)
+# submission gap, processors, actual runtime, requested time, t_sched, time limit, priority
+job_rows = st.tuples(
+    st.sampled_from([0, 0, 1, 7, 60]),
+    st.integers(1, 8),
+    st.integers(0, 400),
+    st.integers(1, 300),
+    st.integers(1, 300),
+    st.integers(1, 400),
+    st.integers(0, 3),
+)
+
+
+def workload_of(rows: list[tuple[int, ...]], machine: int = 8) -> tuple[Workload, np.ndarray]:
+    columns = np.array(rows, dtype=np.int64).T
+    submit = np.cumsum(columns[0])
+    jobs = Workload(
+        "random", machine, None, np.arange(len(rows)), submit, columns[1], columns[2], columns[3]
+    )
+    return jobs, columns
+
+
+def assert_same(one: Schedule, other: Schedule) -> None:
+    for name in ("start_time", "end_time", "started_by", "corrections", "killed"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.counters == other.counters
+
+
+@given(
+    data=st.data(),
+    rows=st.lists(job_rows, min_size=1, max_size=40),
+    policy=policies | beside_plain_easy,
+)
+@settings(max_examples=400)
+def test_native_stepwise_and_reference_agree(
+    data: st.DataObject, rows: list[tuple[int, ...]], policy: Policy
+) -> None:
+    jobs, columns = workload_of(rows)
+    interval_s = data.draw(intervals(policy.event_order))
+    ageing_s = None
+    if policy.backfill in (Backfill.EASY_SJBF, Backfill.EASY_WSPT):
+        ageing_s = data.draw(st.none() | st.integers(1, 500))
+    steps = None
+    if policy.correction in IN_STEPS:
+        steps = data.draw(st.none() | st.integers(1, 4))
+    policy = replace(
+        policy, scheduling_interval_s=interval_s, ageing_s=ageing_s, correction_steps=steps
+    )
+    whole = simulate(jobs, policy, columns[4], columns[5], columns[6], check=True)
+    assert_same(whole, reference.simulate(jobs, policy, columns[4], columns[5], columns[6]))
+    engine = Engine(8, policy, now=int(jobs.submit_time[0]))
+    for submit, row in zip(jobs.submit_time.tolist(), rows, strict=True):
+        engine.advance(submit)
+        engine.submit(submit, *row[1:])
+    engine.finish()
+    assert_same(whole, engine.schedule())
+
+
+def test_figure_2_of_gaussier_2015() -> None:
+    """Job 1 runs; job 2 needs more than is left; job 3 is backfilled beside job 1."""
+    jobs, _ = workload_of([(0, 4, 10, 10), (0, 6, 5, 5), (0, 3, 8, 8)])
+    assert simulate(jobs).start_time.tolist() == [0, 10, 0]
+    shorter = np.array([4, 5, 8])  # "if the estimated running time of job 1 was much shorter"
+    assert simulate(jobs, Policy(), shorter).start_time.tolist() == [0, 10, 15]
+
+
+def test_passes_come_at_the_multiples_of_an_interval() -> None:
+    jobs, _ = workload_of([(3, 8, 12, 12), (1, 8, 5, 5), (0, 1, 2, 2)])
+    every_10_s = simulate(jobs, Policy(scheduling_interval_s=10))
+    assert every_10_s.start_time.tolist() == [10, 30, 40]  # ends at 22 and 35
+    assert every_10_s.counters.passes == 4  # at 10, 20, 30, 40
+
+
+@pytest.mark.parametrize(
+    ("chosen", "why"),
+    [
+        ({"scheduling_interval_s": 0}, "give 1 s or more"),
+        ({"event_order": EventOrder.PER_EVENT}, "every event has its pass"),
+        ({"backfill": Backfill.PLANNING}, "planning plans more than the head job"),
+        ({"depth": 2}, "easy with a depth of 2 plans more than the head job"),
+    ],
+)
+def test_intervals_that_make_no_sense_are_refused(chosen: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        Policy(**{"scheduling_interval_s": 10} | chosen)
+
+
+@pytest.mark.parametrize("run", [simulate, reference.simulate])
+def test_an_interval_beside_reservations_is_refused(run: Any) -> None:
+    jobs, _ = workload_of([(0, 1, 1, 1)])
+    with pytest.raises(InputError, match="around advance reservations"):
+        run(jobs, Policy(scheduling_interval_s=10), reservations=[AdvanceReservation(0, 5, 1)])
+
+
+def test_job_wider_than_the_machine_is_named() -> None:
+    jobs, _ = workload_of([(0, 9, 1, 1)])
+    with pytest.raises(InputError, match="job 0 needs 9 processors"):
+        simulate(jobs)
+
+
+def test_raising_a_running_jobs_limit_saves_it() -> None:
+    engine = Engine(4)
+    job = engine.submit(0, 4, 100, 100, scheduled_time=20, time_limit=20)
+    engine.settle()
+    engine.update(job, time_limit=100)
+    engine.finish()
+    assert engine.job(job).end_time == 100
+    assert not engine.job(job).killed
+
+
+def test_cancelled_job_never_starts() -> None:
+    engine = Engine(4)
+    engine.submit(0, 4, 10, 10)
+    waiting = engine.submit(0, 4, 10, 10)
+    engine.settle()
+    engine.cancel(waiting)
+    assert engine.finish().finished.tolist() == [0]
+    assert engine.job(waiting).start_time is None
