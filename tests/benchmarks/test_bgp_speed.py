@@ -14,9 +14,10 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.logs.filters import Filters, workload_of_log
 from foretime_sim.logs.log_files import read_log
-from foretime_sim.machines.bluegene.machine import intrepid
+from foretime_sim.machines.bluegene.machine_file import intrepid
 from foretime_sim.models import intrepid_like
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from foretime_sim.reference import bgp as reference_bgp
 from foretime_sim.workloads.bgp_jobs import sizes_for, with_bgp_machine
 from foretime_sim.workloads.workload import Workload

@@ -20,7 +20,8 @@ from foretime_sim.engine.schedule import Schedule
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.policy import Backfill, Compression, Correction, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Compression, Correction, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 

@@ -19,7 +19,8 @@ from foretime_sim.engine.estimated_run import (
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.policies.policy import Backfill, Correction, Policy
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 
 LOGS = {"KTH-SP2-1996-2.1-cln": None, "CEA-Curie-2011-2.1-cln": 80_640}
 REGRESSION = f"regression:{E_LOSS.name}"

@@ -27,7 +27,8 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.web.server import Daemon
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 
 NOW = 1_700_000_000

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.forward import (
     PendingJobs,
@@ -30,10 +31,11 @@ from foretime_sim.engine.stepwise import Engine
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.policies.policy import Backfill, Correction, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.node_request import JobResources
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 RUNNING, QUEUED, SAMPLES = 500, 1_000, 1_000
 NOW = 1_000_000

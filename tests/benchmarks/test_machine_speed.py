@@ -17,8 +17,10 @@ from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.models import lublin2003
 from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.reference import nodes as reference_nodes
-from foretime_sim.workloads.resource_requests import ResourceRequests, with_machine
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.resource_requests import with_machine
+from foretime_sim.workloads.workload import Workload
 
 JOBS = 5_000
 CPUS = 8

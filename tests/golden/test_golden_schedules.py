@@ -11,13 +11,13 @@ import pytest
 from foretime_sim.engine import engine
 from foretime_sim.engine.schedule import Schedule, StartedBy
 from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import (
     Backfill,
     Compression,
     Correction,
     EventOrder,
     GuardBy,
-    Order,
     Policy,
     Roles,
 )

@@ -13,7 +13,8 @@ from foretime_sidecar.clients.cluster import HeldNode
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sim.engine.forward import forward_runs
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 
 from tests.slurm.slurm_cluster import SlurmCluster
 from tests.slurm.slurm_releases import SlurmRelease

@@ -13,14 +13,15 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_sidecar.table.table import TableRow
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.hook import LuaHook
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Backfill, Correction, Policy
 from foretime_sim.workloads.workload import Workload
 
@@ -39,7 +40,7 @@ TOLERANCE_S = 5
 SAME_ORDER = 0.95
 LONGEST_S = 420
 
-Starts = npt.NDArray[np.int64]
+Starts = Int64Array
 
 
 @dataclass(frozen=True)

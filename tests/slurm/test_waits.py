@@ -14,9 +14,9 @@ from fastapi.testclient import TestClient
 from foretime_sidecar.cli.wait import wait
 from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.settings.settings import Settings
-from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
-from foretime_sidecar.web.connections.peer import Peer
+from foretime_sidecar.web.auth.peer import Peer
 from foretime_sidecar.web.server import Daemon
 from typer.testing import CliRunner, Result
 

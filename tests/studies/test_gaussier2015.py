@@ -20,7 +20,8 @@ from foretime_sim.logs.swf import write_swf
 from foretime_sim.models.lublin2003 import generate
 from foretime_sim.policies.policy import Policy
 from foretime_sim.workloads.job_log import log_of_workload
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 from foretime_studies.gaussier2015.figures import figure_3
 from foretime_studies.gaussier2015.paper import (
     PAPER_LOGS,

@@ -18,7 +18,7 @@ from foretime_sim.models.lublin2003 import generate
 from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
 from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.workloads.job_log import log_of_workload
-from foretime_sim.workloads.workload import Labels
+from foretime_sim.workloads.labels import Labels
 from foretime_studies.frame.page import page_tables
 from foretime_studies.frame.tables import fill_page
 from foretime_studies.gaussier2015.study import CLAIRVOYANT_SJBF, EASY, StudySettings

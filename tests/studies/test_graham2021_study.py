@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.logs.accounting import DAY_S
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.waits.block_sums import Blocks
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.waits.qbets import Qbets

@@ -13,7 +13,7 @@ from foretime_sim.logs.cobalt_log import parse_cobalt_log
 from foretime_sim.machines.bluegene.cobalt_partitions import read_cobalt_partitions
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.bluegene.machine_file import parse_bgp_machine
-from foretime_sim.policies.policy import Order
+from foretime_sim.policies.order import Order
 from foretime_studies.mira2018.report import report
 from foretime_studies.mira2018.study import (
     SCORED_S,

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.runtime_distribution import RuntimeDistribution
 from foretime_estimators.estimators.estimator import Memoryless
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.scores.wait_sources import LoggedWaits
-from foretime_sim.workloads.workload import Int64Array, Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 from foretime_studies.waits.plain_runtimes import LastRuntimes, RequestedRuntimes
 from foretime_studies.waits.runtime_scores import crps, models_compared, score_runtimes, score_table
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.models.lublin2003 import generate
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_switching import Decider, Quality
 from foretime_studies.frame.report import StudyReport
 from foretime_studies.streit2002.claims import CLAIMS, Claim, claims_table

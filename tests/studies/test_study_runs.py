@@ -8,7 +8,8 @@ from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.models import intrepid_like
-from foretime_sim.policies.policy import Order, Policy, Roles
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.scores.job_classes import JobClasses, scores_by_class
 from foretime_sim.scores.metrics import Distribution, job_metrics
 from foretime_studies.frame.runs import (

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.machines.bluegene.machine import intrepid
+from foretime_sim.machines.bluegene.machine_file import intrepid
 from foretime_sim.models import intrepid_like
-from foretime_sim.policies.policy import Correction, Order, Policy, Roles
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.workloads.bgp_jobs import with_bgp_machine
 from foretime_sim.workloads.workload import Workload
 from foretime_studies.frame.page import page_tables

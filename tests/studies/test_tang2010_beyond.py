@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.policy import Order, Policy, Roles
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.scores.job_classes import JobClasses
 from foretime_sim.scores.metrics import ScoredSpan, scored_span
 from foretime_sim.scores.policy_comparison import PolicyComparison

@@ -12,7 +12,8 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.application import app
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import MEDIAN
 from foretime_sim.waits.scores.moments import sampled_evenly
 from foretime_sim.workloads.job_log import log_of_workload

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Self
 
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import LONGEST_S
 from foretime_sim import _core
-from foretime_sim.policies.role_times import LONGEST_S
 
 
 class AvailabilityProfile:

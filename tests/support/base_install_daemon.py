@@ -23,7 +23,8 @@ def main(folder: Path) -> None:
     from foretime_sidecar.clients.slurm.commands import SlurmCommands
     from foretime_sidecar.settings.settings import Settings
     from foretime_sidecar.web.server import Daemon
-    from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+    from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+    from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
     from foretime_sim.policies.policy import Policy
 
     slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition, intrepid
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
+from foretime_sim.machines.bluegene.machine_file import intrepid
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy, Roles
 from foretime_sim.workloads.workload import Workload
 from hypothesis import strategies as st
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecast_records import ForecastRecords
@@ -18,7 +19,7 @@ from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.scores.moments import Asking, ask_forecasters
 from foretime_sim.waits.scores.wait_sources import SimulatedWaits
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 Make: TypeAlias = Callable[[Workload], WaitForecaster]
 Check: TypeAlias = Callable[[Make, Workload, Policy], None]

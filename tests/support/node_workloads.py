@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import (
     Backfill,
     Compression,
     Correction,
     EventOrder,
-    Order,
     Policy,
     Roles,
 )
-from foretime_sim.workloads.resource_requests import ResourceRequests, fit_requests
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.resource_requests import fit_requests
+from foretime_sim.workloads.workload import Workload
 from hypothesis import strategies as st
 
 from tests.support.scheduling_intervals import intervals

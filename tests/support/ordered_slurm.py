@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import Submission
 
 
 class Noting:

@@ -18,7 +18,8 @@ from foretime_sidecar.settings.settings import (
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
 from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.comparison import PairedRun
-from foretime_sim.workloads.workload import ENDINGS, Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import ENDINGS, Workload
 
 DAY_S = 86_400
 CLOCK = 1_200_000_000

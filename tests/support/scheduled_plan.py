@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sidecar.forecasts.production_forecaster import Basis
 from foretime_sim.engine.forward import forward_runs, start_times_of
 from foretime_sim.policies.policy import Correction
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workloads.workload import Int64Array
 
 
 class ScheduledPlan:

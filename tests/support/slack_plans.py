@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Int64Array
 from foretime_sim.policies.slack import INFINITE_SLACK, SlackSettings
-from foretime_sim.reference.plans import PlainProfile
+from foretime_sim.reference.profile import PlainProfile
 from foretime_sim.reference.slack import PlannedJob, SlackPlan
 
 Claim = tuple[int, int]
@@ -104,7 +104,7 @@ def all_schedules(
             yield price, stay | starts | {new.rank: slot}
 
 
-def _packed(order: Sequence[PlannedJob], free: npt.NDArray[np.int64]) -> dict[int, int]:
+def _packed(order: Sequence[PlannedJob], free: Int64Array) -> dict[int, int]:
     starts = {}
     for job in order:
         start = next(s for s in range(len(free)) if free[s : s + job.time].min() >= job.processors)

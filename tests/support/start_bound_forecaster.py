@@ -7,14 +7,13 @@ times and everybody delayed by no more than his slack (`foretime_sim.engine.star
 from __future__ import annotations
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.start_bounds import start_bounds
-from foretime_sim.policies.policy import Order
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.slack import SlackSettings
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workloads.workload import Int64Array
 
 
 class StartBoundForecaster:

@@ -13,8 +13,7 @@ import requests_unixsocket
 import tenacity
 from foretime_estimators.jobs.errors import ForetimeError, InputError
 
-from foretime_sidecar.web.auth.change_tokens import TOKEN_HEADER, TOKEN_PATH
-from foretime_sidecar.web.connections.listener import parse_listen
+from foretime_sidecar.settings.daemon_address import TOKEN_HEADER, TOKEN_PATH, parse_listen
 
 _CONNECT_S, _ANSWER_S = 2, 60
 _ATTEMPTS = 3

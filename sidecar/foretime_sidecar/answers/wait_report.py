@@ -6,12 +6,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foretime_sidecar.web.api.bound_answers import bound_text
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.waits import bounds, headline, spoken_wait
+from foretime_sidecar.wording.waits import OLD_S, bound_text, bounds, headline, spoken_wait
 
-# An old look at the queue is worth a word.
-OLD_S = 600
 _LABEL = 9
 
 

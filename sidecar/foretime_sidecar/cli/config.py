@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sidecar.settings.daemon_address import parse_listen
 from foretime_sidecar.settings.settings_file import origins, read_settings, to_markdown, to_toml
-from foretime_sidecar.web.connections.listener import parse_listen
 
 config_app = typer.Typer(
     help="Show every setting with its meaning, or check a file of settings.",

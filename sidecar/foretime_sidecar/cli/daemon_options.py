@@ -12,9 +12,9 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sidecar.answers.daemon_client import DaemonError
 from foretime_sidecar.settings.api_settings import ApiSettings
+from foretime_sidecar.settings.daemon_address import parse_listen
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import read_settings
-from foretime_sidecar.web.connections.listener import parse_listen
 
 SETTINGS_FILE = Path("/etc/foretime/foretime.toml")
 """The site's settings, if nothing else is named."""

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_estimators.time_units import DAY_S
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.workload_source import (
@@ -16,7 +18,7 @@ from foretime_sidecar.cli.workload_source import (
     ProcessorsOption,
     WorkloadSource,
 )
-from foretime_sidecar.replays.demonstration import DAY_S, Demonstration
+from foretime_sidecar.replays.demonstration import Demonstration
 from foretime_sidecar.settings.settings import ForwardBackfill
 from foretime_sidecar.settings.settings_file import to_toml
 

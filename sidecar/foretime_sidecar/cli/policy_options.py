@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.policies.policy import Backfill, Order, parse_order
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, parse_order
 from foretime_sim.policies.policy_switching import DYNP, Decider, PolicySwitching, is_switched
 from foretime_sim.policies.python_policy import PythonOrder
 

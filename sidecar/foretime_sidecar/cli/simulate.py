@@ -18,13 +18,13 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.estimated_run import estimator_of
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import (
     EASY,
     Backfill,
     Compression,
     Correction,
     EventOrder,
-    Order,
     Policy,
     Roles,
     parse_backfill,
@@ -35,7 +35,8 @@ from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
 from foretime_sim.scores.metrics import ScoreSettings, scored_span
 from foretime_sim.scores.policy_comparison import PolicyCase, compare_policies
 from foretime_sim.scores.repeats import Repeats
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
 from foretime_sidecar.cli.policy_options import (

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from foretime_estimators.jobs.errors import SchedulerError, StateError
 from foretime_estimators.jobs.jobs import JobRequest
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.policies.policy import Backfill, Correction
 
 from foretime_sidecar.clients.client import (
@@ -56,7 +57,6 @@ from foretime_sidecar.table.table import Mode
 
 logger = logging.getLogger("foretime")
 
-DAY_S = 86_400
 # A long absence is made good in slices, so that no answer of the accounting grows without bound.
 CATCH_UP_S = DAY_S
 # What an estimator may take of a poll: the jobs wait for looks, and are planned without it so far.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.queue_places import places
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
 

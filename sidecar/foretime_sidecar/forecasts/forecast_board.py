@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.jobs import JobRequest
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 
 from foretime_sidecar.clients.client import QueuedJob

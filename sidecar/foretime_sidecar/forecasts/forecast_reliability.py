@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.waits.forecaster import LEVELS
 
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S
 from foretime_sidecar.store.store import Store
 
-DAY_S = 86_400
 _AT_95 = LEVELS.index(0.95)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.engine.start_bounds import can_be_promised, start_bounds
 from foretime_sim.policies.slack import SlackSettings
 
@@ -22,7 +23,6 @@ from foretime_sidecar.queue.forecast_question import QueueMoment
 from foretime_sidecar.queue.queue_events import START, Event, Key
 from foretime_sidecar.store.store import Store
 
-DAY_S = 86_400
 AVERAGED_DAYS = 30
 _AVERAGE_EVERY_S = 3600
 

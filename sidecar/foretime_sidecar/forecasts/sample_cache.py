@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.runtime_distribution import RuntimeDistribution
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
-from foretime_sim.workloads.workload import Int64Array
 
 
 class DrawnOnce:

@@ -22,10 +22,9 @@ from itertools import islice
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
 from foretime_estimators.jobs.endings import MICRO, Evidence, evidence_of
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.table.row_kinds import KINDS, BackOff, Kind, LearnedRow
-
-_DAY_S = 86_400
 
 RowKey = tuple[str, str, tuple[int, ...]]
 """Kind, name, values."""
@@ -175,7 +174,7 @@ class LearnedRows:
         """Work out the rows that may have changed, as of ``now``; say whether any has."""
         if now >= self._next_cleaning:
             self._forget_before(now - (self._accuracy.window_s or now))
-            self._next_cleaning = now + _DAY_S
+            self._next_cleaning = now + DAY_S
         changed = False
         for key in self._changed:
             row = self._row(key)

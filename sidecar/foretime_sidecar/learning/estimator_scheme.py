@@ -9,8 +9,10 @@ from collections.abc import Callable
 
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import JobRequest
+from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.estimator_rows import LearnedRows, as_if_now
 from foretime_sidecar.learning.event_feed import EventFeed
 from foretime_sidecar.learning.guarded_estimator import HeldEstimator
@@ -18,8 +20,7 @@ from foretime_sidecar.learning.learner import Learner
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_events import PastEvents
 from foretime_sidecar.queue.queue_snapshot import as_submitted
-from foretime_sidecar.safety.decision_log import outside
-from foretime_sidecar.settings.settings import DAY_S, Settings
+from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.model_states import NAMED, ModelStates
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Scheme

@@ -11,6 +11,8 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from foretime_estimators.time_units import DAY_S
+
 from foretime_sidecar.clients.client import (
     Holder,
     QueuedJob,
@@ -24,14 +26,13 @@ from foretime_sidecar.table.table import Reservation as TableReservation
 
 OPT_OUT = "foretime:off"  # in a job's comment
 
-_DAY_S = 86_400
 # How soon a reservation that comes again can; only its next time is shown.
 _PERIODS_S = {
     "HOURLY": 3600,
-    "DAILY": _DAY_S,
-    "WEEKDAY": _DAY_S,
-    "WEEKEND": _DAY_S,
-    "WEEKLY": 7 * _DAY_S,
+    "DAILY": DAY_S,
+    "WEEKDAY": DAY_S,
+    "WEEKEND": DAY_S,
+    "WEEKLY": 7 * DAY_S,
 }
 # The nodes of such a one may be others by the time that it begins.
 _OTHER_NODES = {"ANY_NODES", "REPLACE", "REPLACE_DOWN"}

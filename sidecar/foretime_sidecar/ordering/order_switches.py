@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from foretime_sim.engine.order_tuning import Tuning
-from foretime_sim.policies.policy import Order
+from foretime_sim.policies.order import Order
 
 from foretime_sidecar.store.store import Store
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from foretime_estimators.jobs.errors import SchedulerError
-from foretime_sim.policies.policy import Order
+from foretime_sim.policies.order import Order
 
 from foretime_sidecar.clients.client import (
     JobChange,

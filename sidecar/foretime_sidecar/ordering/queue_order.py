@@ -1,7 +1,7 @@
 """In which order Slurm's queue should stand, and the site factors that put it there.
 
 Pure: from scores to the fewest changes of site factors; `foretime_sidecar.ordering.ordering` makes
-them. The orders are those of the engine (`foretime_sim.policies.policy.Order`), on t_sched and on
+them. The orders are those of the engine (`foretime_sim.policies.order.Order`), on t_sched and on
 the wait since a job could first have started: FCFS, WFP (Tang 2010, equation 1: (wait / time)^3 *
 processors), SJF, LJF, and the largest expansion factor ((wait + time) / time). Whatever the order,
 some jobs may go before all others: those that have waited for too long, or near the bound that they
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from foretime_sim.engine.queue_places import score
-from foretime_sim.policies.policy import Order
+from foretime_sim.policies.order import Order
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 

@@ -14,15 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import ForetimeError
 from foretime_sim.engine.order_tuning import PLANNED, Tuning, tune_order
 from foretime_sim.engine.queue_places import waiting_now
 from foretime_sim.engine.snapshot import Snapshot
-from foretime_sim.policies.policy import Backfill, Order, Policy, Roles
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy, Roles
 from foretime_sim.policies.policy_switching import Quality
 from foretime_sim.policies.role_times import RoleTimes, by_role
-from foretime_sim.workloads.workload import Int64Array
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.ordering.order_switches import OrderSwitch, OrderSwitches

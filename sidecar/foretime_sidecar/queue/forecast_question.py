@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
-from foretime_sim.policies.policy import Backfill, Correction, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, Policy
 from foretime_sim.waits.moment import Moment
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation

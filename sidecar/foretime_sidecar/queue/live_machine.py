@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.node_snapshot import HeldNodes
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
-from foretime_sim.policies.advance_reservations import NodeReservation
+from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.workloads.node_request import JobResources
 
 from foretime_sidecar.clients.client import QueuedJob, Reservation

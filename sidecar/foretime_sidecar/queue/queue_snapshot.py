@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.node_snapshot import NodeRequests
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
-from foretime_sim.workloads.workload import Int64Array
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
 from foretime_sidecar.clients.cluster import Cluster

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.engine.engine import simulate
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
@@ -29,7 +30,6 @@ _BUSY = 0.9
 """The queue at the moment chosen is longer than at this share of the submissions."""
 _FROM = 0.3
 """Share of the submissions before the first moment that is looked at: somebody must be known."""
-DAY_S = 86_400
 
 
 def busy_moment(workload: Workload, policy: Policy, days: int) -> int:

@@ -11,16 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.estimators.estimator import RuntimeEstimator, StartObserver
 from foretime_estimators.estimators.registry import parse_estimator
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.estimated_run import EstimatedSchedule, simulate_with_estimator
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
-from foretime_sim.policies.policy import Order, Policy, parse_backfill
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy, parse_backfill
 from foretime_sim.scores.gains import resampled_figures
 from foretime_sim.scores.intervals import Interval, Weeks, gains, percentile_interval
-from foretime_sim.scores.metrics import Float64Array, ScoreSettings, job_metrics, score, scored_span
+from foretime_sim.scores.metrics import ScoreSettings, job_metrics, score, scored_span
 
 from foretime_sidecar.replays.stored_workload import StoredWorkload
 from foretime_sidecar.settings.settings import AccuracySection, Settings

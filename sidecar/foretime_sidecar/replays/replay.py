@@ -23,11 +23,12 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.engine.finished_history import finished_before
 from foretime_sim.engine.schedule import check as check_schedule
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.estimator_hook import EstimatorHook
 from foretime_sim.mocks.mechanism import Mechanism
-from foretime_sim.mocks.slurm.mock_slurm import SlurmSetup
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.scores.comparison import PairedRun
 from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises, promised_starts

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecasts.forecast_reliability import Reliability

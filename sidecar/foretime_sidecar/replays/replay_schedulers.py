@@ -12,14 +12,16 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.estimator_hook import EstimatorHook
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.mock_scheduler import MockScheduler
 from foretime_sim.mocks.pbs.hook import PbsHook
-from foretime_sim.mocks.pbs.mock_pbs import MockPbs, PbsSetup, PbsSubmission
+from foretime_sim.mocks.pbs.mock_pbs import MockPbs
+from foretime_sim.mocks.pbs.pbs_job import PbsSetup, PbsSubmission
 from foretime_sim.mocks.slurm.hook import LuaHook
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from foretime_sim.workloads.node_request import JobResources
 from foretime_sim.workloads.resource_requests import job_resources

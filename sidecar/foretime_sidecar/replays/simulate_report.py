@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from foretime_sim.policies.policy import EASY, Backfill, Order
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import EASY, Backfill
 from foretime_sim.scores.metrics import METRICS
 from foretime_sim.scores.policy_comparison import PolicyComparison
 from rich.console import Console, Group, RenderableType

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending
 from foretime_sim.workloads.job_log import labels_of
-from foretime_sim.workloads.workload import ENDINGS, Int64Array, Workload
+from foretime_sim.workloads.workload import ENDINGS, Workload
 
 _ENDING_CODES = {ending.value: ENDINGS.index(ending) for ending in Ending}
 _SELECT = """

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array
 
 from foretime_sidecar.store.store import Store
 
@@ -37,8 +37,6 @@ FROM jobs JOIN firsts ON firsts.job_id = coalesce(jobs.array_id, jobs.job_id)
 WHERE jobs.start_time IS NOT NULL AND jobs.submit_time >= ? AND firsts.scheduled_time_s IS NOT NULL
     AND (firsts.action = 'planned' OR (firsts.action = 'observed' AND firsts.reason <> 'observe'))
 """
-
-Float64Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

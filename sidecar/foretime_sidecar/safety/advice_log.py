@@ -11,13 +11,13 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from foretime_estimators.jobs.jobs import JobRequest
+from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.learning.learner import Learner
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Advice
 
-DAY_S = 86_400
 _WAITS_OF_S = 28 * DAY_S
 _FEWEST_WAITS = 20  # of fewer jobs a median says nothing
 _MOST_WAITS = 200_000

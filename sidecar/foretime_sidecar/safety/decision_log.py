@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.job_note import JobNote, read_note
+from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions, Why, why_plain
 from foretime_sidecar.learning.learner import Learner
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.settings.settings import HookSettings
 from foretime_sidecar.store.store import Store
-from foretime_sidecar.table.table import check, encode_name
 
 
 class Action(enum.StrEnum):
@@ -79,13 +79,6 @@ class TableInForce:
 
     generation: int | None
     mode: str
-
-
-def in_share(user: str | None, share_percent: int) -> bool:
-    """Say whether enforce counts for a user when it is for a share of them: as the hooks do it."""
-    if share_percent == 100:
-        return True
-    return bool(user) and check(encode_name(user or "").encode("ascii")) % 100 < share_percent
 
 
 _WHY_PLAIN = {
@@ -182,24 +175,6 @@ def _left_alone(
     # PBS' queues, which Slurm has none of.
     queues = (request.queue or "").split(",")
     return "settings" if any(name in hook.leave_queues for name in queues) else ""
-
-
-def outside(job: QueuedJob, hook: HookSettings) -> str:
-    """Give what part of the cluster enforce is limited to that a job is not in, "" if it is."""
-    request = job.request
-    if not in_share(request.user, hook.enforce_share_percent):
-        return "share"
-    only = {name.lower() for name in hook.enforce_only_accounts}
-    if only and (request.project or "").lower() not in only:
-        return "only-accounts"
-    queues = (request.queue or "").split(",")
-    for name, wanted in (
-        ("only-slurm_partitions", hook.enforce_only_slurm_partitions),
-        ("only-queues", hook.enforce_only_queues),
-    ):
-        if wanted and not all(queue in wanted for queue in queues):
-            return name
-    return ""
 
 
 _FOLLOWED = (Action.PLANNED, Action.CHANGED, Action.CLEARED, Action.LEFT)

@@ -14,17 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.estimators.prediction_scores import MEASURES, measured
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.wording.durations import format_duration
 
-Float64Array = npt.NDArray[np.float64]
-Int64Array = npt.NDArray[np.int64]
-
-DAY_S = 86_400
 LEAST_WEIGHT = 0.01
 """Of a day, below which it is dropped."""
 SIZES = (1, 16, 128)

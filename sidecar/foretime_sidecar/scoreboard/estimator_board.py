@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.estimators.prediction_scores import MEASURES, SCORES
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.scores.intervals import Interval, percentile_interval
 
-from foretime_sidecar.scoreboard.daily_scores import DAY_S, DailyScores, Float64Array
+from foretime_sidecar.scoreboard.daily_scores import DailyScores
 from foretime_sidecar.scoreboard.job_tracking import ShadowCourse
 from foretime_sidecar.settings.settings import Settings
 

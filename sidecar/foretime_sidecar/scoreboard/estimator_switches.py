@@ -14,7 +14,8 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from foretime_sidecar.scoreboard.daily_scores import DAY_S
+from foretime_estimators.time_units import DAY_S
+
 from foretime_sidecar.scoreboard.estimator_board import BoardRow, EstimatorBoard
 from foretime_sidecar.store.store import Store
 

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.endings import Evidence, evidence_of
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
@@ -21,8 +21,6 @@ from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sidecar.queue.queue_events import Key
 from foretime_sidecar.scoreboard.daily_scores import DailyScores
 from foretime_sidecar.scoreboard.shadow_estimators import ShadowEstimator
-
-Int64Array = npt.NDArray[np.int64]
 
 LATE_S = 60
 """A job that is seen after others were learned that ended so long after its submission is not

@@ -11,11 +11,12 @@ import logging
 import threading
 
 from foretime_estimators.jobs.errors import StateError
+from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.learning.event_feed import EventFeed
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_events import PastEvents
-from foretime_sidecar.scoreboard.daily_scores import DAY_S, DailyScores, JobClasses
+from foretime_sidecar.scoreboard.daily_scores import DailyScores, JobClasses
 from foretime_sidecar.scoreboard.estimator_board import EstimatorBoard, board_of, estimator_in_use
 from foretime_sidecar.scoreboard.estimator_switches import EstimatorSwitches
 from foretime_sidecar.scoreboard.job_tracking import ShadowCourse

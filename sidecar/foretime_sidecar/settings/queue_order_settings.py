@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from foretime_sim.policies.policy import Order
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
 from pydantic import Field, ValidationInfo, field_validator
 

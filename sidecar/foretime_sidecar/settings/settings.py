@@ -10,6 +10,7 @@ from typing import Literal, Self, TypeAlias, get_args
 
 from foretime_estimators.accuracy.accuracy import AccuracySettings, Scheme
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import DAY_S
 from pydantic import Field
 
 from foretime_sidecar.settings.api_settings import ApiSettings
@@ -19,7 +20,6 @@ from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings_section import Names, Section
 
 _PRODUCTION = AccuracySettings.production()
-DAY_S = 86_400
 
 
 class SchedulerSettings(Section):

@@ -16,9 +16,10 @@ from typing import Any
 import pydantic
 import pydantic_core
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.files.toml_text import parse_toml
 
-from foretime_sidecar.settings.settings import DAY_S, Settings
+from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_section import Names
 
 _WATCHDOG_PERIOD_S = 60  # of contrib/systemd/foretime-watchdog.timer

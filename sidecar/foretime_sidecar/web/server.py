@@ -32,8 +32,8 @@ from foretime_sidecar.queue.background_thread import BackgroundThread
 from foretime_sidecar.safety.heartbeat import beat, heartbeat_path
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
-from foretime_sidecar.web.api.application import create_app
-from foretime_sidecar.web.api.callers import Callers
+from foretime_sidecar.web.application import create_app
+from foretime_sidecar.web.auth.callers import Callers
 from foretime_sidecar.web.connections.connection_places import Places
 from foretime_sidecar.web.connections.listener import Listener
 from foretime_sidecar.web.connections.peer_protocol import PeerProtocol

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from foretime_estimators.time_units import HOUR_S, MINUTE_S
+
 from foretime_sidecar.wording.durations import whole_minutes
 
-_MINUTE, _HOUR = 60, 3600
 # Up to which wait it is said in which steps: nobody plans by the minute a day ahead.
-_STEPS_S = ((1800, _MINUTE), (3 * _HOUR, 300), (12 * _HOUR, 900), (48 * _HOUR, _HOUR))
-_LONGEST_STEP_S = 6 * _HOUR
+_STEPS_S = ((1800, MINUTE_S), (3 * HOUR_S, 300), (12 * HOUR_S, 900), (48 * HOUR_S, HOUR_S))
+_LONGEST_STEP_S = 6 * HOUR_S
 _SURE = 0.95
 
 
@@ -26,9 +27,9 @@ def spoken_wait(seconds: float, *, up: bool = False) -> str:
     up
         Round up, as for a bound, which must still hold in the words.
     """
-    if seconds < _MINUTE:
+    if seconds < MINUTE_S:
         return "under a minute"
-    hours, minutes = divmod(_rounded(seconds, up=up) // _MINUTE, 60)
+    hours, minutes = divmod(_rounded(seconds, up=up) // MINUTE_S, 60)
     days, hours = divmod(hours, 24) if hours >= 48 else (0, hours)
     parts = ((days, "d"), (hours, "h"), (minutes, "min"))
     return " ".join(f"{count} {unit}" for count, unit in parts if count)
@@ -36,7 +37,7 @@ def spoken_wait(seconds: float, *, up: bool = False) -> str:
 
 def _rounded(seconds: float, *, up: bool) -> int:
     """Give a duration as it is said; what is under a minute as it is."""
-    if seconds < _MINUTE:
+    if seconds < MINUTE_S:
         return int(seconds)
     step = next((step for most, step in _STEPS_S if seconds <= most), _LONGEST_STEP_S)
     return step * (math.ceil(seconds / step) if up else round(seconds / step))
@@ -75,9 +76,9 @@ def percent(probability: float) -> str:
 
 def compact_wait(seconds: float) -> str:
     """Say a likely wait in as little room as can be: ``40 min``, ``1.5 h``, ``19 h``, ``3.2 d``."""
-    if seconds < _HOUR - _MINUTE / 2:
-        return f"{seconds / _MINUTE:.0f} min"
-    unit, length = ("h", _HOUR) if seconds < 48 * _HOUR else ("d", 24 * _HOUR)
+    if seconds < HOUR_S - MINUTE_S / 2:
+        return f"{seconds / MINUTE_S:.0f} min"
+    unit, length = ("h", HOUR_S) if seconds < 48 * HOUR_S else ("d", 24 * HOUR_S)
     count = seconds / length
     return f"{count:.1f} {unit}".replace(".0 ", " ") if count < 9.95 else f"{count:.0f} {unit}"
 
@@ -95,9 +96,9 @@ def bounds(forecast: Mapping[str, Any], now: int) -> list[tuple[str, str, str]]:
     for level, start in forecast["start_time"].items():
         sure, up = percent(float(level)), float(level) > 0.5
         wait_s = max(start - answered_at, 0)
-        by = (answered_at + _rounded(wait_s, up=up)) // _MINUTE * _MINUTE
+        by = (answered_at + _rounded(wait_s, up=up)) // MINUTE_S * MINUTE_S
         if up:
-            by = max(by, whole_minutes(start) * _MINUTE)
+            by = max(by, whole_minutes(start) * MINUTE_S)
         rows.append((sure, spoken_wait(wait_s, up=up), spoken_clock(by, now)))
     return rows
 
@@ -130,3 +131,20 @@ def headline(forecast: Mapping[str, Any], now: int) -> str:
     if at_once >= 0.5:
         return f"Likely starts now ({percent(at_once)}), {within}."
     return f"Likely {likely} ({at}), {within}. Starts now: {percent(at_once)}."
+
+
+# An old look at the queue is worth a word.
+OLD_S = 600
+
+
+def bound_text(bound: Mapping[str, Any], now: int) -> str:
+    """Put such an answer in words, which promise nothing."""
+    by, noted = spoken_clock(bound["time"], now), spoken_clock(bound["noted_at"], now)
+    verb = "should have started" if bound["time"] < now else "should start"
+    said = f"{verb} by {by}, as things stood when it was first seen ({noted}); no guarantee"
+    if bound["kept_share"] is None:
+        return f"{said}, and how often that holds here is not known yet"
+    return (
+        f"{said}: that held for {100 * bound['kept_share']:.0f}% of {bound['judged']:,} jobs in "
+        f"{bound['days']} days"
+    )

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from foretime_estimators.jobs.endings import MICRO
 from foretime_estimators.jobs.errors import InputError
-
-DAY_S = 86_400
-HOUR_S = 3_600
+from foretime_estimators.time_units import DAY_S, HOUR_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
-
-Float64Array = npt.NDArray[np.float64]
 
 _LEAST_S = 1e-9
 """What an age of 0 counts as, seconds: logarithms need something."""
@@ -186,7 +185,7 @@ class RunningLives:
     def __init__(
         self,
         models: Sequence[Lifetimes | None],
-        age: npt.NDArray[np.int64] | Float64Array,
+        age: Int64Array | Float64Array,
         overdue: Overdue = Overdue.PAST_REPEATS,
     ) -> None:
         jobs = len(models)
@@ -215,7 +214,7 @@ class RunningLives:
     def __len__(self) -> int:
         return len(self.age)
 
-    def of(self, jobs: npt.NDArray[np.int64]) -> Self:
+    def of(self, jobs: Int64Array) -> Self:
         """Give the same of some jobs, by their places."""
         chosen = copy(self)
         for name in ("age", "overdue", "_alive", "_modelled", "_repeats", "_never"):

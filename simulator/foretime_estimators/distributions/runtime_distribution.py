@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
-
-Int64Array = npt.NDArray[np.int64]
 
 
 class RuntimeDistribution(Protocol):

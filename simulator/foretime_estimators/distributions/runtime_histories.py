@@ -19,11 +19,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.distributions.runtime_quantiles import (
     NORMAL_SCORES,
     RuntimeQuantiles,
@@ -34,12 +34,8 @@ from foretime_estimators.estimators.job_kinds import Ageing, BackOff, Kind, Kind
 from foretime_estimators.jobs.endings import Evidence, evidence_of
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S
 
-Int64Array: TypeAlias = npt.NDArray[np.int64]
-Float64Array: TypeAlias = npt.NDArray[np.float64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-
-DAY_S = 86_400
 _OF_ONE_USER = frozenset(
     ["executable", "user-request-size", "user-request", "user-class", "user"],
 )

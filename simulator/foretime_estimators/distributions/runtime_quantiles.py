@@ -10,14 +10,10 @@ values that keep coming back (the limit) keep their weight.
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Float64Array: TypeAlias = npt.NDArray[np.float64]
-Int64Array: TypeAlias = npt.NDArray[np.int64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 
 _PER_DISTRIBUTION = 64.0
 """Distance between distributions where they share one sorted axis; log runtimes are below it."""

@@ -18,17 +18,14 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from foretime_estimators.distributions.runtime_quantiles import NORMAL_SCORES, Float64Array
+from foretime_estimators.arrays import Float32Array, Float64Array, Int64Array
+from foretime_estimators.distributions.runtime_quantiles import NORMAL_SCORES
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
-
-Float32Array: TypeAlias = npt.NDArray[np.float32]
-Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 JUDGED_EVERY = 10
 """One in so many campaigns is judged, by its name."""

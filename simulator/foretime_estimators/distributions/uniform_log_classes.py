@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes
 from foretime_estimators.distributions.uniform_log import fit_uniform_log
 from foretime_estimators.jobs.endings import Evidence, evidence_of
@@ -24,7 +24,7 @@ from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 Classifier: TypeAlias = Callable[[JobRequest], str | None]
 """Gives the class of a job; ``None`` where the log does not say."""
 ClassKey: TypeAlias = tuple[str, ...]
-Fit: TypeAlias = Callable[[npt.NDArray[np.int64]], Lifetimes | None]
+Fit: TypeAlias = Callable[[Int64Array], Lifetimes | None]
 
 DEFAULT_EDGES_S = (900, 3_600, 10_800, 43_200)
 """Longest requested times of the classes but the last."""
@@ -104,7 +104,7 @@ def parse_classifiers(text: str) -> tuple[Classifier, ...]:
     return tuple(CLASSIFIERS[name] for name in names)
 
 
-def fit_one_stage(runtimes: npt.NDArray[np.int64]) -> Lifetimes | None:
+def fit_one_stage(runtimes: Int64Array) -> Lifetimes | None:
     """Fit the uniform-log model, as a distribution."""
     line = fit_uniform_log(runtimes)
     return None if line is None else line.lifetimes

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from foretime_estimators.distributions.lifetimes import Float64Array
-from foretime_estimators.distributions.runtime_distribution import Int64Array
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.uniform_log_classes import LifetimeClasses, up_to_request
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 

@@ -12,7 +12,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from foretime_estimators.distributions.lifetimes import Float64Array, Lifetimes
+from foretime_estimators.arrays import Float64Array, Int64Array
+from foretime_estimators.distributions.lifetimes import Lifetimes
 
 CANDIDATES = 64
 """Quantiles, evenly spread, at which a stage may end."""
@@ -75,7 +76,7 @@ def _apart(time: Float64Array) -> Float64Array:
 def _segment_costs(
     log_time: Float64Array,
     reached: Float64Array,
-    place: npt.NDArray[np.int64],
+    place: Int64Array,
     at: Float64Array,
     value: Float64Array,
 ) -> Float64Array:
@@ -107,7 +108,7 @@ def _segment_costs(
 def _best_ends(cost: Float64Array, most: int, enough: float | None) -> list[int]:
     """Give the candidates that are the ends of the best stages: as few as are enough, or all."""
     best = cost[0]
-    came_from: list[npt.NDArray[np.int64]] = []
+    came_from: list[Int64Array] = []
     while len(came_from) + 1 < most and (enough is None or best[-1] > enough):
         through = best[:, None] + cost
         came_from.append(through.argmin(axis=0))

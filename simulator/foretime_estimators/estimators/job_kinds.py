@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 
 Kind: TypeAlias = tuple[str | int, ...]
 """What jobs have in common: the name of the kind, then values of those fields."""
-Float64Array: TypeAlias = npt.NDArray[np.float64]
 What = TypeVar("What")
 
 LEFT_OPEN = 0.01

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.estimators.estimator import clamped
 from foretime_estimators.estimators.online_regression import OnlineRegression, RegressionSettings
 from foretime_estimators.estimators.prediction_loss import E_LOSS, LOSSES, PredictionLoss
-from foretime_estimators.estimators.runtime_features import FEATURES, Float64Array, RuntimeFeatures
+from foretime_estimators.estimators.runtime_features import FEATURES, RuntimeFeatures
 from foretime_estimators.jobs.endings import Evidence, evidence_of
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest

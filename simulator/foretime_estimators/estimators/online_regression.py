@@ -27,14 +27,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.errors import InputError, StateError
-
-Float64Array: TypeAlias = npt.NDArray[np.float64]
 
 _LANES = 8
 

@@ -19,8 +19,7 @@ from foretime_estimators.estimators.kind_sums import KindSums
 from foretime_estimators.jobs.endings import Evidence, evidence_of
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
-
-DAY_S = 86_400
+from foretime_estimators.time_units import DAY_S
 
 
 @dataclass(frozen=True, slots=True)

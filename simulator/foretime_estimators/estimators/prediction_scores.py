@@ -12,13 +12,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.endings import Evidence, evidence_of
 from foretime_estimators.jobs.jobs import Ending, FinishedJob
-
-Float64Array = npt.NDArray[np.float64]
-Int64Array = npt.NDArray[np.int64]
 
 PINBALL_LEVEL = 0.9
 """Share of jobs that a prediction of the least pinball loss covers."""

@@ -29,16 +29,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.endings import Evidence, evidence_of
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
-
-Float64Array: TypeAlias = npt.NDArray[np.float64]
+from foretime_estimators.time_units import DAY_S, WEEK_S
 
 FEATURES: tuple[str, ...] = (
     "requested_time_s",
@@ -64,8 +63,6 @@ FEATURES: tuple[str, ...] = (
 )
 """In the order of table 2; times in seconds, resources in processors."""
 
-DAY_S = 86_400
-WEEK_S = 604_800
 _PER_DAY = 2.0 * math.pi / DAY_S
 _PER_WEEK = 2.0 * math.pi / WEEK_S
 _LOST_AFTER_S = WEEK_S

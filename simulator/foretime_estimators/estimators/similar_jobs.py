@@ -7,16 +7,14 @@ leave open stands for R = 1, the request as it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from foretime_estimators.estimators.job_kinds import Ageing, BackOff, Float64Array, KindHistories
+from foretime_estimators.arrays import Float64Array, Int64Array
+from foretime_estimators.estimators.job_kinds import Ageing, BackOff, KindHistories
 from foretime_estimators.jobs.endings import MICRO
 from foretime_estimators.jobs.jobs import JobRequest
-
-Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 
 class Expected:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from foretime_estimators.estimators.job_kinds import Ageing
 from foretime_estimators.jobs.errors import InputError
-
-DAY_S = 86_400
+from foretime_estimators.time_units import DAY_S
 
 
 @dataclass(frozen=True, slots=True)

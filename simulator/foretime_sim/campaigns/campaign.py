@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
 from foretime_estimators.estimators.registry import ESTIMATORS
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import WEEK_S
 from pydantic import BaseModel, ConfigDict, Field
 
 from foretime_sim.campaigns.values import (
@@ -35,19 +36,19 @@ from foretime_sim.campaigns.values import (
     whole,
 )
 from foretime_sim.logs.log_files import LogFormat
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models.workload_models import EstimateModel, WorkloadModel
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import (
     Backfill,
     Compression,
     Correction,
     EventOrder,
     GuardBy,
-    Order,
     Roles,
 )
 from foretime_sim.policies.slack import InsertionOrder, SlackSettings
-from foretime_sim.scores.metrics import WEEK_S, ScoreSettings
+from foretime_sim.scores.metrics import ScoreSettings
 
 CONDITION_AXES = ("log", "interarrival_factor", "seed")
 """Axes that say what a policy is tried on; the others together are the policy."""

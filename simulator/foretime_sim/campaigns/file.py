@@ -33,8 +33,9 @@ from foretime_sim.campaigns.campaign import (
     expanded,
 )
 from foretime_sim.files.toml_text import parse_toml
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models.workload_models import DEFAULTS
-from foretime_sim.policies.advance_reservations import AdvanceReservation, read_reservations
+from foretime_sim.policies.advance_reservations import read_reservations
 
 _TABLES: dict[str, type[BaseModel]] = {
     "logs": LogSource,

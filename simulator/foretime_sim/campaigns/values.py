@@ -16,7 +16,8 @@ from foretime_estimators.jobs.errors import InputError
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from foretime_sim.policies.choices import NamedChoice
-from foretime_sim.policies.policy import Backfill, Order, Roles, parse_backfill, parse_order
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Roles, parse_backfill, parse_order
 from foretime_sim.policies.policy_switching import PolicySwitching, is_switched
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.scores.metrics import METRICS

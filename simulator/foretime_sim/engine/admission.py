@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.native.snapshot_columns import checked_column
-from foretime_sim.workloads.workload import Int64Array
 
 
 class After(enum.IntEnum):

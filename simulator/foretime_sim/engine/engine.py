@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.native.bgp_core import use_bgp_machine
@@ -17,13 +18,13 @@ from foretime_sim.engine.native.node_core import add_requests, use_machine
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.schedule import check as check_schedule
 from foretime_sim.machines.bluegene.machine import BgpMachine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls, has_python
 from foretime_sim.policies.role_times import ScheduledTimes, job_times
 from foretime_sim.policies.slack import Overruns, SlackJobs
 from foretime_sim.workloads.bgp_jobs import too_large
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 
 def simulate(

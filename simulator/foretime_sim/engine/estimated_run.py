@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_estimators.arrays import BoolArray, Int8Array, Int32Array, Int64Array
 from foretime_estimators.estimators.estimator import (
     Memoryless,
     RoleEstimator,
@@ -32,11 +32,11 @@ from foretime_sim.engine.schedule import Counters, Schedule
 from foretime_sim.engine.schedule import check as check_schedule
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.policies.role_times import JobTimesUpdate, RoleTimes
 from foretime_sim.workloads.resource_requests import job_resources
-from foretime_sim.workloads.workload import ENDINGS, Int32Array, Int64Array, Workload
+from foretime_sim.workloads.workload import ENDINGS, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,17 @@ class EstimatedSchedule:
         return self.schedule.end_time
 
     @property
-    def started_by(self) -> npt.NDArray[np.int8]:
+    def started_by(self) -> Int8Array:
         """A `foretime_sim.engine.schedule.StartedBy` for each job."""
         return self.schedule.started_by
 
     @property
-    def outlived(self) -> npt.NDArray[np.bool_]:
+    def outlived(self) -> BoolArray:
         """True where the job ran longer than its t_sched."""
         return self.end_time - self.start_time > self.scheduled_time
 
     @property
-    def killed(self) -> npt.NDArray[np.bool_]:
+    def killed(self) -> BoolArray:
         """True where the job was ended by its time limit before its actual runtime."""
         return self.schedule.killed
 

@@ -16,18 +16,21 @@ from typing import Any
 
 import numpy as np
 import psutil
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import LONGEST_S
 
 from foretime_sim import _core
 from foretime_sim.engine.admission import After, Dependencies, GroupLimit
 from foretime_sim.engine.native.engine_core import core_policy
+from foretime_sim.engine.native.node_core import core_group, core_request
 from foretime_sim.engine.native.snapshot_columns import (
     NEVER,
     checked_column,
     checked_times,
     or_never,
 )
-from foretime_sim.engine.node_snapshot import HeldNodes, NodeRequests, give_nodes
+from foretime_sim.engine.node_snapshot import HeldNodes, NodeRequests
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.snapshot_notes import GuardNotes, PlanNotes
 from foretime_sim.machines.machine import Machine
@@ -38,9 +41,9 @@ from foretime_sim.policies.advance_reservations import (
 )
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import has_python
-from foretime_sim.policies.role_times import LONGEST_S, RoleTimes, ScheduledTimes, by_role
+from foretime_sim.policies.role_times import RoleTimes, ScheduledTimes, by_role
+from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
-from foretime_sim.workloads.workload import Int64Array, Labels
 
 __all__ = [
     "After",
@@ -371,3 +374,24 @@ def _arrivals(
     order = np.argsort(sample, kind="stable")
     first = np.searchsorted(sample[order], np.arange(samples + 1)).astype(np.int64)
     return _core.Arrivals.of(first, *(values[order] for values in columns))
+
+
+def give_nodes(
+    beginning: _core.Beginning, snapshot: Snapshot, arriving: NodeRequests | None
+) -> None:
+    """Give the core the machine, what jobs have of it, and what those that wait or come ask."""
+    machine, running, pending = snapshot.machine, snapshot.running, snapshot.pending
+    held, partition, requests = running.held, running.slurm_partition, pending.requests
+    if machine is None or held is None or partition is None or requests is None:
+        raise InputError("the snapshot has no machine of nodes")
+    asked = (*requests.distinct, *(() if arriving is None else arriving.distinct))
+    beginning.use_nodes(
+        [core_group(machine, number) for number in range(len(machine.node_groups))],
+        [part.max_nodes_in_use for part in machine.slurm_partitions],
+        [core_request(request) for request in asked],
+    )
+    beginning.add_running_nodes(partition, held.rows())
+    beginning.add_pending_requests(np.ascontiguousarray(requests.number, dtype=np.int64))
+    plans = pending.plans
+    if plans is not None and plans.slurm_partition is not None and plans.held is not None:
+        beginning.add_planned_nodes(plans.slurm_partition, plans.held.rows())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foretime_estimators.arrays import Int64Array
+
 from foretime_sim.engine.schedule import StartedBy
-from foretime_sim.workloads.workload import Int64Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Int32Array, Int64Array
 
 from foretime_sim.machines.machine import Machine
 from foretime_sim.workloads.node_request import counts_memory
 from foretime_sim.workloads.resource_requests import FittedRequests
-from foretime_sim.workloads.workload import Int32Array, Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 Rows = Sequence[tuple[int, int, int, int, int]] | Int64Array
 
@@ -144,7 +144,7 @@ def _wrong_job(
     fitted: FittedRequests,
     slurm_partition: Int32Array,
     allocation: NodeAllocation,
-    groups: npt.NDArray[np.int64],
+    groups: Int64Array,
 ) -> str | None:
     order = np.argsort(allocation.job, kind="stable")
     bounds = np.searchsorted(allocation.job[order], np.arange(len(workload) + 1))

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim import _core
-from foretime_sim.engine.native.node_core import core_group, core_request
 from foretime_sim.engine.native.snapshot_columns import NEVER, checked_column
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.advance_reservations import NodeReservation
+from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.workloads.node_request import JobResources, Request, counts_memory, fit_request
-from foretime_sim.workloads.workload import Int64Array
-
-if TYPE_CHECKING:
-    from foretime_sim.engine.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,24 +249,3 @@ def nodes_of_engine(engine: Engine, running: Int64Array, pending: Int64Array) ->
         planned_partition,
         rows(planned),
     )
-
-
-def give_nodes(
-    beginning: _core.Beginning, snapshot: Snapshot, arriving: NodeRequests | None
-) -> None:
-    """Give the core the machine, what jobs have of it, and what those that wait or come ask."""
-    machine, running, pending = snapshot.machine, snapshot.running, snapshot.pending
-    held, partition, requests = running.held, running.slurm_partition, pending.requests
-    if machine is None or held is None or partition is None or requests is None:
-        raise InputError("the snapshot has no machine of nodes")
-    asked = (*requests.distinct, *(() if arriving is None else arriving.distinct))
-    beginning.use_nodes(
-        [core_group(machine, number) for number in range(len(machine.node_groups))],
-        [part.max_nodes_in_use for part in machine.slurm_partitions],
-        [core_request(request) for request in asked],
-    )
-    beginning.add_running_nodes(partition, held.rows())
-    beginning.add_pending_requests(np.ascontiguousarray(requests.number, dtype=np.int64))
-    plans = pending.plans
-    if plans is not None and plans.slurm_partition is not None and plans.held is not None:
-        beginning.add_planned_nodes(plans.slurm_partition, plans.held.rows())

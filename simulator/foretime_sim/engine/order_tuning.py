@@ -21,17 +21,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.engine.forward import forward_runs
-from foretime_sim.engine.queue_places import BoolArray, places, waiting_now
+from foretime_sim.engine.queue_places import places, waiting_now
 from foretime_sim.engine.snapshot import Snapshot
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_switching import TABLE_1_CASES, Decider, PolicySwitching, Quality
 from foretime_sim.policies.role_times import by_role
-from foretime_sim.reference.dynp import Comparable, Ratio, as_double, exactly, relative
-from foretime_sim.workloads.workload import Int64Array
+from foretime_sim.policies.schedule_quality import Comparable, Ratio, as_double, exactly, relative
 
 PLANNED = Policy(backfill=Backfill.PLANNING)
 _BY_WIDTH = (Quality.ARTWW, Quality.WAITWW, Quality.SLDWW)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 
 from foretime_sim.engine.snapshot import Snapshot
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.role_times import by_role
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array
-
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 def waiting_now(snapshot: Snapshot) -> BoolArray:

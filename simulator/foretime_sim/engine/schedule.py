@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Int8Array, Int32Array, Int64Array
 from foretime_estimators.jobs.errors import ForetimeError
 
 from foretime_sim.engine.node_allocation import NodeAllocation, broken_law
 from foretime_sim.machines.bluegene.machine import BgpMachine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy_switching import SwitchingCounters
 from foretime_sim.workloads.bgp_jobs import broken_bgp_law
 from foretime_sim.workloads.resource_requests import fit_requests
-from foretime_sim.workloads.workload import Int32Array, Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 
 class ScheduleError(ForetimeError):
@@ -95,9 +95,9 @@ class Schedule:
 
     start_time: Int64Array
     end_time: Int64Array
-    started_by: npt.NDArray[np.int8]
+    started_by: Int8Array
     corrections: Int32Array
-    killed: npt.NDArray[np.bool_]
+    killed: BoolArray
     counters: Counters
     slurm_partition: Int32Array | None = None
     bgp_partition: Int32Array | None = None
@@ -149,7 +149,7 @@ def check(
         Naming the law and the first job or moment that breaks it.
     """
 
-    def first(wrong: npt.NDArray[np.bool_], what: str) -> None:
+    def first(wrong: BoolArray, what: str) -> None:
         if wrong.any():
             job = int(np.flatnonzero(wrong)[0])
             raise ScheduleError(

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import LONGEST_S
 
 from foretime_sim import _core
 from foretime_sim.engine.admission import Dependencies, GroupLimit
@@ -27,18 +29,16 @@ from foretime_sim.engine.snapshot_notes import GuardNotes, PlanNotes
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
+from foretime_sim.machines.reservations import AdvanceReservation, NodeReservation
 from foretime_sim.policies.advance_reservations import (
-    AdvanceReservation,
-    NodeReservation,
     check_node_reservations,
     check_reservations,
     node_reservations,
     of_processors,
 )
-from foretime_sim.policies.policy import Order
-from foretime_sim.policies.role_times import LONGEST_S, RoleTimes, ScheduledTimes
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.role_times import RoleTimes, ScheduledTimes
 from foretime_sim.workloads.node_request import JobResources, fit_request
-from foretime_sim.workloads.workload import Int64Array, MaskedInt64Array
 
 __all__ = ["PendingJobs", "RunningJobs", "Snapshot"]
 

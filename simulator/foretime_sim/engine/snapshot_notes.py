@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foretime_estimators.arrays import Int64Array, MaskedInt64Array
+
 from foretime_sim.engine.node_snapshot import HeldNodes
-from foretime_sim.workloads.workload import Int64Array, MaskedInt64Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,16 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.forward import forward_runs
-from foretime_sim.engine.queue_places import BoolArray, waiting_now
+from foretime_sim.engine.queue_places import waiting_now
 from foretime_sim.engine.snapshot import Snapshot
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.slack import INFINITE_SLACK, SlackJobs, SlackSettings
-from foretime_sim.reference.slack import initial_slack, priority, scheduler_priority
-from foretime_sim.workloads.workload import Int64Array, MaskedInt64Array
+from foretime_sim.policies.slack_rules import initial_slack, priority, scheduler_priority
 
 
 @dataclass(frozen=True, slots=True)

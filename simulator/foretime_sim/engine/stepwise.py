@@ -6,7 +6,9 @@ import operator
 from collections.abc import Sequence
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import LONGEST_S
 
 from foretime_sim import _core
 from foretime_sim.engine.job_view import JobView, Moves
@@ -16,18 +18,14 @@ from foretime_sim.engine.native.node_core import core_request, use_machine
 from foretime_sim.engine.schedule import Counters, Schedule, StartedBy
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.advance_reservations import (
-    AdvanceReservation,
-    NodeReservation,
-    check_node_reservations,
-    of_processors,
-)
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.machines.reservations import AdvanceReservation, NodeReservation
+from foretime_sim.policies.advance_reservations import check_node_reservations, of_processors
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls, has_python
-from foretime_sim.policies.role_times import LONGEST_S, JobTimesUpdate
+from foretime_sim.policies.role_times import JobTimesUpdate
 from foretime_sim.policies.slack import Overruns
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
-from foretime_sim.workloads.workload import Int64Array
 
 State = _core.State
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Sequence
 
 import numpy as np
+from foretime_estimators.arrays import MaskedInt64Array
 from foretime_estimators.jobs.jobs import Ending
+from foretime_estimators.time_units import HOUR_S
 
-from foretime_sim.workloads.job_log import MAX_SECONDS
+from foretime_sim.files.durations import MAX_SECONDS, _checked, is_missing
 from foretime_sim.workloads.site_clock import zone_of
-from foretime_sim.workloads.workload import ENDINGS, MaskedEndings, MaskedInt64Array
-
-MISSING_WORDS = frozenset(
-    {"", "none", "unknown", "n/a", "nan", "null", "unlimited", "partition_limit", "invalid", "-1"}
-)
-"""What stands for "there is none", in lower case."""
+from foretime_sim.workloads.workload import ENDINGS, MaskedEndings
 
 ENDING_OF_STATE = {
     "COMPLETED": Ending.COMPLETED,
@@ -75,35 +71,6 @@ STATUS_OF_ENDING = {
 """SWF's status; every other ending is 5, cancelled, which is as little evidence of a runtime."""
 CANCELLED_STATUS = 5
 
-DURATION = re.compile(
-    r"(?:(?P<days>\d+)-)?(?:(?:(?P<hours>\d+):)?(?P<minutes>\d+):)?(?P<seconds>\d+)(?:\.\d*)?",
-    re.ASCII,
-)
-HOUR_S, DAY_S = 3_600, 86_400
-
-
-def is_missing(word: str) -> bool:
-    """Whether a word of an export means that there is no value."""
-    return word.strip().lower() in MISSING_WORDS
-
-
-def parse_duration(word: str) -> int | None:
-    """Give the seconds of ``[D-]HH:MM:SS``, ``MM:SS`` or ``SS``; ``None`` for a missing value.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    """
-    word = word.strip()
-    if is_missing(word):
-        return None
-    match = DURATION.fullmatch(word)
-    if match is None:
-        raise ValueError("not a duration like 1-12:30:00 or 12:30:00")
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return _checked(days * DAY_S + hours * HOUR_S + minutes * 60 + seconds)
-
 
 def parse_number(word: str, seconds_per_unit: float = 1) -> int | None:
     """Give a number in whole units (seconds, if it is a time); ``None`` for a missing value.
@@ -125,12 +92,6 @@ def parse_number(word: str, seconds_per_unit: float = 1) -> int | None:
     if value > MAX_SECONDS:
         raise ValueError(f"too large (at most {MAX_SECONDS:,})")
     return _checked(round(value * seconds_per_unit))
-
-
-def _checked(seconds: int) -> int:
-    if seconds > MAX_SECONDS:
-        raise ValueError(f"too large (at most {MAX_SECONDS:,} s)")
-    return seconds
 
 
 _SIXTY = frozenset(f"{number:02d}" for number in range(60))

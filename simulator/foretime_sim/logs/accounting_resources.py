@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from foretime_sim.logs.accounting import is_missing
+from foretime_sim.files.durations import is_missing
 from foretime_sim.machines.machine import MAX_COUNT
 from foretime_sim.workloads.job_log import labels_of, masked_column
-from foretime_sim.workloads.resource_requests import ResourceRequests
+from foretime_sim.workloads.resource_columns import ResourceRequests
 
 MIB_PER_UNIT = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 MEMORY = re.compile(r"(?P<value>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)(?P<per>[nc]?)", re.ASCII)

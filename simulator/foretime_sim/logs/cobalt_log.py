@@ -16,7 +16,8 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.compressed_files import read_text
-from foretime_sim.logs.accounting import parse_duration, parse_number
+from foretime_sim.files.durations import parse_duration
+from foretime_sim.logs.accounting import parse_number
 from foretime_sim.logs.accounting_log import (
     ExportColumn,
     ExportRows,

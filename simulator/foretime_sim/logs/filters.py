@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.workloads.job_log import MAX_PROCESSORS, MAX_SECONDS, JobLog, count_jobs
-from foretime_sim.workloads.resource_requests import ResourceRequests
-from foretime_sim.workloads.workload import Int64Array, MaskedInt64Array, Workload
+from foretime_sim.files.durations import MAX_SECONDS
+from foretime_sim.workloads.job_log import MAX_PROCESSORS, JobLog, count_jobs
+from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.workload import Workload
 
 Overruns: TypeAlias = Literal["cut", "keep"]
 Occupied: TypeAlias = Literal["requested", "allocated"]
 MissingRequest: TypeAlias = Literal["drop", "runtime"] | int
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 PARTIAL_STATUSES = (2, 3, 4)
 

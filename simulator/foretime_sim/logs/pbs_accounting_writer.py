@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending
 
 from foretime_sim.files.compressed_files import write_text
 from foretime_sim.logs.pbs_day_log import Stamps
 from foretime_sim.logs.pbs_records import EXIT_OF_ENDING, format_pbs_duration
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 SERVER = "pbs"
 """The server's name in what is written."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.logs.accounting import Clock, parse_duration, parse_number
+from foretime_sim.files.durations import parse_duration
+from foretime_sim.logs.accounting import Clock, parse_number
 from foretime_sim.logs.accounting_log import (
     ExportColumn,
     ExportRows,

@@ -14,29 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import (
+    Float64Array,
+    Int64Array,
+    MaskedFloat64Array,
+    MaskedInt64Array,
+)
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending
 
 from foretime_sim import _core
 from foretime_sim.files.compressed_files import name_without_endings, read_text, write_text
-from foretime_sim.workloads.job_log import (
-    MAX_PROCESSORS,
-    MAX_SECONDS,
-    JobLog,
-    MaskedFloat64Array,
-    count_lines,
-    labels_of_numbers,
-)
-from foretime_sim.workloads.workload import (
-    ENDINGS,
-    Int64Array,
-    Labels,
-    MaskedEndings,
-    MaskedInt64Array,
-)
-
-Float64Array = npt.NDArray[np.float64]
+from foretime_sim.files.durations import MAX_SECONDS
+from foretime_sim.workloads.job_log import MAX_PROCESSORS, JobLog, count_lines, labels_of_numbers
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import ENDINGS, MaskedEndings
 
 MAX_NUMBER = 2**53
 """Whole numbers up to here are exact in float64."""
@@ -229,7 +221,7 @@ class _Table:
         Shape (18,): whether a number of that field was rounded.
     """
 
-    numbers: npt.NDArray[np.int64]
+    numbers: Int64Array
     cpu_time: Float64Array
     fractional: Sequence[bool]
 

@@ -10,8 +10,8 @@ from typing import Any
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.compressed_files import read_text
+from foretime_sim.files.durations import parse_duration
 from foretime_sim.files.toml_text import parse_toml
-from foretime_sim.logs.accounting import parse_duration
 from foretime_sim.machines.machine import (
     Machine,
     NodeGroup,

@@ -14,7 +14,8 @@ from foretime_estimators.estimators.estimator import RuntimeEstimator, StartObse
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 from foretime_sim.mocks.pbs.hook import PbsReply, refusal
-from foretime_sim.mocks.pbs.mock_pbs import NOBODY, PbsJob
+from foretime_sim.mocks.pbs.mock_pbs import NOBODY
+from foretime_sim.mocks.pbs.pbs_job import PbsJob
 
 REPREDICTED_AFTER_S = 3_600
 _ACCEPTED = PbsReply(accepted=True, message="", changes={}, log=[])

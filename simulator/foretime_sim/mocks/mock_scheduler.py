@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.jobs import Ending
 
 from foretime_sim.engine.job_view import Moves
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy
 from foretime_sim.workloads.node_request import JobResources
-from foretime_sim.workloads.workload import Int64Array
 
 
 class Phase(enum.Enum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 
 from foretime_sim.models.week_profile import WeekProfile
 from foretime_sim.models.weibull import (
@@ -18,8 +18,9 @@ from foretime_sim.models.weibull import (
     fit_shape,
     search_moments,
 )
+from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.site_clock import UTC, SiteClock
-from foretime_sim.workloads.workload import Int64Array, Labels, Workload
+from foretime_sim.workloads.workload import Workload
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 POPULAR_REQUESTS = 20
@@ -192,7 +193,7 @@ def _distinct(labels: Labels | None) -> int | None:
     return None if labels is None else len(np.unique(labels.codes[~labels.mask]))
 
 
-def _distribution(values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> Distribution:
+def _distribution(values: Int64Array | Float64Array) -> Distribution:
     quantiles = np.quantile(values, QUANTILES)
     return Distribution(
         float(values.mean()), float(values.min()), float(values.max()), tuple(quantiles.tolist())

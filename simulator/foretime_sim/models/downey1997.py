@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.uniform_log import fit_uniform_log
 from foretime_estimators.jobs.errors import InputError
 
@@ -21,8 +22,7 @@ from foretime_sim.models.generation import MONDAY, check_jobs, check_machine, ra
 from foretime_sim.models.request_model import RequestModel, requested_workload
 from foretime_sim.models.speedup import speedups
 from foretime_sim.models.week_profile import WeekProfile
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 DAY_HOURS = (8, 20)
 """The half of a day in which jobs come."""

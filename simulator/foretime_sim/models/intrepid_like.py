@@ -18,21 +18,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending
+from foretime_estimators.time_units import DAY_S, MINUTE_S
 
 from foretime_sim.models.generation import random_streams
 from foretime_sim.models.intrepid_people import APPLICATIONS, Headcount, People, Sessions
 from foretime_sim.models.request_model import labels_from_zero
-from foretime_sim.workloads.workload import ENDINGS, Int64Array, Workload
-
-Float64Array = npt.NDArray[np.float64]
+from foretime_sim.workloads.workload import ENDINGS, Workload
 
 NODES = 40_960
 START = 1_230_768_000
 """Time zero: midnight of 1 January 2009, UTC."""
-DAY_S, MINUTE_S = 86_400, 60
 HISTORY_DAYS, TEST_DAYS = 181, 31
 """January to June, and July (Tang 2010, table I)."""
 SPLIT_S = HISTORY_DAYS * DAY_S
@@ -405,7 +403,7 @@ def _remembered(
     return values
 
 
-def _in_each_period(trait: Float64Array, test: npt.NDArray[np.bool_]) -> Float64Array:
+def _in_each_period(trait: Float64Array, test: BoolArray) -> Float64Array:
     """Give ranks within history and test period as shares from 0 to 1."""
     shares = np.empty(len(trait))
     for part in (~test, test):

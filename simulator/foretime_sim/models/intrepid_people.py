@@ -9,12 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-
-from foretime_sim.workloads.workload import Int64Array
-
-BoolArray = npt.NDArray[np.bool_]
-Float64Array = npt.NDArray[np.float64]
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 
 APPLICATIONS = 4
 """That each person runs."""

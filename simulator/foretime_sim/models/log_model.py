@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.models.generation import check_jobs, random_streams
@@ -25,9 +26,8 @@ from foretime_sim.models.weibull import (
     search_moments,
 )
 from foretime_sim.workloads.job_log import count_jobs
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
-Float64Array = npt.NDArray[np.float64]
 Arrivals: TypeAlias = Literal["independent", "modulated"]
 GapFit: TypeAlias = Literal["moments", "search", "shape", "likelihood"]
 Runtimes: TypeAlias = Literal["exact", "in-bins"]

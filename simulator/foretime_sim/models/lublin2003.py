@@ -12,13 +12,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 
 from foretime_sim.models.generation import check_jobs, check_machine, random_streams
 from foretime_sim.models.request_model import RequestModel, requested_workload
-from foretime_sim.workloads.workload import Int64Array, Workload
-
-Float64Array = npt.NDArray[np.float64]
+from foretime_sim.workloads.workload import Workload
 
 HALF_HOUR_S = 1_800
 BUCKETS = 48

@@ -20,14 +20,13 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
+from foretime_estimators.time_units import DAY_S, HOUR_S, MINUTE_S
 
 from foretime_sim.models.generation import check_jobs, check_machine, random_streams
 from foretime_sim.models.weibull import Weibull
 from foretime_sim.workloads.job_log import count_jobs
-from foretime_sim.workloads.workload import Int64Array, Workload
-
-Float64Array = npt.NDArray[np.float64]
+from foretime_sim.workloads.workload import Workload
 
 PROCESSORS = 96
 INTERARRIVAL = Weibull(0.25, 40.0)
@@ -43,11 +42,10 @@ WHOLE_MACHINE_SHARE = 0.002
 conservative backfilling: response times weighted by width are 43,000 and 32,000 s (medians of ten
 sets), where table 4 has 43,124 s for the decider that starts most jobs by FCFS and 31,493 s for the
 one that starts them by SJF. With 1.3% they are 150,000 and 70,000 s."""
-_MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 OTHER_REQUESTS_S = np.array(
-    [minutes * _MINUTE_S for minutes in (5, 15, 20, 45)]
-    + [hours * _HOUR_S for hours in (1, 3, 4, 6, 8, 12)]
-    + [days * _DAY_S for days in (1, 2, 3, 7)],
+    [minutes * MINUTE_S for minutes in (5, 15, 20, 45)]
+    + [hours * HOUR_S for hours in (1, 3, 4, 6, 8, 12)]
+    + [days * DAY_S for days in (1, 2, 3, 7)],
     dtype=np.int64,
 )
 RARE_REQUESTS_S = (1, 1_209_600)

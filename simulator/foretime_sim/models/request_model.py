@@ -12,22 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending
+from foretime_estimators.time_units import HOUR_S, MINUTE_S
 
 from foretime_sim.models.generation import MONDAY
 from foretime_sim.workloads.job_log import labels_of_numbers
-from foretime_sim.workloads.workload import (
-    ENDINGS,
-    Int64Array,
-    Labels,
-    MaskedEndings,
-    MaskedInt64Array,
-    Workload,
-)
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import ENDINGS, MaskedEndings, Workload
 
-MINUTE_S, HOUR_S = 60, 3_600
 ROUND_REQUESTS_S = np.array(
     [minutes * MINUTE_S for minutes in (5, 10, 15, 20, 30, 45)]
     + [hours * HOUR_S for hours in (1, 2, 3, 4, 6, 8, 10, 12, 18, 24, 36, 48, 72)],
@@ -216,7 +210,7 @@ def requested_workload(
     )
 
 
-def _failing(runtimes: Int64Array, share: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def _failing(runtimes: Int64Array, share: float, rng: np.random.Generator) -> BoolArray:
     """Choose the jobs that fail at once, among the shorter half, so that there are so many."""
     jobs = len(runtimes)
     short = np.argsort(runtimes, kind="stable")[: max(1, jobs // 2)]
@@ -229,7 +223,7 @@ def _failing(runtimes: Int64Array, share: float, rng: np.random.Generator) -> np
 def _sessions(
     sizes: Int64Array,
     runtimes: Int64Array,
-    failing: npt.NDArray[np.bool_],
+    failing: BoolArray,
     model: RequestModel,
     rng: np.random.Generator,
 ) -> tuple[Int64Array, int]:
@@ -253,7 +247,7 @@ def _sessions(
 
 def _requests(
     runtimes: Int64Array,
-    failing: npt.NDArray[np.bool_],
+    failing: BoolArray,
     session_of: Int64Array,
     user_of: Int64Array,
     users: int,

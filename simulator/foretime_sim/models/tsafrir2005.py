@@ -15,16 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import HOUR_S, MINUTE_S
 
 from foretime_sim.models.generation import random_streams
-from foretime_sim.workloads.workload import Int64Array, Workload
-
-Float64Array = npt.NDArray[np.float64]
+from foretime_sim.workloads.workload import Workload
 
 POPULAR = 20
-MINUTE_S, HOUR_S = 60, 3_600
 COMMON_S = tuple(
     [minutes * MINUTE_S for minutes in (5, 10, 15, 20, 30)]
     + [hours * HOUR_S for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18)]

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
+from foretime_estimators.time_units import HOUR_S
 
 from foretime_sim.workloads.site_clock import QUARTER_S, UTC, SiteClock
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
-Float64Array = npt.NDArray[np.float64]
-
-HOUR_S = 3_600
 WEEK_HOURS = 168
 EPOCH_HOUR = 72
 """Hour of the week of the epoch's zero, a Thursday's midnight; Monday's is hour 0."""

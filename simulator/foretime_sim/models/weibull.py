@@ -12,10 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
-
-Float64Array = npt.NDArray[np.float64]
-Int64Array = npt.NDArray[np.int64]
 
 LEAST_ALPHA, MOST_ALPHA = 0.2, 20.0
 """Shapes are held within these: below, single gaps would outlast any log."""

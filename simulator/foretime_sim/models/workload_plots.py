@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from foretime_sim.models.week_profile import WEEK_HOURS, WeekProfile
-from foretime_sim.models.weibull import Float64Array, fit_moments, fit_shape
+from foretime_sim.models.weibull import fit_moments, fit_shape
 from foretime_sim.scores.plots import TICKS_S
 from foretime_sim.workloads.site_clock import SiteClock
 from foretime_sim.workloads.workload import Workload
@@ -82,8 +82,8 @@ def _plot_widths(axes: Axes, workload: Workload) -> None:
 
 
 def _cdf(
-    values: npt.NDArray[np.int64], weights: Float64Array | None = None
-) -> tuple[npt.NDArray[np.int64], Float64Array]:
+    values: Int64Array, weights: Float64Array | None = None
+) -> tuple[Int64Array, Float64Array]:
     """Give each value and the share, of jobs or of weights, that is at most this."""
     found, place = np.unique(values, return_inverse=True)
     share = np.bincount(place, weights=weights)

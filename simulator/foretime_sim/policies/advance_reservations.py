@@ -5,69 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import LONGEST_S
 
 from foretime_sim.files.compressed_files import read_text
+from foretime_sim.machines.reservations import AdvanceReservation, NodeReservation
 from foretime_sim.policies.policy import Policy
-from foretime_sim.policies.role_times import LONGEST_S
 
 COLUMNS = ("start", "duration", "processors")
-
-
-@dataclass(frozen=True, slots=True)
-class AdvanceReservation:
-    """Processors that no job may use for a fixed time; every job is planned around them.
-
-    Attributes
-    ----------
-    start
-        Seconds, on the workload's clock.
-    duration
-        Seconds, at least 1.
-    processors
-        At least 1.
-    """
-
-    start: int
-    duration: int
-    processors: int
-
-    @property
-    def end(self) -> int:
-        """First second after it."""
-        return self.start + self.duration
-
-
-@dataclass(frozen=True, slots=True)
-class NodeReservation:
-    """Groups of nodes that are set aside for a time, for jobs that name the reservation.
-
-    Others may have these nodes before it if their time limit ends by its start, and from its end
-    on. A job that names it has none but these nodes, from its start on. (A reservation of some of a
-    group's nodes: make them a group of their own.)
-
-    Attributes
-    ----------
-    name
-        What jobs call it.
-    start, duration
-        Seconds.
-    node_groups
-        Names of the groups.
-    """
-
-    name: str
-    start: int
-    duration: int
-    node_groups: tuple[str, ...]
-
-    @property
-    def end(self) -> int:
-        """First second after it."""
-        return self.start + self.duration
 
 
 def check_node_reservations(

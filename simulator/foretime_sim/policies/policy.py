@@ -5,40 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.policies.choices import NamedChoice
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy_switching import PolicySwitching
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.policies.slack import Overruns, SlackJobs, SlackSettings
-
-if TYPE_CHECKING:
-    from foretime_sim.workloads.workload import Workload
-
-if TYPE_CHECKING:
-    from foretime_sim.policies.policy_switching import PolicySwitching
-
-
-class Order(NamedChoice):
-    """Queue order: who is first; ties by submission, then by place in the log.
-
-    ``xf`` and ``wfp`` change with time and are worked out anew at every pass, in double
-    precision. t is t_sched in its queue role.
-    """
-
-    FCFS = "fcfs"
-    """First come, first served."""
-    SJF = "sjf"
-    """Smallest t first."""
-    LJF = "ljf"
-    """Largest t first."""
-    XF = "xf"
-    """Largest expansion factor (wait + t) / t first."""
-    WFP = "wfp"
-    """Largest (wait / t)^3 * processors first (Tang 2010, equation 1)."""
-    PRIORITY = "priority"
-    """Largest priority from outside first, as given with each job (Slurm's SiteFactor)."""
+from foretime_sim.workloads.workload import Workload
 
 
 class Backfill(NamedChoice):

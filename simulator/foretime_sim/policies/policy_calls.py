@@ -11,9 +11,10 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_views import (
     FinishedView,
@@ -25,7 +26,8 @@ from foretime_sim.policies.policy_views import (
     StartedView,
 )
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder, PythonPolicy, user_line
-from foretime_sim.workloads.workload import Int64Array, Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 
 _NO_JOBS: Int64Array = np.array([], dtype=np.int64)
 
@@ -177,7 +179,7 @@ class PolicyCalls:
         now: int,
         started: Int64Array,
         finished: Int64Array,
-    ) -> npt.NDArray[np.float64]:
+    ) -> Float64Array:
         """Ask for the scores of the waiting jobs.
 
         Parameters

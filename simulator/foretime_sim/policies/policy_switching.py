@@ -70,17 +70,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Int8Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.policies.choices import NamedChoice
-from foretime_sim.policies.policy import Order
-
-if TYPE_CHECKING:
-    from foretime_sim.workloads.workload import Int64Array
+from foretime_sim.policies.order import Order
 
 DYNP = "dynp"
 """What names of settings begin with, where a queue order is named."""
@@ -400,7 +397,7 @@ class SwitchingCounters:
     """
 
     orders: tuple[Order, ...]
-    started_under: npt.NDArray[np.int8]
+    started_under: Int8Array
     tries: int
     switches: tuple[int, ...]
     waiting_at_tries: int

@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 
-from foretime_sim.workloads.workload import Int64Array, Labels
+from foretime_sim.workloads.labels import Labels
 
 
 class JobSource(Protocol):

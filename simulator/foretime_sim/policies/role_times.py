@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import LONGEST_S
 
 from foretime_sim.policies.policy import Roles
-from foretime_sim.workloads.workload import Int64Array, Workload
-
-LONGEST_S = 2**52
-"""Bound of every time: beyond it seconds are not exact in the double precision of scores."""
+from foretime_sim.workloads.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.policies.choices import NamedChoice
-
-if TYPE_CHECKING:
-    from foretime_sim.workloads.workload import Int64Array
 
 INFINITE_SLACK = 2**62
 """A latest start (seconds) that is none: of a job whose slack is infinite."""
@@ -139,9 +136,9 @@ class SlackJobs:
         AWT of each job's kind (by month, by size class), seconds; ``None``: that of the settings.
     """
 
-    user_priority: npt.NDArray[np.float64]
-    political_priority: npt.NDArray[np.float64]
-    average_wait_s: npt.NDArray[np.float64] | None = None
+    user_priority: Float64Array
+    political_priority: Float64Array
+    average_wait_s: Float64Array | None = None
 
     @classmethod
     def equal(cls, jobs: int, priority: float = 0.0) -> Self:

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.schedule import Schedule, StartedBy
@@ -30,14 +31,10 @@ from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
 from foretime_sim.policies.role_times import ScheduledTimes, job_times
-from foretime_sim.reference.flat import (
-    ReferenceJob,
-    Simulation,
-    reference_jobs,
-    reference_schedule,
-)
-from foretime_sim.reference.plans import PlainProfile
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.reference.flat import Simulation, reference_jobs, reference_schedule
+from foretime_sim.reference.profile import PlainProfile
+from foretime_sim.reference.simulated import ReferenceJob
+from foretime_sim.workloads.workload import Workload
 
 
 class BgpSimulation(Simulation):

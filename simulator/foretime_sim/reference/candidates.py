@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from foretime_sim.policies.policy import Backfill
 from foretime_sim.policies.python_policy import PythonBackfill
-
-if TYPE_CHECKING:
-    from foretime_sim.reference.flat import ReferenceJob
+from foretime_sim.reference.simulated import ReferenceJob
 
 
 def candidate_place(

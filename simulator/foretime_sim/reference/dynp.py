@@ -6,14 +6,14 @@ Part of the specification, beside `foretime_sim.reference.plans`, which plans. W
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from foretime_sim.policies.policy import Order
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import (
     TABLE_1_CASES,
     Decider,
@@ -21,17 +21,39 @@ from foretime_sim.policies.policy_switching import (
     Quality,
     SwitchingCounters,
 )
-
-if TYPE_CHECKING:
-    from foretime_sim.reference.flat import ReferenceJob
-    from foretime_sim.reference.plans import Planner
+from foretime_sim.policies.schedule_quality import Comparable, Ratio, as_double, exactly, relative
+from foretime_sim.reference.profile import Profile
+from foretime_sim.reference.simulated import ReferenceJob, Simulated
 
 Plan: TypeAlias = "list[tuple[ReferenceJob, int]]"
 """Waiting jobs in queue order, each with its planned start."""
-Ratio: TypeAlias = "tuple[int, int]"
-"""A numerator and a denominator."""
-Comparable: TypeAlias = "Fraction | float"
-"""A quality, exactly or in double precision; infinite where no job counts."""
+
+
+class DynpPlanner(Protocol):
+    """The planner as `PolicySwitcher` sees it (`foretime_sim.reference.plans.Planner`)."""
+
+    simulation: Simulated
+    policy: Policy
+    planned: dict[int, int]
+
+    @property
+    def now(self) -> int:
+        """Seconds."""
+
+    def time(self, job: ReferenceJob) -> int:
+        """Give what a job is planned with, seconds."""
+
+    def claimed_now(self) -> int:
+        """Give the processors that are claimed from outside now."""
+
+    def claimed_until(self, job: ReferenceJob) -> int:
+        """Give until when a running job is planned to run."""
+
+    def profile_of_running(self) -> Profile:
+        """Give what running jobs and claims leave free."""
+
+    def earliest(self, profile: Profile, job: ReferenceJob) -> int:
+        """Give when a job could start at the earliest."""
 
 
 class PolicySwitcher:
@@ -45,7 +67,7 @@ class PolicySwitcher:
         How it decides.
     """
 
-    def __init__(self, planner: Planner, settings: PolicySwitching) -> None:
+    def __init__(self, planner: DynpPlanner, settings: PolicySwitching) -> None:
         self.planner = planner
         self.settings = settings
         self.current = next(o for o in settings.orders if o is planner.policy.order)
@@ -255,20 +277,3 @@ def case_of_table_1(quality: Sequence[Comparable], current: int) -> str:
     if fcfs == min(quality):
         return "3"
     return "4a" if fcfs < sjf else "4c"
-
-
-def exactly(quality: Ratio | None) -> Comparable:
-    """Give a quality as a fraction."""
-    return math.inf if quality is None else Fraction(*quality)
-
-
-def as_double(quality: Ratio | None) -> float:
-    """Give a quality in double precision."""
-    return math.inf if quality is None else float(quality[0]) / float(quality[1])
-
-
-def relative(value: float, current: float) -> float:
-    """Divide a quality by the current order's."""
-    if value == current:  # 0 / 0 and infinite / infinite, too
-        return 1.0
-    return value / current if current else math.inf

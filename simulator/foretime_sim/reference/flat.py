@@ -8,62 +8,31 @@ head job is planned, `foretime_sim.reference.plans` decides the pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 
 from foretime_sim.engine.schedule import Counters, Schedule, StartedBy
-from foretime_sim.policies.advance_reservations import (
-    AdvanceReservation,
-    check_interval,
-    check_reservations,
-)
-from foretime_sim.policies.policy import EASY, Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.advance_reservations import check_interval, check_reservations
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import EASY, Backfill, Correction, EventOrder, Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.policies.role_times import JobTimes, ScheduledTimes, job_times
 from foretime_sim.policies.slack import Overruns, SlackJobs
 from foretime_sim.reference.candidates import candidate_place
 from foretime_sim.reference.plain_easy import Lateness, PlainEasy, jobs_beside, policy_beside
-from foretime_sim.reference.plans import PlainProfile, Planner, Profile
+from foretime_sim.reference.plans import Planner
 from foretime_sim.reference.policies import AskedPolicies
+from foretime_sim.reference.profile import PlainProfile, Profile
+from foretime_sim.reference.simulated import ReferenceJob
 from foretime_sim.reference.slack_passes import SlackPlanner
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 INCREMENTS_S = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
-
-
-@dataclass(slots=True)
-class ReferenceJob:
-    """A job, and what has become of it."""
-
-    index: int
-    submit: int
-    processors: int
-    actual_runtime: int
-    requested: int
-    queue_time: int
-    backfill_time: int
-    drain_time: int
-    time_limit: int
-    priority: int
-    start: int = 0
-    end: int = 0
-    expected_end: int = 0
-    expects_no_end: bool = False  # past its requested time: no estimate is left
-    corrections: int = 0
-    started_by: StartedBy | None = None
-    planned_start: int | None = None
-    blocked_since: int | None = None  # when it was first seen blocked at the head of the queue
-    guarded: bool = False
-    extended_s: int = 0
-    rank: int = 0  # once it has arrived: its place in the order of arrival
-
-    @property
-    def hard_end(self) -> int:
-        """When it has run for the requested time, and what was added to it since."""
-        return self.start + self.requested + self.extended_s
 
 
 class Simulation:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import bisect
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 
 from foretime_sim.engine.admission import After
 from foretime_sim.engine.schedule import StartedBy
@@ -25,13 +26,13 @@ from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
 from foretime_sim.policies.role_times import by_role
-from foretime_sim.reference.flat import ReferenceJob, Simulation
+from foretime_sim.reference.flat import Simulation
 from foretime_sim.reference.nodes import NodePlanner
 from foretime_sim.reference.placement import NodeSimulation, Share
-from foretime_sim.reference.plans import PlainProfile
+from foretime_sim.reference.profile import PlainProfile
+from foretime_sim.reference.simulated import ReferenceJob
 from foretime_sim.workloads.node_request import Request
 from foretime_sim.workloads.resource_requests import FittedRequests
-from foretime_sim.workloads.workload import Int64Array
 
 
 class BegunRun(Simulation):

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.node_allocation import NodeAllocation
@@ -33,15 +34,12 @@ from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.policy import EASY, Backfill, Compression, Policy
 from foretime_sim.policies.role_times import ScheduledTimes, job_times
 from foretime_sim.reference.candidates import candidate_place
-from foretime_sim.reference.flat import (
-    ReferenceJob,
-    reference_jobs,
-    reference_schedule,
-)
+from foretime_sim.reference.flat import reference_jobs, reference_schedule
 from foretime_sim.reference.placement import FOREVER, Claim, NodeSimulation, Share
+from foretime_sim.reference.simulated import ReferenceJob
 from foretime_sim.workloads.node_request import PartitionChoice
 from foretime_sim.workloads.resource_requests import check_all_fit, fit_requests
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 
 class NodePlanner:

@@ -24,10 +24,12 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.schedule import StartedBy
 from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
-from foretime_sim.reference.flat import ReferenceJob, Simulation
-from foretime_sim.reference.plans import PlainProfile
+from foretime_sim.reference.flat import Simulation
+from foretime_sim.reference.profile import PlainProfile
+from foretime_sim.reference.simulated import ReferenceJob
 from foretime_sim.workloads.node_request import PartitionChoice, Request, counts_memory
 from foretime_sim.workloads.resource_requests import FittedRequests
 

@@ -9,12 +9,10 @@ known in time.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from foretime_sim.policies.policy import GuardBy, Policy
-
-if TYPE_CHECKING:
-    from foretime_sim.reference.flat import ReferenceJob, Simulation
+from foretime_sim.reference.simulated import ReferenceJob, Simulated
 
 
 class Lateness(NamedTuple):
@@ -33,7 +31,7 @@ class PlainEasy:
         The other schedule, of `jobs_beside`; nothing has happened in it.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulated) -> None:
         self.simulation = simulation
         self.jobs = {job.index: job for job in simulation.to_submit}
 

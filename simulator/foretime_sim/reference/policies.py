@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 
 from foretime_sim.policies.policy_calls import PolicyCalls
-from foretime_sim.workloads.workload import Int64Array
-
-if TYPE_CHECKING:
-    from foretime_sim.reference.flat import ReferenceJob, Simulation
+from foretime_sim.reference.simulated import ReferenceJob, Simulated
 
 _NAMES = {
     "submit_time": "submit",
@@ -39,7 +36,7 @@ class AskedPolicies:
     """
 
     def __init__(
-        self, simulation: Simulation, jobs: Sequence[ReferenceJob], calls: PolicyCalls
+        self, simulation: Simulated, jobs: Sequence[ReferenceJob], calls: PolicyCalls
     ) -> None:
         self._simulation = simulation
         self._jobs = tuple(jobs)

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from foretime_sim.engine.schedule import StartedBy
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.slack import INFINITE_SLACK, Overruns, SlackJobs
-from foretime_sim.reference.plans import Planner, Profile
-from foretime_sim.reference.slack import (
+from foretime_sim.policies.slack_rules import (
     FIRST_SCHEDULER_PRIORITY,
-    PlannedJob,
-    SlackPlan,
     initial_slack,
-    own_price,
     priority,
     scheduler_priority,
 )
-
-if TYPE_CHECKING:
-    from foretime_sim.reference.flat import ReferenceJob, Simulation
+from foretime_sim.reference.plans import Planner
+from foretime_sim.reference.profile import Profile
+from foretime_sim.reference.simulated import ReferenceJob, Simulated
+from foretime_sim.reference.slack import PlannedJob, SlackPlan, own_price
 
 EXTENSIONS = 10
 """An extension is a tenth of the requested time, rounded up."""
@@ -53,7 +49,7 @@ class SlackPlanner(Planner):
 
     def __init__(
         self,
-        simulation: Simulation,
+        simulation: Simulated,
         reservations: Sequence[AdvanceReservation],
         new_profile: Callable[[int, int], Profile],
         slack_jobs: SlackJobs | None,

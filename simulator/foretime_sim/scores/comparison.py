@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.scores.gains import MetricComparison, compare_metric, resampled_figures
@@ -16,7 +17,6 @@ from foretime_sim.scores.job_classes import CLASS_METRICS, JobClasses, scores_by
 from foretime_sim.scores.metrics import (
     METRICS,
     Direction,
-    Float64Array,
     Metric,
     ScheduleLike,
     ScoredSpan,
@@ -29,7 +29,7 @@ from foretime_sim.scores.metrics import (
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.scores.shortening import Shortening
 from foretime_sim.scores.wait_curve import wait_curve
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 PAIRED_METRICS = {
     metric.key: metric

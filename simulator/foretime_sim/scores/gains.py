@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 
 from foretime_sim.scores.intervals import Interval, Weeks, percentile_interval, t_interval
-from foretime_sim.scores.metrics import Direction, Float64Array, Metric, ScoreSettings, starved
+from foretime_sim.scores.metrics import Direction, Metric, ScoreSettings, starved
 from foretime_sim.scores.repeats import FEWEST_REPEATS
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

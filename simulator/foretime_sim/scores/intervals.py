@@ -9,16 +9,11 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import WEEK_S
 
-from foretime_sim.scores.metrics import (
-    JOB_METRICS,
-    WEEK_S,
-    BoolArray,
-    Float64Array,
-    statistic_key,
-)
-from foretime_sim.workloads.workload import Int64Array
+from foretime_sim.scores.metrics import JOB_METRICS, statistic_key
 
 Summed: TypeAlias = Int64Array | Float64Array | BoolArray
 

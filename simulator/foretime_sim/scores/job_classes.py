@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.schedule import StartedBy
@@ -18,7 +19,7 @@ from foretime_sim.scores.metrics import (
     job_metrics,
     starved,
 )
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 SIZES = ("very small", "small", "large", "very large")
 LENGTHS = ("very short", "short", "long", "very long")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Int64Array, IntpArray
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 _NOBODY_WAITS = np.iinfo(np.int64).max
 
@@ -102,8 +102,8 @@ class MachineUse:
 
 
 def _narrowest(
-    submitted: npt.NDArray[np.intp],
-    started: npt.NDArray[np.intp],
+    submitted: IntpArray,
+    started: IntpArray,
     processors: Int64Array,
     moments: int,
 ) -> Int64Array:

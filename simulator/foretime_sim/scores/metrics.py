@@ -12,18 +12,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Float64Array, Int8Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import WEEK_S
 
 from foretime_sim.engine.schedule import StartedBy
 from foretime_sim.scores.machine_use import MachineUse
-from foretime_sim.workloads.workload import Int64Array, Workload
-
-Float64Array = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-
-DAY_S = 86_400
-WEEK_S = 7 * DAY_S
+from foretime_sim.workloads.workload import Workload
 
 
 class JobTimes(Protocol):
@@ -44,7 +39,7 @@ class ScheduleLike(JobTimes, Protocol):
     """What else is read of a schedule, likewise."""
 
     @property
-    def started_by(self) -> npt.NDArray[np.int8]:
+    def started_by(self) -> Int8Array:
         """A `foretime_sim.engine.schedule.StartedBy` for each job."""
         ...
 

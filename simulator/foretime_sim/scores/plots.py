@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.errors import InputError
 from matplotlib.figure import Figure
 
 from foretime_sim.scores.comparison import Comparison
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.scores.policy_comparison import PolicyComparison
 from foretime_sim.scores.wait_curve import WAIT_CURVE_SHARES
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_estimators.arrays import Float64Array, Int32Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.estimated_run import (
@@ -17,14 +18,13 @@ from foretime_sim.engine.estimated_run import (
     simulate_with_estimator,
 )
 from foretime_sim.machines.bluegene.machine import BgpMachine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import SwitchingCounters
 from foretime_sim.scores.gains import MetricComparison, compare_metric, mean, resampled_figures
 from foretime_sim.scores.intervals import Interval, Weeks, gains, t_interval
 from foretime_sim.scores.metrics import (
     METRICS,
-    Float64Array,
     ScoredSpan,
     Scores,
     ScoreSettings,
@@ -35,7 +35,7 @@ from foretime_sim.scores.repeats import Repeats
 from foretime_sim.scores.start_promises import StartPromises, mean_promises, promised_starts
 from foretime_sim.scores.wait_curve import wait_curve
 from foretime_sim.workloads.bgp_jobs import BgpUse
-from foretime_sim.workloads.workload import Int32Array, Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.scores.intervals import Weeks
 from foretime_sim.scores.worker_processes import end_at_interrupt, interrupts_wait
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 FEWEST_REPEATS = 3
 """Repeats from which on Student's interval is given; with fewer, a bootstrap over weeks."""

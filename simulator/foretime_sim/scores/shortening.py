@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-
-from foretime_sim.workloads.workload import Int64Array
+from foretime_estimators.arrays import Int64Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Int64Array, MaskedInt64Array
 
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.policies.policy import Backfill, Compression, Policy
 from foretime_sim.policies.slack import INFINITE_SLACK
 from foretime_sim.scores.gains import mean
 from foretime_sim.scores.metrics import Direction, Metric, rank
-from foretime_sim.workloads.workload import Int64Array, MaskedInt64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 PROMISE_METRICS = {
     metric.key: metric
@@ -45,7 +45,7 @@ class Judged(Protocol):
         """Shape (jobs,), seconds."""
 
     @property
-    def outlived(self) -> npt.NDArray[np.bool_]:
+    def outlived(self) -> BoolArray:
         """Shape (jobs,): ran longer than planned for."""
 
 
@@ -102,7 +102,7 @@ class StartPromises:
         workload: Workload,
         judged: Judged,
         promised: MaskedInt64Array | None,
-        scored: npt.NDArray[np.bool_] | None = None,
+        scored: BoolArray | None = None,
     ) -> Self | None:
         """Compare starts with what was promised (`promised_starts`).
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array
+from foretime_estimators.arrays import Float64Array, Int64Array
 
 WAIT_CURVE_SHARES = np.unique(
     np.concatenate((np.linspace(0, 1, 201), 1 - np.geomspace(1e-5, 1e-1, 101)))

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.policies.choices import NamedChoice
-from foretime_sim.policies.policy import EASY, Backfill, Order, Policy
-from foretime_sim.workloads.workload import Int64Array
-
-Float64Array: TypeAlias = npt.NDArray[np.float64]
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import EASY, Backfill, Policy
 
 ORDERS = (Order.FCFS, Order.SJF, Order.LJF)
 BACKFILLS = (*EASY, Backfill.PLANNING, Backfill.FIRST_FIT)

@@ -13,19 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.forward import SampledArrivals, forward_runs
 from foretime_sim.engine.snapshot import PendingJobs, Snapshot
-from foretime_sim.policies.policy import Backfill, Order
-from foretime_sim.self_tuning.forward_candidates import (
-    Candidate,
-    Float64Array,
-    OrderedBy,
-    Patience,
-    due_first,
-)
-from foretime_sim.workloads.workload import Int64Array
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill
+from foretime_sim.self_tuning.forward_candidates import Candidate, OrderedBy, Patience, due_first
 
 
 def width_candidates() -> tuple[Candidate, ...]:

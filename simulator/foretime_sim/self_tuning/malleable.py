@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
+from foretime_estimators.time_units import LONGEST_S
 
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.models.speedup import Speedup
 from foretime_sim.policies.policy import Backfill, Policy
-from foretime_sim.policies.role_times import LONGEST_S
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array
 
 
 @dataclass(frozen=True, slots=True)

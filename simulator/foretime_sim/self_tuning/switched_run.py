@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Float64Array, Int8Array, Int64Array
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.estimators.expected_runtime import ExpectedRuntime, ExpectedRuntimeSettings
 from foretime_estimators.jobs.errors import InputError
@@ -23,7 +23,7 @@ from foretime_sim.engine.forward import SampledArrivals
 from foretime_sim.engine.job_view import Moves
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.self_tuning.forward_candidates import Float64Array, due_first
+from foretime_sim.self_tuning.forward_candidates import due_first
 from foretime_sim.self_tuning.forward_switching import (
     Decision,
     ForwardSwitcher,
@@ -32,7 +32,7 @@ from foretime_sim.self_tuning.forward_switching import (
     forward_costs,
 )
 from foretime_sim.waits.arrival_model import ResampledArrivals
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 LEAST_WAITING = 2
 """With fewer there is nothing to decide (Streit 2002, section 5.2)."""
@@ -60,8 +60,8 @@ class SwitchedSchedule:
 
     start_time: Int64Array
     end_time: Int64Array
-    started_under: npt.NDArray[np.int8]
-    was_due: npt.NDArray[np.bool_]
+    started_under: Int8Array
+    was_due: BoolArray
     decisions: tuple[Decision, ...]
     decision_s: tuple[float, ...] = field(compare=False)
 

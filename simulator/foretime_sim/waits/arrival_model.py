@@ -14,17 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.runtime_distribution import RuntimeDistribution
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S, HOUR_S
 
 from foretime_sim.engine.forward import SampledArrivals
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.submission_history import NEVER_RAN, UNKNOWN, SubmissionHistory
-from foretime_sim.workloads.workload import Int64Array
-
-HOUR_S = 3_600
-DAY_S = 24 * HOUR_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float32Array
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S
 
-from foretime_sim.logs.accounting import DAY_S
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts, considered
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.wait_scores import log10_s, pinball_loss
@@ -57,7 +57,7 @@ class _Said:
     """What was first said of a job that waits: when, and by each, shape (forecasters, levels)."""
 
     made_at: int
-    wait_s: npt.NDArray[np.float32]
+    wait_s: Float32Array
     array_id: str | None
 
 

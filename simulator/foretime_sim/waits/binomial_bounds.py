@@ -13,9 +13,8 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.errors import InputError
-
-from foretime_sim.scores.metrics import Float64Array
 
 MOST_EXACT = 1_000
 """Observations beyond which the binomial is taken as normal."""

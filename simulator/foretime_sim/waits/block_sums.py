@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 
 from foretime_sim.scores.intervals import Interval, Weeks, percentile_interval
-from foretime_sim.scores.metrics import BoolArray, Float64Array
-from foretime_sim.workloads.workload import Int64Array
 
 Added: TypeAlias = Int64Array | Float64Array | BoolArray
 

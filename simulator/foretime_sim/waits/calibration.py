@@ -26,10 +26,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S
 
-from foretime_sim.scores.metrics import BoolArray, Float64Array
 from foretime_sim.waits.censored_quantiles import censored_quantiles
 from foretime_sim.waits.forecast_scale import (
     SCORES,
@@ -47,7 +48,6 @@ from foretime_sim.waits.forecaster import (
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.remembered_forecasts import ROW, RememberedForecasts, Rows, State
 
-DAY_S = 86_400
 _LEVELS = np.array(LEVELS)
 _EDGES = np.concatenate([[0.0], (_LEVELS[1:] + _LEVELS[:-1]) / 2, [1.0]])
 _SAID_ALIKE = 0.1

@@ -7,8 +7,7 @@ with weights; what lies beyond the largest observation goes to it (Efron 1967).
 from __future__ import annotations
 
 import numpy as np
-
-from foretime_sim.scores.metrics import BoolArray, Float64Array
+from foretime_estimators.arrays import BoolArray, Float64Array
 
 
 def censored_quantiles(

@@ -12,11 +12,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import RunningLives
 from foretime_estimators.jobs.errors import InputError
-
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array
 
 SMALL_NEED = 32
 """n' below which predictor A is used, and from which on B (section 5.3)."""

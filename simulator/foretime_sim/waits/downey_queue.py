@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import numpy as np
-from foretime_estimators.distributions.lifetimes import Float64Array, RunningLives
+from foretime_estimators.arrays import Float64Array, Int64Array
+from foretime_estimators.distributions.lifetimes import RunningLives
 
 from foretime_sim.engine.snapshot import Snapshot
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.role_times import by_role
 from foretime_sim.waits.downey import SMALL_NEED, first_time, median_wait
-from foretime_sim.workloads.workload import Int64Array
 
 _OVER = 1e-6
 """Probability to run still below which a job counts as over."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array, Selection
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.scores.metrics import BoolArray, Float64Array
 from foretime_sim.waits.forecaster import WaitForecasts
-from foretime_sim.workloads.workload import Int64Array, Selection
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecasts
-from foretime_sim.workloads.workload import Int64Array
 
 OFFSET_S = 60
 """Added to waits before their logarithm is taken: seconds do not matter."""

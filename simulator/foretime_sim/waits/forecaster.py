@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.moment import Moment
 
 LEVELS = (

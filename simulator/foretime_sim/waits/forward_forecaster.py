@@ -10,18 +10,17 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.distributions.runtime_distribution import RuntimeDistribution
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
 from foretime_sim.engine.forward import SampledArrivals, start_times_of
-from foretime_sim.scores.metrics import BoolArray, Float64Array
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.newcomers import Newcomers
-from foretime_sim.workloads.workload import Int64Array
 
 SAMPLES = 200
 _SEEDS = 2**63

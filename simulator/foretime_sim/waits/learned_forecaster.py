@@ -6,9 +6,9 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts, considered
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.moment_features import RecentEvents, moment_features

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.policies.policy import Policy
-from foretime_sim.workloads.workload import Int64Array
 
 
 @dataclass(frozen=True, slots=True)

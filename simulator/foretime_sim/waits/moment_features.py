@@ -8,16 +8,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.jobs.endings import Evidence, evidence_of
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S, HOUR_S
 
-from foretime_sim.logs.accounting import DAY_S
-from foretime_sim.scores.metrics import BoolArray, Float64Array
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workloads.workload import Int64Array
 
-_HOUR_S = 3_600
-THROUGHPUT_S = (_HOUR_S, 6 * _HOUR_S, DAY_S)
+THROUGHPUT_S = (HOUR_S, 6 * HOUR_S, DAY_S)
 """Spans over which starts are counted."""
 _NEWEST = 0.2
 """Weight of the newest wait or runtime beside all before it."""

@@ -6,14 +6,15 @@ from collections import deque
 from dataclasses import replace
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.jobs import JobRequest
 
 from foretime_sim.engine.forward import SampledArrivals
 from foretime_sim.engine.snapshot import PendingJobs
 from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.policy import Order
+from foretime_sim.policies.order import Order
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workloads.workload import Int64Array, Labels
+from foretime_sim.workloads.labels import Labels
 
 _NEWEST = 50
 """Pending jobs that show where newcomers come in the queue."""

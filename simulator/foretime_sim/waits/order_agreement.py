@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array
+from foretime_estimators.arrays import Float64Array, Int64Array
 
 
 class PairCounts(NamedTuple):

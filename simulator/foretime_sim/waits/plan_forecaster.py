@@ -8,14 +8,13 @@ better runtimes alone can take a forecast.
 from __future__ import annotations
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.estimators.estimator import RuntimeEstimator
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
 from foretime_sim.engine.forward import start_times_of
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workloads.workload import Int64Array
 
 
 class PlanForecaster:

@@ -13,9 +13,9 @@ import bisect
 from dataclasses import dataclass, field
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.binomial_bounds import fewest_observations, lower_rank, upper_rank
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment

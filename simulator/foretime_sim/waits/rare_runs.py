@@ -14,8 +14,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
-
-from foretime_sim.scores.metrics import Float64Array
+from foretime_estimators.arrays import Float64Array
 
 INDEPENDENT_RUN = 3
 """Waits in a row above the bound that are rare if waits are independent."""

@@ -14,12 +14,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Int64Array
 from foretime_estimators.jobs.errors import StateError
 
-from foretime_sim.scores.metrics import BoolArray
 from foretime_sim.waits.forecast_scale import ForecastScale
 from foretime_sim.waits.forecaster import LEVELS
-from foretime_sim.workloads.workload import Int64Array
 
 Rows: TypeAlias = npt.NDArray[Any]
 """Structured, with the fields of `ROW`."""

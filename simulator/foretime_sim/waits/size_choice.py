@@ -13,15 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import RunningLives
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.downey import SMALL_NEED, combined_wait
 from foretime_sim.waits.forecaster import MEDIAN, WaitForecaster
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workloads.workload import Int64Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
-
-from foretime_sim.workloads.workload import Int64Array
 
 _SUBMIT, _PROCESSORS, _REQUESTED, _RUNTIME = range(4)
 UNKNOWN = -1

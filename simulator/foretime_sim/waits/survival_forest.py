@@ -17,10 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
-
-from foretime_sim.scores.metrics import BoolArray, Float64Array
-from foretime_sim.workloads.workload import Int64Array
 
 _PER_DECADE, _DECADES = 24, 8
 _EDGES = np.logspace(0, _DECADES, _DECADES * _PER_DECADE + 1)

@@ -12,16 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import MINUTE_S
 
-from foretime_sim.scores.metrics import BoolArray, Float64Array
 from foretime_sim.waits.block_sums import Blocks, Figure
 from foretime_sim.waits.forecast_records import ForecastRecords
 from foretime_sim.waits.forecaster import BOUNDS, LEVELS, MEDIAN, WaitForecasts
 from foretime_sim.waits.order_agreement import pair_counts
-from foretime_sim.workloads.workload import Int64Array
 
-MINUTE_S, TEN_MINUTES_S = 60, 600
+TEN_MINUTES_S = 10 * MINUTE_S
 AT = {level: LEVELS.index(level) for level in BOUNDS}
 """Column of each bound."""
 LIKELY_NOW = 0.5

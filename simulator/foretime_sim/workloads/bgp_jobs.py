@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from foretime_estimators.arrays import Int32Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.workloads.job_log import JobLog
-from foretime_sim.workloads.workload import Int32Array, Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 
 def with_bgp_machine(

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Int64Array, MaskedFloat64Array, MaskedInt64Array, Selection
 
-from foretime_sim.workloads.resource_requests import ResourceRequests
-from foretime_sim.workloads.workload import (
-    Int64Array,
-    Labels,
-    MaskedEndings,
-    MaskedInt64Array,
-    Selection,
-    Workload,
-)
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.workload import MaskedEndings, Workload
 
-MaskedFloat64Array: TypeAlias = np.ma.MaskedArray[tuple[int], np.dtype[np.float64]]
-
-MAX_SECONDS = 10_000_000_000
-"""No time in a log may exceed this (some 317 years): products with processors stay in int64."""
 MAX_PROCESSORS = 100_000_000
 """No job and no machine in a log may be larger than this."""
 
@@ -241,7 +231,7 @@ def labels_of(names: Iterable[str | None]) -> Labels | None:
 
 
 def log_of_workload(
-    workload: Workload, wait: npt.NDArray[np.int64] | None = None, comments: Sequence[str] = ()
+    workload: Workload, wait: Int64Array | None = None, comments: Sequence[str] = ()
 ) -> JobLog:
     """Give a workload as a log, so that it can be written: a generated one, or a schedule.
 
@@ -256,7 +246,7 @@ def log_of_workload(
     """
     jobs = len(workload)
 
-    def copied(values: npt.NDArray[np.int64]) -> MaskedInt64Array:
+    def copied(values: Int64Array) -> MaskedInt64Array:
         return np.ma.MaskedArray(values.copy(), mask=np.zeros(jobs, dtype=np.bool_))
 
     logged = missing_column(jobs) if workload.logged_wait is None else workload.logged_wait

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import LONGEST_S
 
 from foretime_sim.machines.machine import Machine, Selection, format_limit, nearest
-from foretime_sim.policies.advance_reservations import NodeReservation
-from foretime_sim.policies.role_times import LONGEST_S
+from foretime_sim.machines.reservations import NodeReservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class JobResources:
     slurm_partitions
         Names, in the order in which they are tried.
     nodes, tasks, cpus_per_task, memory_per_node_mib, memory_per_cpu_mib, gpus_per_node
-        As for `foretime_sim.workloads.resource_requests.ResourceRequests`.
+        As for `foretime_sim.workloads.resource_columns.ResourceRequests`.
     constraint
         Features joined by ``&``.
     exclusive

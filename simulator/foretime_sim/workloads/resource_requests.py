@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Int32Array, Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.machines.machine import Machine
+from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources, NeverRunsError, Request, fit_request
-from foretime_sim.workloads.workload import (
-    Int32Array,
-    Int64Array,
-    Labels,
-    MaskedInt64Array,
-    Workload,
-)
-from foretime_sim.workloads.workload import Selection as Jobs
+from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.workload import Workload
 
 NUMBERS = {
     "nodes": 1,
@@ -35,57 +29,6 @@ NUMBERS = {
 
 SHOWN_LIMITS = 6
 """How many limits are named when jobs over them are left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceRequests:
-    """What each job of a log or workload asks for, one column each; ``None`` where none says.
-
-    Every column has shape (jobs,), masked where the job says nothing. Names are those of sbatch.
-
-    Attributes
-    ----------
-    slurm_partitions
-        Names, several separated by commas (``--partition a,b``). A job that names none goes to
-        the machine's default.
-    nodes
-        Exact number of nodes (``--nodes``), tasks spread evenly. If missing, as few nodes as the
-        tasks need.
-    tasks
-        Number of tasks (``--ntasks``). If missing, as many as the job's processors make.
-    cpus_per_task
-        If missing, 1.
-    memory_per_node_mib, memory_per_cpu_mib
-        ``--mem`` and ``--mem-per-cpu``; where a job has both, the first. If both are missing, the
-        slurm_partition's default.
-    gpus_per_node
-        ``--gpus-per-node`` or ``--gres=gpu:n``. If missing, none.
-    constraints
-        Features that a node must have, joined by ``&`` (``--constraint``).
-    exclusive
-        1 for whole nodes (``--exclusive``).
-    """
-
-    slurm_partitions: Labels | None = None
-    nodes: MaskedInt64Array | None = None
-    tasks: MaskedInt64Array | None = None
-    cpus_per_task: MaskedInt64Array | None = None
-    memory_per_node_mib: MaskedInt64Array | None = None
-    memory_per_cpu_mib: MaskedInt64Array | None = None
-    gpus_per_node: MaskedInt64Array | None = None
-    constraints: Labels | None = None
-    exclusive: MaskedInt64Array | None = None
-
-    def take(self, jobs: Jobs) -> ResourceRequests:
-        """Give the requests of a selection of jobs (indices or a boolean mask)."""
-        columns: dict[str, Any] = {}
-        for name in (column.name for column in fields(self)):
-            column = getattr(self, name)
-            if isinstance(column, Labels):
-                columns[name] = column.take(jobs)
-            elif column is not None:
-                columns[name] = column[jobs]
-        return replace(self, **columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +211,7 @@ def _filled(
     return column.filled(-1)
 
 
-def _codes(workload: Workload, labels: Labels | None) -> npt.NDArray[np.int32]:
+def _codes(workload: Workload, labels: Labels | None) -> Int32Array:
     return np.full(len(workload), -1, dtype=np.int32) if labels is None else labels.codes
 
 

@@ -7,9 +7,8 @@ import zoneinfo
 from typing import NamedTuple
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
-
-from foretime_sim.workloads.workload import Int64Array
 
 QUARTER_S = 900
 """A calendar's offset from UTC is a whole number of quarters of an hour, and changes at such."""

@@ -4,66 +4,22 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Int64Array, MaskedInt64Array, Selection
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending, JobRequest
 
-if TYPE_CHECKING:
-    from foretime_sim.machines.bluegene.machine import BgpMachine
-    from foretime_sim.machines.machine import Machine
-    from foretime_sim.workloads.resource_requests import ResourceRequests
+from foretime_sim.machines.bluegene.machine import BgpMachine
+from foretime_sim.machines.machine import Machine
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.resource_columns import ResourceRequests
 
-Int64Array = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
-MaskedInt64Array: TypeAlias = np.ma.MaskedArray[tuple[int], np.dtype[np.int64]]
 MaskedEndings: TypeAlias = np.ma.MaskedArray[tuple[int], np.dtype[np.int8]]
-Selection: TypeAlias = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
 
 ENDINGS: tuple[Ending, ...] = tuple(Ending)
 """What the codes in a column of endings stand for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """A column of names (users, projects, queues): a code for each job, a name for each code.
-
-    Attributes
-    ----------
-    codes
-        Shape (jobs,), int32; an index into ``names``, or -1 where the log has none (the one
-        place where a code stands for "missing": `get`, `by_job` and `mask` are the ways to read
-        it).
-    names
-        The distinct names, in order of first appearance.
-    numbers
-        SWF's number for each name; ``None`` where the log had names of its own.
-    """
-
-    codes: Int32Array
-    names: tuple[str, ...]
-    numbers: tuple[int, ...] | None = None
-
-    def get(self, job: int) -> str | None:
-        """Name at one position, ``None`` where the log has none."""
-        code = int(self.codes[job])
-        return None if code < 0 else self.names[code]
-
-    def by_job(self) -> list[str | None]:
-        """Give every job's name, ``None`` where the log has none."""
-        names = (*self.names, None)  # code -1 takes the last
-        return [names[code] for code in self.codes.tolist()]
-
-    @property
-    def mask(self) -> npt.NDArray[np.bool_]:
-        """Shape (jobs,): True where the log has no name."""
-        return np.asarray(self.codes < 0)
-
-    def take(self, jobs: Selection) -> Labels:
-        """Give the same names for a selection of jobs (indices or a boolean mask)."""
-        return replace(self, codes=self.codes[jobs])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.estimators.runtime_features import DAY_S, FEATURES, WEEK_S, RuntimeFeatures
+from foretime_estimators.estimators.runtime_features import FEATURES, RuntimeFeatures
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S, WEEK_S
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,7 +10,8 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.application import app
 from foretime_sim.machines.bluegene.floor import passed_midplanes, places, side_by_side
-from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition, intrepid
+from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
+from foretime_sim.machines.bluegene.machine_file import intrepid
 from typer.testing import CliRunner
 
 from tests.support.bgp_descriptions import TWO_ROWS

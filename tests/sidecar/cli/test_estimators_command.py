@@ -12,7 +12,8 @@ import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.answers.daemon_client import DaemonError
 from foretime_sidecar.cli import estimators as command
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner, Result
 

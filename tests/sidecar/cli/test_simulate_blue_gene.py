@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.logs.swf import read_swf, write_swf
-from foretime_sim.machines.bluegene.machine import intrepid
+from foretime_sim.machines.bluegene.machine_file import intrepid
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from foretime_sim.workloads.bgp_jobs import with_bgp_machine
 from foretime_sim.workloads.job_log import log_of_workload
 

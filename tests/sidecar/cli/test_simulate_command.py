@@ -29,7 +29,8 @@ from foretime_sim.engine.schedule import ScheduleError
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.logs.swf import read_swf
-from foretime_sim.policies.policy import Backfill, Correction, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, Policy
 from foretime_sim.policies.policy_switching import PolicySwitching
 from foretime_sim.scores.metrics import METRICS, score
 from foretime_sim.scores.start_promises import PROMISE_METRICS

@@ -16,7 +16,8 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.answers.daemon_client import DaemonError, ask
 from foretime_sidecar.cli.wait import wait
 from foretime_sidecar.wording.waits import headline
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner, Result
 

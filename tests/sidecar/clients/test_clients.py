@@ -19,7 +19,8 @@ from foretime_sidecar.clients.slurm.json import parse_finished, parse_queue, pen
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.settings.settings import SchedulerSettings, Settings, TableSettings
 from foretime_sidecar.store.store import Store
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st

@@ -22,7 +22,8 @@ from foretime_sidecar.clients.pbs.json import (
     parse_reservations,
 )
 from foretime_sidecar.clients.pbs.json_text import read_json
-from foretime_sim.mocks.pbs.mock_pbs import MockPbs, PbsSetup, PbsSubmission
+from foretime_sim.mocks.pbs.mock_pbs import MockPbs
+from foretime_sim.mocks.pbs.pbs_job import PbsSetup, PbsSubmission
 from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st

@@ -26,6 +26,7 @@ from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecasts.forecast_board import Waits
 from foretime_sidecar.forecasts.forecast_log import Served, ServedForecasts
 from foretime_sidecar.settings.api_settings import ApiSettings
+from foretime_sidecar.settings.daemon_address import TOKEN_HEADER, TOKEN_PATH
 from foretime_sidecar.settings.settings import (
     AccuracySection,
     SchedulerSettings,
@@ -35,9 +36,8 @@ from foretime_sidecar.settings.settings import (
 )
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Table, read_table, write_table
-from foretime_sidecar.web.api.application import create_app
-from foretime_sidecar.web.api.callers import Caller, caller_of
-from foretime_sidecar.web.auth.change_tokens import TOKEN_HEADER, TOKEN_PATH
+from foretime_sidecar.web.application import create_app
+from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
 from foretime_sim.waits.forecaster import LEVELS
 from typer.testing import CliRunner

@@ -26,11 +26,14 @@ from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mechanism as TableMechanism
 from foretime_sidecar.table.table import Mode, read_table
 from foretime_sidecar.web.server import Daemon
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
-from foretime_sim.mocks.pbs.mock_pbs import MockPbs, PbsSetup, PbsSubmission
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Correction, Order, Policy
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.mocks.pbs.mock_pbs import MockPbs
+from foretime_sim.mocks.pbs.pbs_job import PbsSetup, PbsSubmission
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Correction, Policy
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foretime_estimators.time_units import DAY_S
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Reservation
-from foretime_sidecar.daemon.sidecar import DAY_S, Sidecar
+from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mode, Table, read_table, write_table

@@ -15,8 +15,10 @@ from foretime_sidecar.forecasts.forecast_board import NewJobForecast
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.queue.forecast_question import Look, NewJob
 from foretime_sidecar.settings.settings import ForecastSettings
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
-from foretime_sim.policies.policy import Backfill, Correction, Order, Policy
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, Policy
 
 from tests.support.scheduled_plan import ScheduledPlan
 

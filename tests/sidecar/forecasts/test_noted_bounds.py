@@ -17,12 +17,14 @@ from foretime_sidecar.queue.forecast_question import Look, QueueMoment
 from foretime_sidecar.queue.queue_events import END, START, Event
 from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sidecar.store.store import Store
-from foretime_sidecar.web.api.bound_answers import bound_answer, bound_text
-from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.api.bound_answers import bound_answer
 from foretime_sidecar.web.api.private_answers import coarse_bound
+from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
-from foretime_sidecar.web.connections.peer import Peer
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sidecar.web.auth.peer import Peer
+from foretime_sidecar.wording.waits import bound_text
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner
 

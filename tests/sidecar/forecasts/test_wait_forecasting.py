@@ -32,7 +32,8 @@ from foretime_sidecar.queue.forecast_question import Look, NewJob
 from foretime_sidecar.settings.settings import ForecastSettings, Settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.web.server import Daemon
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import LEVELS
 

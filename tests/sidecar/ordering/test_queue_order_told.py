@@ -11,11 +11,13 @@ import pytest
 from fastapi.testclient import TestClient
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.ordering.order_words import said_value, why_chosen
-from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
-from foretime_sidecar.web.connections.peer import Peer
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sidecar.web.auth.peer import Peer
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from typer.testing import CliRunner
 
 from tests.support.mock_site import MockSite

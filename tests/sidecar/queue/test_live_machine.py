@@ -22,7 +22,8 @@ from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sim.engine.forward import forward_runs
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 
 NOW = 1_000
 RECORDED = Path(__file__).parents[2] / "assets" / "slurm"

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import DAY_S
 from foretime_sidecar.cli.application import app
-from foretime_sidecar.replays.demonstration import DAY_S, Demonstration, busy_moment
+from foretime_sidecar.replays.demonstration import Demonstration, busy_moment
 from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.workloads.workload import Workload
 from typer.testing import CliRunner

@@ -28,7 +28,8 @@ from foretime_sidecar.settings.settings import (
 from foretime_sidecar.settings.settings_file import to_toml
 from foretime_sidecar.store.store import Store
 from foretime_sim.engine.engine import simulate
-from foretime_sim.policies.policy import Backfill, Correction, Order, Roles
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, Roles
 from foretime_sim.workloads.workload import ENDINGS
 from typer.testing import CliRunner
 

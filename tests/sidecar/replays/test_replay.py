@@ -18,7 +18,8 @@ from foretime_sim.engine.schedule import check as check_schedule
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.mocks.mechanism import Mechanism
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.scores.comparison import compare
 
 from tests.support.replay_runs import (

@@ -13,11 +13,12 @@ from foretime_sidecar.replays.replay_outcome import AdjustedStatistics, ReplaySc
 from foretime_sidecar.replays.report import render
 from foretime_sidecar.table.table import Mode, read_table
 from foretime_sim.mocks.mechanism import Mechanism
-from foretime_sim.mocks.slurm.mock_slurm import SlurmSetup
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.comparison import compare
 from foretime_sim.scores.replay_result import ReplayResult
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 from rich.console import Console
 
 from tests.support.replay_runs import (

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sim.engine.engine import simulate
 from foretime_sim.mocks.mechanism import Mechanism
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
 from foretime_sim.scores.replay_result import OrderingStatistics
-from foretime_sim.workloads.workload import Int64Array
 
 from tests.support.replay_runs import made_workload
 

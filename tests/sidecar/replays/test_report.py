@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from foretime_estimators.arrays import BoolArray, Int8Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.replays.replay_export import (
     CLASS_CSV_COLUMNS,
@@ -21,10 +21,10 @@ from foretime_sidecar.replays.replay_export import (
 from foretime_sidecar.replays.report import SECTIONS, WIDTH, render
 from foretime_sim.scores.comparison import PAIRED_METRICS, PairedRun, compare
 from foretime_sim.scores.job_classes import CLASS_METRICS
-from foretime_sim.scores.metrics import METRICS, BoolArray
+from foretime_sim.scores.metrics import METRICS
 from foretime_sim.scores.plots import plot_waits, save
 from foretime_sim.scores.replay_result import HookStatistics, ReplayResult
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 from rich.console import Console
 
 DAY_S = 86_400
@@ -34,7 +34,7 @@ DAY_S = 86_400
 class Judged:
     start_time: Int64Array
     end_time: Int64Array
-    started_by: npt.NDArray[np.int8]
+    started_by: Int8Array
     outlived: BoolArray
     scheduled_time: Int64Array
 

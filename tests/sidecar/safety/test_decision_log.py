@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import QueuedJob, QueueState
+from foretime_sidecar.learning.enforced_part import in_share
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.learning.learner import Learner
-from foretime_sidecar.safety.decision_log import DecisionLog, in_share
+from foretime_sidecar.safety.decision_log import DecisionLog
 from foretime_sidecar.safety.reasons import REASONS
 from foretime_sidecar.settings.settings import HookSettings, Settings
 from foretime_sidecar.store.store import Store

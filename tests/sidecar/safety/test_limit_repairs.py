@@ -34,7 +34,8 @@ from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.hook import Fields, HookReply
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Correction, Policy
 
 from tests.support.soft_slurm import HOUR, NOTE, RAISED, START, Soft, waiting

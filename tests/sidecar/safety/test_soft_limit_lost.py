@@ -15,7 +15,8 @@ from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mode, read_table
 from foretime_sim.mocks.slurm.hook import Fields, HookReply
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Correction, Policy
 
 START = 1_700_000_000

@@ -18,7 +18,8 @@ from foretime_sidecar.safety.watchdog import WatchdogResult, watch
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import parse_settings
 from foretime_sim.mocks.slurm.hook import Fields, HookReply
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Correction, Policy
 from typer.testing import CliRunner
 

@@ -11,7 +11,8 @@ import pytest
 from foretime_estimators.estimators.prediction_scores import MEASURES, SCORES, measured
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.scoreboard.daily_scores import DAY_S, DailyScores, JobClasses
+from foretime_estimators.time_units import DAY_S
+from foretime_sidecar.scoreboard.daily_scores import DailyScores, JobClasses
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -23,9 +23,11 @@ from foretime_sidecar.settings.settings import (
 )
 from foretime_sidecar.store.store import Store
 from foretime_sim.engine.estimated_run import simulate_with_estimator
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy, Roles
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 
 from tests.support.real_logs import KTH, read_workload
 

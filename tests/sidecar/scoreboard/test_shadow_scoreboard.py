@@ -16,6 +16,7 @@ from foretime_estimators.estimators.last_two import LastTwo
 from foretime_estimators.estimators.registry import ESTIMATORS
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.daemon.sidecar import Sidecar
@@ -23,7 +24,6 @@ from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.scoreboard import job_tracking as shadow_course
 from foretime_sidecar.scoreboard import scoreboard as shadow_scoreboard
 from foretime_sidecar.scoreboard import shadow_estimators
-from foretime_sidecar.scoreboard.daily_scores import DAY_S
 from foretime_sidecar.scoreboard.estimator_board import BoardRow
 from foretime_sidecar.scoreboard.job_tracking import LATE_S
 from foretime_sidecar.scoreboard.scoreboard import STATE, ShadowScoreboard
@@ -32,7 +32,8 @@ from foretime_sidecar.settings.settings import AccuracySection, BreakerSettings,
 from foretime_sidecar.settings.settings_file import parse_settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.web.server import Daemon
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
 
 NOW = 20_000 * DAY_S

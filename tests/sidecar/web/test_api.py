@@ -18,11 +18,12 @@ from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecasts.forecast_log import ServedForecasts
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
-from foretime_sidecar.web.api.application import create_app
-from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.application import create_app
+from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
-from foretime_sidecar.web.connections.peer import Peer
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sidecar.web.auth.peer import Peer
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import LEVELS
 from prometheus_client.parser import text_string_to_metric_families

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.web.api.callers import Caller
 from foretime_sidecar.web.api.forecasts import ForecastDesk
+from foretime_sidecar.web.auth.callers import Caller
 from foretime_sidecar.web.auth.identity import Identity, name_of
 from foretime_sidecar.web.connections.fair_turns import FairTurns
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
 
 from tests.support.mock_site import MockSite

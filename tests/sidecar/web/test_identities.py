@@ -29,12 +29,13 @@ from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
-from foretime_sidecar.web.api.application import create_app
+from foretime_sidecar.web.application import create_app
 from foretime_sidecar.web.auth.authenticate import Identities
 from foretime_sidecar.web.auth.identity import Identity, IdentityError, name_of
 from foretime_sidecar.web.auth.munge_credential import MungeCredentials
-from foretime_sidecar.web.connections.peer import Peer
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sidecar.web.auth.peer import Peer
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st

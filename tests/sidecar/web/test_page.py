@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from foretime_estimators.jobs.errors import SchedulerError
-from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
-from foretime_sidecar.web.connections.peer import Peer
+from foretime_sidecar.web.auth.peer import Peer
 from foretime_sidecar.web.connections.request_guard import ANSWER_HEADERS
 from foretime_sidecar.web.page.routes import HERE
 from foretime_sidecar.web.page.views import SHADE_BOUNDS_S, WaitScale, shade_names, shade_of
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 from foretime_sidecar.web.auth.identity import name_of
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 
 from tests.support.mock_site import MockSite

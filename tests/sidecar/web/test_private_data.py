@@ -15,11 +15,12 @@ from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
-from foretime_sidecar.web.api.application import create_app
-from foretime_sidecar.web.api.callers import Caller, caller_of
 from foretime_sidecar.web.api.private_answers import coarse_count, coarse_wait
+from foretime_sidecar.web.application import create_app
+from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st

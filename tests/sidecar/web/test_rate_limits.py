@@ -7,10 +7,10 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
 from fastapi.testclient import TestClient
 from foretime_sidecar.settings.api_settings import ApiSettings
-from foretime_sidecar.web.api.callers import ApiError, Caller, caller_of
+from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
+from foretime_sidecar.web.auth.peer import Peer
 from foretime_sidecar.web.auth.rate_limits import RateLimits
-from foretime_sidecar.web.connections.peer import Peer
 from hypothesis import example, given
 from hypothesis import strategies as st
 

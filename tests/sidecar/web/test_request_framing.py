@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from foretime_sidecar.web.connections.request_guard import MOST_HEAD_BYTES
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
 
 from tests.support.mock_site import MockSite

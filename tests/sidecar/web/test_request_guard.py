@@ -11,11 +11,13 @@ import pytest
 from fastapi.testclient import TestClient
 from foretime_sidecar.answers.daemon_client import RefusedError, ask
 from foretime_sidecar.settings.api_settings import ApiSettings
-from foretime_sidecar.web.api.callers import Caller, caller_of
-from foretime_sidecar.web.auth.change_tokens import TOKEN_HEADER, TOKEN_PATH, VALID_S, ChangeTokens
+from foretime_sidecar.settings.daemon_address import TOKEN_HEADER, TOKEN_PATH
+from foretime_sidecar.web.auth.callers import Caller, caller_of
+from foretime_sidecar.web.auth.change_tokens import VALID_S, ChangeTokens
 from foretime_sidecar.web.auth.identity import Identity
 from foretime_sidecar.web.connections.request_guard import ANSWER_HEADERS
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st

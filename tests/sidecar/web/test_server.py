@@ -20,12 +20,14 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.clients.slurm.json import parse_finished
 from foretime_sidecar.settings.api_settings import ApiSettings
+from foretime_sidecar.settings.daemon_address import parse_listen
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import read_table
-from foretime_sidecar.web.connections.listener import Listener, parse_listen
+from foretime_sidecar.web.connections.listener import Listener
 from foretime_sidecar.web.server import Daemon
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup, Submission
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 
 from tests.support.daemon_process import (

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from foretime_sidecar.web.connections import peer_protocol
 from foretime_sidecar.web.connections.connection_places import OPERATORS
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm, SlurmSetup
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
 
 from tests.support.mock_site import MockSite

@@ -14,8 +14,8 @@ from foretime_sim.campaigns.cells import Cell, plan
 from foretime_sim.campaigns.file import parse_campaign, read_campaign
 from foretime_sim.campaigns.runs import policy_of
 from foretime_sim.logs.swf import write_swf
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.advance_reservations import AdvanceReservation
 from foretime_sim.policies.policy import Correction
 from foretime_sim.workloads.job_log import log_of_workload
 

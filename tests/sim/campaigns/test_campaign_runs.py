@@ -22,9 +22,10 @@ from foretime_sim.campaigns.store import CampaignStore
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.logs.swf import write_swf
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models import lublin2003, tsafrir2005, workload_models
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Compression, Correction, Order, Policy, Roles
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Compression, Correction, Policy, Roles
 from foretime_sim.policies.slack import InsertionOrder, SlackSettings
 from foretime_sim.scores.metrics import ScoredSpan, score, scored_span
 from foretime_sim.workloads.job_log import log_of_workload, missing_column

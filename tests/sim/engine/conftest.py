@@ -10,13 +10,13 @@ from types import FrameType
 
 import pytest
 from foretime_sim import _core
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import (
     IN_STEPS,
     Backfill,
     Compression,
     Correction,
     EventOrder,
-    Order,
     Policy,
     Roles,
 )

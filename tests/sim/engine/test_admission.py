@@ -10,7 +10,8 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.admission import After, Dependencies, GroupLimit
 from foretime_sim.engine.forward import forward_runs
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 
 NOW = 1_000
 

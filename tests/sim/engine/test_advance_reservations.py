@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.advance_reservations import (
-    AdvanceReservation,
-    check_reservations,
-    read_reservations,
-)
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
 
 
 def test_a_file_of_reservations(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.machines.bluegene.machine import intrepid
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.machines.bluegene.machine_file import intrepid
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.role_times import JobTimesUpdate, RoleTimes
 from foretime_sim.reference import bgp as reference_bgp
 from foretime_sim.workloads.workload import Workload

@@ -15,12 +15,14 @@ from foretime_sim.engine.schedule import Schedule, ScheduleError, StartedBy, che
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.reference import bgp as reference_bgp
 from foretime_sim.workloads.bgp_jobs import with_bgp_machine
+from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 
 from tests.support.bgp_workloads import machines, policies, workloads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.machines.bluegene.machine import intrepid
+from foretime_sim.machines.bluegene.machine_file import intrepid
 
 
 def engine() -> Engine:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 

@@ -7,17 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import LONGEST_S
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule, ScheduleError, check
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    Order,
-    Policy,
-)
-from foretime_sim.policies.role_times import LONGEST_S
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
 from foretime_sim.workloads.workload import Workload
 
 FAMILIES = [

@@ -11,8 +11,9 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.forward import forward_runs
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy, Roles
 from foretime_sim.policies.policy_switching import (
     ORDERS_OF_DYNP,
     SELF_TUNING,

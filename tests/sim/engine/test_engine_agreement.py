@@ -11,7 +11,8 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import (
     EASY,
     IN_STEPS,
@@ -19,7 +20,6 @@ from foretime_sim.policies.policy import (
     Correction,
     EventOrder,
     GuardBy,
-    Order,
     Policy,
     Roles,
 )

@@ -8,15 +8,9 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.schedule import StartedBy
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    Order,
-    Policy,
-)
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
 from foretime_sim.policies.role_times import JobTimesUpdate
 from hypothesis import given
 from hypothesis import strategies as st

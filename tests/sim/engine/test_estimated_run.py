@@ -29,8 +29,10 @@ from foretime_sim.engine.estimated_run import (
 )
 from foretime_sim.engine.finished_history import finished_before, placed_before
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 
 JOBS = lublin2003.generate(400, processors=64, load=0.9)
 NAMES = [entry.example for entry in ESTIMATORS]

@@ -10,15 +10,9 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    Order,
-    Policy,
-)
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings

@@ -9,13 +9,13 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import (
     Backfill,
     Compression,
     Correction,
     EventOrder,
-    Order,
     Policy,
     Roles,
 )

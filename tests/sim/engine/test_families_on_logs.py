@@ -7,14 +7,8 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule, check_promises
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    Order,
-    Policy,
-)
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.workloads.workload import Workload

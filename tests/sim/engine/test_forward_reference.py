@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.admission import After, Dependencies, GroupLimit
 from foretime_sim.engine.forward import forward_runs, start_times_of
 from foretime_sim.engine.node_snapshot import NodeRequests
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.advance_reservations import NodeReservation
+from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.policies.policy import Backfill, Compression, EventOrder, Policy
 from foretime_sim.reference.forward import forward_run
 from foretime_sim.workloads.node_request import JobResources
 from foretime_sim.workloads.resource_requests import job_resources
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

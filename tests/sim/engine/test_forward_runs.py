@@ -10,15 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.forward import SampledArrivals, forward_runs, start_times_of, usable_cores
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.role_times import JobTimesUpdate, RoleTimes
-from foretime_sim.workloads.workload import Int64Array
 from hypothesis import given
 from hypothesis import strategies as st
 

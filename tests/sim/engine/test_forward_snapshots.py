@@ -8,23 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.forward import forward_runs, start_times_of
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    Order,
-    Policy,
-)
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
 from foretime_sim.policies.role_times import JobTimesUpdate
-from foretime_sim.workloads.workload import Int64Array
 from hypothesis import given
 from hypothesis import strategies as st
 

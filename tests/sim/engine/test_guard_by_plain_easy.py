@@ -10,10 +10,12 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, GuardBy, Order, Policy
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, GuardBy, Policy
 from foretime_sim.reference import flat as reference
-from foretime_sim.reference.flat import ReferenceJob, Simulation
+from foretime_sim.reference.flat import Simulation
+from foretime_sim.reference.simulated import ReferenceJob
 from foretime_sim.workloads.workload import Workload
 
 BESIDE = [by for by in GuardBy if by is not GuardBy.REQUESTED_PLAN]

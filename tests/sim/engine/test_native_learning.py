@@ -30,10 +30,12 @@ from foretime_sim.engine.finished_history import finished_before
 from foretime_sim.engine.native import estimator_core
 from foretime_sim.engine.native.estimator_core import is_native
 from foretime_sim.engine.native.learning_core import runs_natively
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
-from foretime_sim.workloads.workload import ENDINGS, Labels, Workload
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import ENDINGS, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -12,13 +12,14 @@ from foretime_sim.engine.node_snapshot import HeldNodes, NodeRequests
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.policies.advance_reservations import NodeReservation
+from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.policies.policy import EventOrder, Policy
 from foretime_sim.policies.role_times import JobTimesUpdate
 from foretime_sim.reference.forward import forward_run
+from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources
 from foretime_sim.workloads.resource_requests import job_resources
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

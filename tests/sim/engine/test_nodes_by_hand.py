@@ -6,17 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.policies.advance_reservations import AdvanceReservation, NodeReservation
+from foretime_sim.machines.reservations import AdvanceReservation, NodeReservation
 from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.reference import nodes as reference_nodes
+from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources
-from foretime_sim.workloads.resource_requests import ResourceRequests, with_machine
-from foretime_sim.workloads.workload import Labels, MaskedInt64Array, Workload
+from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.resource_requests import with_machine
+from foretime_sim.workloads.workload import Workload
 
 NONE = Policy(backfill=Backfill.NONE)
 

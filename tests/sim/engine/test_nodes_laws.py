@@ -11,14 +11,17 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import ScheduleError, check, check_promises
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.policies.policy import Backfill, Compression, Correction, Order, Policy, Roles
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Compression, Correction, Policy, Roles
 from foretime_sim.reference import nodes as reference_nodes
-from foretime_sim.reference.flat import ReferenceJob
 from foretime_sim.reference.nodes import NodePlanner
 from foretime_sim.reference.placement import Share
+from foretime_sim.reference.simulated import ReferenceJob
+from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources
-from foretime_sim.workloads.resource_requests import ResourceRequests, fit_requests, with_machine
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.resource_requests import fit_requests, with_machine
+from foretime_sim.workloads.workload import Workload
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -12,7 +12,8 @@ from foretime_sim.engine.forward import forward_runs
 from foretime_sim.engine.order_tuning import tune_order
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_switching import (
     Decider,
     PolicySwitching,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import ScheduleError, check, check_promises
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Backfill, Compression, EventOrder, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload

@@ -15,20 +15,21 @@ from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import (
     Backfill,
     Compression,
     Correction,
     EventOrder,
-    Order,
     Policy,
     Roles,
 )
 from foretime_sim.policies.policy_views import FinishedView, MachineView, QueueView, StartedView
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.reference import flat as reference
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -15,8 +15,8 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim import _core
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.advance_reservations import AdvanceReservation
 from foretime_sim.policies.policy import Backfill, EventOrder, Policy
 from foretime_sim.policies.policy_views import MachineView, QueueView
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder

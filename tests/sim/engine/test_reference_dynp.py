@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from foretime_sim.engine.schedule import Schedule, StartedBy
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_switching import (
     Decider,
     PolicySwitching,
@@ -17,7 +18,7 @@ from foretime_sim.policies.policy_switching import (
 from foretime_sim.policies.role_times import job_times
 from foretime_sim.reference import flat as reference
 from foretime_sim.reference.dynp import PolicySwitcher, case_of_table_1
-from foretime_sim.reference.plans import PlainProfile
+from foretime_sim.reference.profile import PlainProfile
 from foretime_sim.workloads.workload import Workload
 
 FCFS, SJF, LJF = Order.FCFS, Order.SJF, Order.LJF

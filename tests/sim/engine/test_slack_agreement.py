@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from foretime_sim.engine.engine import simulate
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy, Roles
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy, Roles
 from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload

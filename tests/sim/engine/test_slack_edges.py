@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, EventOrder, Order, Policy
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, EventOrder, Policy
 from foretime_sim.policies.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
 from foretime_sim.reference import flat as reference
 from foretime_sim.reference.slack import SlackPlan, cost, own_price

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from foretime_sim.policies.slack import InsertionOrder, SlackSettings
-from foretime_sim.reference.plans import PlainProfile
+from foretime_sim.reference.profile import PlainProfile
 from foretime_sim.reference.slack import PlannedJob
 from hypothesis import given, settings
 from hypothesis import strategies as st

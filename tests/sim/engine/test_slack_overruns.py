@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.schedule import Schedule, ScheduleError, check
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
 from foretime_sim.policies.slack import Overruns, SlackJobs, SlackSettings
 from foretime_sim.reference import flat as reference

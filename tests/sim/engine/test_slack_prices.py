@@ -9,14 +9,8 @@ from typing import Any
 import pytest
 from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.slack import INFINITE_SLACK, InsertionOrder, SlackSettings
-from foretime_sim.reference.slack import (
-    PlannedJob,
-    cost,
-    initial_slack,
-    own_price,
-    priority,
-    scheduler_priority,
-)
+from foretime_sim.policies.slack_rules import initial_slack, priority, scheduler_priority
+from foretime_sim.reference.slack import PlannedJob, cost, own_price
 
 from tests.sim.engine.test_families import starts
 from tests.support.slack_plans import all_schedules, plan_of, waiting_job

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
 from hypothesis import given
 from hypothesis import strategies as st
 

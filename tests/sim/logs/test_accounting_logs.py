@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending
-from foretime_sim.logs.accounting import Clock, parse_duration
+from foretime_sim.files.durations import MAX_SECONDS, parse_duration
+from foretime_sim.logs.accounting import Clock
 from foretime_sim.logs.csv_log import parse_csv_log
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import format_of, read_log
 from foretime_sim.logs.sacct import parse_sacct
-from foretime_sim.workloads.job_log import MAX_SECONDS, JobLog
+from foretime_sim.workloads.job_log import JobLog
 from foretime_sim.workloads.workload import ENDINGS
 from hypothesis import example, given
 from hypothesis import strategies as st

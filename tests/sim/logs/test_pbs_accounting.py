@@ -20,7 +20,8 @@ from foretime_sim.logs.log_files import format_of, read_log
 from foretime_sim.logs.pbs_accounting_writer import write_pbs_accounting
 from foretime_sim.policies.policy import Policy
 from foretime_sim.workloads.job_log import JobLog
-from foretime_sim.workloads.workload import ENDINGS, Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import ENDINGS, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.machines.bluegene.geometry import Line
-from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition, Links, intrepid
-from foretime_sim.machines.bluegene.machine_file import parse_bgp_machine
+from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition, Links
+from foretime_sim.machines.bluegene.machine_file import intrepid, parse_bgp_machine
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.machines.bluegene import machine_file as bgp_machine_file
-from foretime_sim.machines.bluegene.machine import intrepid
-from foretime_sim.machines.bluegene.machine_file import parse_bgp_machine, read_bgp_machine
+from foretime_sim.machines.bluegene.machine_file import (
+    intrepid,
+    parse_bgp_machine,
+    read_bgp_machine,
+)
 from pydantic import BaseModel
 
 from tests.support.bgp_descriptions import TWO_ROWS

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from foretime_sim.machines.bluegene.cobalt_partitions import read_cobalt_partitions
-from foretime_sim.machines.bluegene.machine import BgpMachine, Links, intrepid
+from foretime_sim.machines.bluegene.machine import BgpMachine, Links
+from foretime_sim.machines.bluegene.machine_file import intrepid
 
 COUNTS = {512: 82, 1_024: 81, 2_048: 21, 4_096: 27, 8_192: 8, 16_384: 4, 24_576: 1, 32_768: 2,
           40_960: 1}  # fmt: skip

@@ -11,9 +11,11 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.machines.machine_file import format_machine, parse_machine
+from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources, fit_request
-from foretime_sim.workloads.resource_requests import ResourceRequests, with_machine
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.resource_requests import with_machine
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given
 
 from tests.support.node_workloads import machines

@@ -22,8 +22,10 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.mocks.estimator_hook import EstimatorHook
 from foretime_sim.mocks.pbs.hook import PbsHook, PbsReply
-from foretime_sim.mocks.pbs.mock_pbs import FOREVER_S, MockPbs, PbsSetup, PbsSubmission
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.mocks.pbs.mock_pbs import MockPbs
+from foretime_sim.mocks.pbs.pbs_job import FOREVER_S, PbsSetup, PbsSubmission
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -18,11 +18,13 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.hook import Fields, LuaHook
-from foretime_sim.mocks.slurm.mock_slurm import NO_VAL, MockSlurm, SlurmSetup, Submission
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Order, Policy
+from foretime_sim.mocks.slurm.mock_slurm import NO_VAL, MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.logs.filters import Filters, workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.models.intrepid_like import (
-    DAY_S,
     JOBS,
     NODES,
     SPLIT_S,
@@ -22,7 +22,8 @@ from foretime_sim.models.intrepid_like import (
 from foretime_sim.models.workload_models import DEFAULTS
 from foretime_sim.models.workload_models import generate as generate_by_name
 from foretime_sim.workloads.job_log import log_of_workload
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

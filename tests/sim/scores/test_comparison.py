@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from foretime_estimators.arrays import BoolArray, Int8Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.models.lublin2003 import generate
@@ -28,9 +28,9 @@ from foretime_sim.scores.job_classes import (
     JobClasses,
     scores_by_class,
 )
-from foretime_sim.scores.metrics import METRICS, BoolArray, Direction, score, scored_span
+from foretime_sim.scores.metrics import METRICS, Direction, score, scored_span
 from foretime_sim.scores.wait_curve import WAIT_CURVE_SHARES
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 WORKLOAD = generate(1500, processors=64, seed=4)
 
@@ -39,7 +39,7 @@ WORKLOAD = generate(1500, processors=64, seed=4)
 class Judged:
     start_time: Int64Array
     end_time: Int64Array
-    started_by: npt.NDArray[np.int8]
+    started_by: Int8Array
     outlived: BoolArray
     scheduled_time: Int64Array
 

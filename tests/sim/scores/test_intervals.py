@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import WEEK_S
 from foretime_sim.scores.intervals import (
     Weeks,
     gains,
@@ -14,7 +16,7 @@ from foretime_sim.scores.intervals import (
     student_t_quantile,
     t_interval,
 )
-from foretime_sim.scores.metrics import JOB_METRICS, WEEK_S, Distribution, Float64Array
+from foretime_sim.scores.metrics import JOB_METRICS, Distribution
 
 
 @pytest.mark.parametrize(

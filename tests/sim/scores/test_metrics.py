@@ -9,15 +9,14 @@ from fractions import Fraction
 from random import Random
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from foretime_estimators.arrays import BoolArray, Int8Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.schedule import StartedBy
 from foretime_sim.scores.machine_use import MachineUse
 from foretime_sim.scores.metrics import (
     JOB_METRICS,
     METRICS,
-    BoolArray,
     Distribution,
     ScoredSpan,
     ScoreSettings,
@@ -25,7 +24,7 @@ from foretime_sim.scores.metrics import (
     score,
     scored_span,
 )
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +35,7 @@ class Times:
 
     start_time: Int64Array
     end_time: Int64Array
-    started_by: npt.NDArray[np.int8]
+    started_by: Int8Array
     outlived: BoolArray
 
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.forward import SampledArrivals
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.self_tuning.forward_candidates import Candidate, OrderedBy, Patience, due_first
 from foretime_sim.self_tuning.forward_switching import (
     ForwardSwitcher,
@@ -19,7 +21,7 @@ from foretime_sim.self_tuning.forward_switching import (
     forward_costs,
 )
 from foretime_sim.self_tuning.switched_run import SwitchedSchedule, simulate_switching
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 MACHINE = 16
 FCFS = Candidate(Order.FCFS)

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.estimators.estimator import Memoryless
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S, HOUR_S
 from foretime_sim.engine.forward import (
     PendingJobs,
     RunningJobs,
@@ -19,11 +21,11 @@ from foretime_sim.engine.forward import (
     forward_runs,
 )
 from foretime_sim.policies.policy import Policy
-from foretime_sim.waits.arrival_model import DAY_S, HOUR_S, ArrivalSettings, ResampledArrivals
+from foretime_sim.waits.arrival_model import ArrivalSettings, ResampledArrivals
 from foretime_sim.waits.forward_forecaster import LaterArrivals
 from foretime_sim.waits.scores.wait_sources import LoggedWaits
 from foretime_sim.waits.submission_history import SubmissionHistory
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 from foretime_studies.waits.arrival_scores import HORIZONS_S, arrival_table, score_arrivals
 from foretime_studies.waits.plain_arrivals import PoissonArrivals
 from foretime_studies.waits.plain_runtimes import RequestedRuntimes

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits import calibration
-from foretime_sim.waits.calibration import DAY_S, CalibratedForecaster, CalibrationSettings
+from foretime_sim.waits.calibration import CalibratedForecaster, CalibrationSettings
 from foretime_sim.waits.censored_quantiles import censored_quantiles
 from foretime_sim.waits.forecast_scale import SCORES, ForecastScale, log_wait, wait_of_log
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecasts

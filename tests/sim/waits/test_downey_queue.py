@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes, RunningLives
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.waits.downey import combined_wait, mean_wait, median_wait
 from foretime_sim.waits.downey_forecaster import SMALL_NEEDS, DowneyForecaster
 from foretime_sim.waits.downey_queue import QueuePrediction, queue_order
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.waits.moment import Moment
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.estimators.estimator import Memoryless
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.estimated_run import estimator_of, job_requests
 from foretime_sim.engine.forward import PendingJobs, RunningJobs, SampledArrivals, Snapshot
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.waits.forward_forecaster import (
     ForwardForecaster,
@@ -22,7 +24,7 @@ from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.scores.moments import Asking, ask_forecasters
 from foretime_sim.waits.scores.wait_sources import SimulatedWaits
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 
 from tests.support.small_workloads import workloads

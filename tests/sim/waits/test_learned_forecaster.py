@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecaster, WaitForecasts
 from foretime_sim.waits.learned_forecaster import FEWEST, LearnedForecaster
 from foretime_sim.waits.moment import Moment

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.estimated_run import estimator_of
@@ -18,15 +19,18 @@ from foretime_sim.engine.forward import (
 )
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.policies.policy import Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forward_forecaster import our_forecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.newcomers import Newcomers, newcomers_priorities
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.scores.moments import Asking, ask_forecasters
 from foretime_sim.waits.scores.wait_sources import SimulatedWaits
-from foretime_sim.workloads.resource_requests import ResourceRequests, with_machine
-from foretime_sim.workloads.workload import Int64Array, Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.resource_requests import with_machine
+from foretime_sim.workloads.workload import Workload
 
 NOW = 1_000
 MACHINE = Machine(

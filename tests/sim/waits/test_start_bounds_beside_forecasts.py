@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sim.engine.engine import simulate
 from foretime_sim.policies.policy import Backfill, Policy
@@ -15,7 +16,7 @@ from foretime_sim.waits.forward_forecaster import our_forecaster
 from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.scores.moments import Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.scores.wait_sources import SimulatedWaits
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 from tests.support.real_logs import KTH, read_workload
 from tests.support.start_bound_forecaster import StartBoundForecaster

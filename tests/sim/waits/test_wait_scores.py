@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import WEEK_S
 from foretime_sim.scores.intervals import Weeks
-from foretime_sim.scores.metrics import WEEK_S
 from foretime_sim.waits.block_sums import Blocks, Figure, combined
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecasts
 from foretime_sim.waits.order_agreement import pair_counts
@@ -23,7 +23,7 @@ from foretime_sim.waits.wait_scores import (
     pinball_loss,
     scores,
 )
-from foretime_sim.workloads.workload import Labels
+from foretime_sim.workloads.labels import Labels
 
 NO_ANSWER = math.nan
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.files.durations import MAX_SECONDS
 from foretime_sim.logs.pbs_records import (
     EndedJob,
     array_of,
@@ -22,7 +23,6 @@ from foretime_sim.logs.pbs_records import (
     project_of,
     requested_processors,
 )
-from foretime_sim.workloads.job_log import MAX_SECONDS
 
 from foretime_sidecar.clients.array_indices import count_indices
 from foretime_sidecar.clients.client import (

@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.logs.pbs_records import EndedJob, JobFollower, NotAJobError, parse_line
 
 from foretime_sidecar.clients.pbs.day_files import DayFiles, day_of
 
 logger = logging.getLogger("foretime")
 
-_DAY_S = 86_400
 _MOST_NAMED = 3
 
 
@@ -44,7 +44,7 @@ class AccountingTail:
         self._ended: dict[tuple[str, int], EndedJob] = {}
         self._held_from = since
         # A day more, as a deletion or a re-run stands before the end that it belongs to.
-        self._first_day = day_of(max(since - _DAY_S, 0))
+        self._first_day = day_of(max(since - DAY_S, 0))
 
     def ended_since(self, since: int, until: int | None = None) -> list[EndedJob]:
         """Give the jobs that ended from one time to another (epoch seconds), by end.
@@ -60,7 +60,7 @@ class AccountingTail:
         if since < self._held_from or self._held_from == 0:
             self._forget(since)
         # A record is written as its job ends; a day more for the server's own lateness.
-        last_day = "99999999" if until is None else day_of(until + _DAY_S)
+        last_day = "99999999" if until is None else day_of(until + DAY_S)
         malformed = []
         for where, line in self._files.lines(self._first_day, last_day):
             try:
@@ -96,7 +96,7 @@ def _end_time(job: EndedJob) -> int:
 
 
 _DECISION = re.compile(rb"^[^;]*;[^;]*;[^;]*;Hook;[^;]*;foretime: (event=\w+ job=(\d\S*) .*)")
-_LOOK_BACK_S, _KEPT_S = 7 * _DAY_S, 90 * _DAY_S
+_LOOK_BACK_S, _KEPT_S = 7 * DAY_S, 90 * DAY_S
 
 
 class DecisionTail:
@@ -132,7 +132,7 @@ class DecisionTail:
             oldest = now - _KEPT_S
             for job_id in [key for key, (at, _) in self._latest.items() if at < oldest]:
                 del self._latest[job_id]
-            self._next_cleaning = now + _DAY_S
+            self._next_cleaning = now + DAY_S
 
     def _lines(self, first_day: str) -> Iterator[tuple[str, str]]:
         for _, line in self._files.lines(first_day, "99999999"):

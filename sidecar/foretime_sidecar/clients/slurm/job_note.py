@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_MINUTE = 60
+from foretime_estimators.time_units import MINUTE_S
+
 # A word of AdminComment by itself; the first one is the hook's.
 _NOTE = re.compile(
     r"(?<!\S)foretime:treq=(?P<treq>\d{1,8}),(?:tmin=(?P<tmin>\d{1,8})|tsched=(?P<tsched>\d{1,8}))"
@@ -56,10 +57,10 @@ def read_note(admin_comment: str) -> JobNote | None:
     more = dict(word.split("=") for word in found["more"].split(",") if word)
 
     def seconds(minutes: str | None) -> int | None:
-        return None if minutes is None else int(minutes) * _MINUTE
+        return None if minutes is None else int(minutes) * MINUTE_S
 
     return JobNote(
-        int(found["treq"]) * _MINUTE,
+        int(found["treq"]) * MINUTE_S,
         seconds(found["tmin"]),
         seconds(found["tsched"]),
         seconds(more.get("own")),

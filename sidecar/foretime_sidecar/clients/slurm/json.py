@@ -14,6 +14,7 @@ from typing import Any
 
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.time_units import MINUTE_S
 
 from foretime_sidecar.clients.array_indices import count_indices, index_ranges
 from foretime_sidecar.clients.client import (
@@ -63,8 +64,6 @@ QUEUE_STATES = {
     "SPECIAL_EXIT": QueueState.PENDING,
     "RESV_DEL_HOLD": QueueState.PENDING,
 }
-
-_MINUTE = 60
 
 
 def _whole(value: object, name: str) -> int:
@@ -198,7 +197,7 @@ def _finished(job: Json) -> FinishedRecord | None:
         _text(association["user"]) or _text(job["user"]),
         _text(association["account"]) or _text(job["account"]),
         _allocated(job) or number(job["required"]["CPUs"]) or 1,
-        limit_min * _MINUTE,
+        limit_min * MINUTE_S,
         _whole(time["submission"], "submission"),
         _text(job["partition"]),
         None if array_job is None else str(array_job),
@@ -262,7 +261,7 @@ def _queued(job: Json) -> QueuedJob | None:
         _text(job["user_name"]),
         _text(job["account"]),
         max(number(job["cpus"]) or 1, 1),
-        limit_min * _MINUTE if limit_min else UNLIMITED_S,
+        limit_min * MINUTE_S if limit_min else UNLIMITED_S,
         number(job["submit_time"]) or 0,
         _text(job["partition"]),
         None if array_job is None else str(array_job),
@@ -276,7 +275,7 @@ def _queued(job: Json) -> QueuedJob | None:
         pending,
         start_time=number(job["start_time"]) or None,
         eligible_time=number(job["eligible_time"]) or None,
-        time_min=time_min * _MINUTE if time_min else None,
+        time_min=time_min * MINUTE_S if time_min else None,
         suspended_time=_suspended(job) if running else 0,
         held=not running and (reason.startswith("JobHeld") or number(job["priority"]) == 0),
         dependent=reason.startswith("Dependency") or bool(job["dependency"]),

@@ -13,6 +13,7 @@ from typing import Any
 
 from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
+from foretime_estimators.time_units import MINUTE_S
 
 from foretime_sidecar.clients.client import (
     UNLIMITED_S,
@@ -32,7 +33,6 @@ from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.clients.slurm.json import QUEUE_STATES, count_tasks, pending_tasks
 from foretime_sidecar.clients.slurm.release import slurm_release
 
-_MINUTE = 60
 _UP = ("IDLE", "MIXED", "ALLOCATED", "COMPLETING")
 
 
@@ -198,7 +198,7 @@ def _queued(job: Any) -> QueuedJob | None:  # noqa: ANN401
         job.user_name or None,
         job.account or None,
         max(int(job.cpus or 1), 1),
-        job.time_limit * _MINUTE if job.time_limit else UNLIMITED_S,
+        job.time_limit * MINUTE_S if job.time_limit else UNLIMITED_S,
         job.submit_time or 0,
         job.partition or None,
         None if array_id is None else str(array_id),
@@ -210,7 +210,7 @@ def _queued(job: Any) -> QueuedJob | None:  # noqa: ANN401
         pending,
         start_time=job.start_time or None,
         eligible_time=job.eligible_time or None,
-        time_min=job.time_limit_min * _MINUTE if job.time_limit_min else None,
+        time_min=job.time_limit_min * MINUTE_S if job.time_limit_min else None,
         suspended_time=_suspended(job) if running else 0,
         held=not running and (reason.startswith("JobHeld") or job.priority == 0),
         dependent=reason.startswith("Dependency") or bool(job.dependencies),

@@ -15,7 +15,7 @@ from foretime_sidecar.safety.ab_report import ab_report
 from foretime_sidecar.safety.decision_log import Decision
 from foretime_sidecar.safety.reasons import REASONS
 from foretime_sidecar.table.table import Scheme
-from foretime_sidecar.web.api.callers import ApiError, Caller, caller_of, operators_only
+from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of, operators_only
 
 MOST_DECISIONS = 100_000
 

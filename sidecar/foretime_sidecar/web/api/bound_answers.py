@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBound
-from foretime_sidecar.wording.waits import spoken_clock
 
 
 def bound_answer(
@@ -36,16 +34,3 @@ def bound_answer(
         "noted_at": bound.noted_at,
         **known,
     }
-
-
-def bound_text(bound: Mapping[str, Any], now: int) -> str:
-    """Put such an answer in words, which promise nothing."""
-    by, noted = spoken_clock(bound["time"], now), spoken_clock(bound["noted_at"], now)
-    verb = "should have started" if bound["time"] < now else "should start"
-    said = f"{verb} by {by}, as things stood when it was first seen ({noted}); no guarantee"
-    if bound["kept_share"] is None:
-        return f"{said}, and how often that holds here is not known yet"
-    return (
-        f"{said}: that held for {100 * bound['kept_share']:.0f}% of {bound['judged']:,} jobs in "
-        f"{bound['days']} days"
-    )

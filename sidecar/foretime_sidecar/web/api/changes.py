@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request
 
-from foretime_sidecar.web.api.callers import ApiError, Caller, caller_of
-from foretime_sidecar.web.auth.change_tokens import TOKEN_HEADER, TOKEN_PATH, VALID_S, ChangeTokens
+from foretime_sidecar.settings.daemon_address import TOKEN_HEADER, TOKEN_PATH
+from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
+from foretime_sidecar.web.auth.change_tokens import VALID_S, ChangeTokens
 
 Asker = Annotated[Caller, Depends(caller_of)]
 _CHANGE_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})

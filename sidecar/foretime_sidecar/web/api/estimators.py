@@ -10,7 +10,7 @@ from fastapi import Depends, FastAPI, Query
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.scoreboard.estimator_switches import better
 from foretime_sidecar.scoreboard.scoreboard import ShadowScoreboard
-from foretime_sidecar.web.api.callers import ApiError, Caller, caller_of, operators_only
+from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of, operators_only
 
 Asker = Annotated[Caller, Depends(caller_of)]
 

@@ -22,13 +22,13 @@ from foretime_sidecar.forecasts.wait_map import WaitMap
 from foretime_sidecar.queue.forecast_question import NewJob
 from foretime_sidecar.web.api import forecast_answers
 from foretime_sidecar.web.api.bound_answers import bound_answer
-from foretime_sidecar.web.api.callers import ApiError, Caller, caller_of
 from foretime_sidecar.web.api.private_answers import (
     HIDE_ACCOUNTS,
     coarse_count,
     coarse_forecast,
     coarse_grid,
 )
+from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
 from foretime_sidecar.web.connections.fair_turns import FairTurns
 
 _PATIENCE_S = 10  # for the first forecasts after a start

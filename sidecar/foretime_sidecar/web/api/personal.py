@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI, Query
 
 from foretime_sidecar.daemon.personal_data import data_of
 from foretime_sidecar.daemon.sidecar import Sidecar
-from foretime_sidecar.web.api.callers import Caller, caller_of
+from foretime_sidecar.web.auth.callers import Caller, caller_of
 
 Asker = Annotated[Caller, Depends(caller_of)]
 Name = Annotated[str | None, Query(min_length=1, max_length=255)]

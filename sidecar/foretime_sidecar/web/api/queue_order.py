@@ -6,14 +6,14 @@ import dataclasses
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Query
+from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.ordering.order_switches import OrderSwitch, qualities_of
 from foretime_sidecar.ordering.order_words import why_chosen
-from foretime_sidecar.web.api.callers import ApiError, Caller, caller_of, operators_only
 from foretime_sidecar.web.api.forecasts import ForecastDesk
+from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of, operators_only
 
-DAY_S = 86_400
 MOST_SWITCHES = 10_000
 
 Asker = Annotated[Caller, Depends(caller_of)]

@@ -13,9 +13,9 @@ from starlette.datastructures import Headers
 from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.web.auth.identity import Identity, IdentityError
 from foretime_sidecar.web.auth.munge_credential import MungeCredentials
+from foretime_sidecar.web.auth.peer import Peer
 from foretime_sidecar.web.auth.slurm_token import SlurmTokens
 from foretime_sidecar.web.auth.trusted_proxy import TrustedProxy
-from foretime_sidecar.web.connections.peer import Peer
 
 _AUTHORIZATION, _SLURM = "Authorization", "X-SLURM-USER-TOKEN"
 

@@ -12,8 +12,6 @@ import secrets
 import time
 from collections.abc import Callable
 
-TOKEN_HEADER = "X-Foretime-Token"  # noqa: S105 - its name
-TOKEN_PATH = "/v1/token"  # noqa: S105 - its path
 VALID_S = 600
 
 

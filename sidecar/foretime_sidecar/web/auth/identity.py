@@ -7,7 +7,7 @@ import pwd
 import re
 from dataclasses import dataclass
 
-from foretime_sidecar.web.connections.peer import Peer
+from foretime_sidecar.web.auth.peer import Peer
 
 # What useradd takes, and the dots, @ and capitals of directories.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,253}\$?", re.ASCII)

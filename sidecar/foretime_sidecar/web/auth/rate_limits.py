@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from foretime_sidecar.settings.api_settings import ApiSettings
-from foretime_sidecar.web.api.callers import FOR_MONITORING, ApiError, Caller, caller_of
+from foretime_sidecar.web.auth.callers import FOR_MONITORING, ApiError, Caller, caller_of
 
 # Advice runs the queue forward once for each other shape of the work.
 _TOKENS = {"/v1/advice": 5}

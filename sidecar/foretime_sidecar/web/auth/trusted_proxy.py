@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.web.auth.identity import Identity, IdentityError, checked_name
 from foretime_sidecar.web.auth.key_files import read_secret
-from foretime_sidecar.web.connections.peer import Peer
+from foretime_sidecar.web.auth.peer import Peer
 
 SECRET_HEADER = "X-Foretime-Proxy-Secret"  # noqa: S105 - its name
 

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from starlette.concurrency import run_in_threadpool
 
-from foretime_sidecar.web.api.callers import Caller
+from foretime_sidecar.web.auth.callers import Caller
 
 Answer = TypeVar("Answer")
 # Of the 40 threads that answer. It keeps the processors busy, and the others free for the rest.

@@ -12,9 +12,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from foretime_sidecar.web.api.callers import ApiError
+from foretime_sidecar.web.auth.callers import ApiError
+from foretime_sidecar.web.auth.peer import Peer, peer_of
 from foretime_sidecar.web.connections.connection_places import Places
-from foretime_sidecar.web.connections.peer import Peer, peer_of
 from foretime_sidecar.web.connections.request_guard import ANSWER_HEADERS, MOST_HEAD_BYTES
 from foretime_sidecar.web.connections.tcp_owner import tcp_owner
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from foretime_sidecar.web.api.callers import FOR_MONITORING, ApiError
+from foretime_sidecar.web.auth.callers import FOR_MONITORING, ApiError
 
 MOST_HEAD_BYTES = 32_768
 ANSWER_HEADERS = {

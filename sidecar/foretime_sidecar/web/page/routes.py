@@ -20,21 +20,20 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from foretime_sidecar.answers.wait_report import OLD_S
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.forecasts.job_question import JobParameters
 from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS
 from foretime_sidecar.job_options.sbatch_values import checked
 from foretime_sidecar.ordering.order_words import ORDERS
-from foretime_sidecar.web.api.callers import ApiError, Caller, caller_of
 from foretime_sidecar.web.api.forecasts import ForecastDesk
 from foretime_sidecar.web.api.private_answers import coarse_count
 from foretime_sidecar.web.api.queue_order import queue_order_answer
+from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
 from foretime_sidecar.web.auth.rate_limits import RateLimits
 from foretime_sidecar.web.connections.fair_turns import FairTurns
 from foretime_sidecar.web.page.record import record_days, record_numbers, reliability
 from foretime_sidecar.web.page.views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
-from foretime_sidecar.wording.waits import bounds, headline, spoken_clock, spoken_wait
+from foretime_sidecar.wording.waits import OLD_S, bounds, headline, spoken_clock, spoken_wait
 
 HERE = Path(__file__).parent
 _FIELDS = (

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foretime_sidecar.web.api.bound_answers import bound_text
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.waits import bounds, compact_wait, percent
+from foretime_sidecar.wording.waits import bound_text, bounds, compact_wait, percent
 
 SHADE_BOUNDS_S = (60, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400)
 """Waits up to each of these have a shade of their own in the map; one more is for longer ones."""

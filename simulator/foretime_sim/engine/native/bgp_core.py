@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from foretime_estimators.arrays import Int32Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.engine.native.node_core import refuse_of_flat_pool
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.policy import Backfill, Policy
-from foretime_sim.workloads.workload import Int32Array, Int64Array
 
 
 def use_bgp_machine(

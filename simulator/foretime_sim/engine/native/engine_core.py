@@ -12,12 +12,10 @@ from foretime_sim.engine.native.node_core import recorded_allocation
 from foretime_sim.engine.schedule import Counters, Schedule
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.advance_reservations import (
-    AdvanceReservation,
-    check_interval,
-    check_reservations,
-)
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.advance_reservations import check_interval, check_reservations
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
 from foretime_sim.policies.policy_switching import TABLE_1_CASES, PolicySwitching, SwitchingCounters
 from foretime_sim.policies.slack import SlackJobs, SlackSettings

@@ -14,7 +14,8 @@ from foretime_estimators.estimators.learned_runtime import MOST_ASKED, LearnedRu
 from foretime_estimators.estimators.prediction_loss import LEAST_WEIGHT, PredictionLoss
 
 from foretime_sim import _core
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 
 NativeEstimator: TypeAlias = LastTwo | LearnedRuntime | ExpectedRuntime
 

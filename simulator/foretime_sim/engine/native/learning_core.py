@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.endings import EVIDENCE, Evidence
 from foretime_estimators.jobs.jobs import Ending
 
@@ -14,11 +15,11 @@ from foretime_sim import _core
 from foretime_sim.engine.native.engine_core import core_engine, core_schedule
 from foretime_sim.engine.native.estimator_core import JobNames, NativeEstimator, core_estimator
 from foretime_sim.engine.schedule import Schedule
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import has_python
 from foretime_sim.policies.role_times import job_times
-from foretime_sim.workloads.workload import ENDINGS, Int64Array, Workload
+from foretime_sim.workloads.workload import ENDINGS, Workload
 
 PredictedTimes: TypeAlias = tuple[Int64Array, Int64Array, Int64Array]
 """Scheduled times for queue, backfill and drain, seconds; shape (jobs,) each."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import LONGEST_S
 
-from foretime_sim.policies.role_times import LONGEST_S, RoleTimes, ScheduledTimes
-from foretime_sim.workloads.workload import Int64Array, MaskedInt64Array
+from foretime_sim.policies.role_times import RoleTimes, ScheduledTimes
 
 NEVER = np.iinfo(np.int64).max
 """The native core's value for a time that there is not."""

@@ -12,8 +12,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.resources import files
+from functools import cached_property
 
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
@@ -162,15 +161,6 @@ class BgpMachine:
                 return index
         names = [part.name for part in self.bgp_partitions]
         raise InputError(f"{self.name} has no bgp_partition {name!r}{nearest(name, names)}")
-
-
-@cache
-def intrepid() -> BgpMachine:
-    """Give Intrepid, the 40-rack Blue Gene/P of Tang 2010, from its description in this package."""
-    from foretime_sim.machines.bluegene.machine_file import parse_bgp_machine  # needs this module
-
-    text = files("foretime_sim").joinpath("intrepid.toml").read_text(encoding="utf-8")
-    return parse_bgp_machine(text, source="intrepid.toml")
 
 
 def _share(owned: Sequence[frozenset[int]] | Sequence[frozenset[str]]) -> NDArray[np.bool_]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -345,3 +347,12 @@ def _ends(names: list[str], floor: Floor) -> Iterator[str]:
     yield places[0]
     if places[-1] != places[0]:
         yield places[-1]
+
+
+@cache
+def intrepid() -> BgpMachine:
+    """Give Intrepid, the 40-rack Blue Gene/P of Tang 2010, from its description in this package."""
+    from foretime_sim.machines.bluegene.machine_file import parse_bgp_machine  # needs this module
+
+    text = files("foretime_sim").joinpath("intrepid.toml").read_text(encoding="utf-8")
+    return parse_bgp_machine(text, source="intrepid.toml")

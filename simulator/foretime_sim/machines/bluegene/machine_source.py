@@ -8,8 +8,8 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.compressed_files import read_text
 from foretime_sim.machines.bluegene.cobalt_partitions import read_cobalt_partitions
-from foretime_sim.machines.bluegene.machine import BgpMachine, intrepid
-from foretime_sim.machines.bluegene.machine_file import read_bgp_machine
+from foretime_sim.machines.bluegene.machine import BgpMachine
+from foretime_sim.machines.bluegene.machine_file import intrepid, read_bgp_machine
 
 BUILT_IN = ("intrepid",)
 """Machines that come with the package."""

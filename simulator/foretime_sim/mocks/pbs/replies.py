@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import Ending
@@ -17,16 +17,50 @@ from foretime_sim.logs.pbs_records import (
     format_pbs_duration,
     parse_pbs_duration,
 )
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mock_scheduler import Phase
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-
-if TYPE_CHECKING:
-    from foretime_sim.mocks.pbs.mock_pbs import MockPbs, PbsJob
+from foretime_sim.mocks.pbs.pbs_job import PbsJob
 
 VERSION = "23.06.06"
 _STATES = {Phase.WAITING: "Q", Phase.RUNNING: "R", Phase.ENDED: "F"}
 _FINISHED_SUBSTATE, _DELETED_SUBSTATE = 92, 91
 _DURATIONS = ("walltime", "soft_walltime", "min_walltime", "max_walltime")
+
+
+class ServedPbs(Protocol):
+    """The mock as its commands see it (`foretime_sim.mocks.pbs.mock_pbs.MockPbs`)."""
+
+    now: int
+
+    @property
+    def processors(self) -> int:
+        """Size of the machine."""
+
+    @property
+    def free_processors(self) -> int:
+        """Processors that no job has."""
+
+    @property
+    def reservations(self) -> Sequence[AdvanceReservation]:
+        """Those that have not ended."""
+
+    def __len__(self) -> int:
+        """Give the number of all jobs."""
+
+    def present(self) -> Sequence[int]:
+        """Give the indices of jobs that wait or run."""
+
+    def over(self) -> Sequence[int]:
+        """Give the indices of jobs that have ended."""
+
+    def job_at(self, index: int) -> PbsJob:
+        """Give a job."""
+
+    def attributes(self, index: int) -> dict[str, Any]:
+        """Give a job's attributes."""
+
+    def alter(self, name: str, resources: Mapping[str, int | None]) -> None:
+        """Change a job as qalter does."""
 
 
 class PbsReplies:
@@ -38,7 +72,7 @@ class PbsReplies:
         The mock.
     """
 
-    def __init__(self, pbs: MockPbs) -> None:
+    def __init__(self, pbs: ServedPbs) -> None:
         self._pbs = pbs
 
     def run(self, argv: Sequence[str]) -> str:

@@ -11,28 +11,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import Ending
+from foretime_estimators.time_units import MINUTE_S
 
-from foretime_sim.logs.accounting import STATE_OF_ENDING
-from foretime_sim.machines.machine import Machine
 from foretime_sim.mocks.mechanism import Mechanism
-from foretime_sim.mocks.mock_scheduler import MockJob, MockScheduler, Phase
+from foretime_sim.mocks.mock_scheduler import MockScheduler, Phase
 from foretime_sim.mocks.slurm import replies
 from foretime_sim.mocks.slurm.hook import Fields, Value
 from foretime_sim.mocks.slurm.replies import DEFAULT_PARTITION
-from foretime_sim.policies.advance_reservations import AdvanceReservation
+from foretime_sim.mocks.slurm.slurm_job import SlurmJob, SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
-from foretime_sim.workloads.node_request import JobResources
-from foretime_sim.workloads.workload import Int64Array
 
 NO_VAL = 4294967294
 INFINITE = 4294967295
-_MINUTE = 60
 
 
 class HookReply(Protocol):
@@ -65,116 +61,14 @@ class SubmitHook(Protocol):
         """Judge a change of a job."""
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """What `sbatch` is told of a job, and what only the log knows.
-
-    Attributes
-    ----------
-    user, account, slurm_partition
-        Names; ``None`` takes the mock's default.
-    processors
-        Processors asked for.
-    requested_time
-        ``--time``, seconds.
-    actual_runtime
-        How long the job runs if nobody stops it, seconds.
-    ending
-        How it ends if it is not stopped at its limit.
-    comment
-        ``--comment``.
-    time_min
-        ``--time-min``, seconds; ``None`` if not given.
-    array_id
-        The job array that it is a task of.
-    resources
-        What it asks of a machine of nodes.
-    """
-
-    user: str | None
-    account: str | None
-    slurm_partition: str | None
-    processors: int
-    requested_time: int
-    actual_runtime: int
-    ending: Ending = Ending.COMPLETED
-    comment: str | None = None
-    time_min: int | None = None
-    array_id: int | None = None
-    resources: JobResources | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SlurmSetup:
-    """The mock's slurm.conf.
-
-    Attributes
-    ----------
-    processors
-        Size of the machine.
-    mechanism
-        How the hook's word reaches the planning.
-    max_time_min
-        MaxTime by slurm_partition, minutes; one that is not named has no limit.
-    soft_limit_parameter
-        Whether ``SchedulerParameters`` has ``time_min_as_soft_limit``. Without it, time_min is a
-        limit that jobs are killed at, as on a real Slurm.
-    prolog_works
-        Whether PrologSlurmctld raises the limits that the hook lowered.
-    machine
-        Nodes in place of a flat pool of processors.
-    reservations
-        Advance reservations, on the mock's clock.
-    qos_weight
-        PriorityWeightQOS; the QOS normal and high lie a whole tier apart.
-    private_data
-        PrivateData, such as "jobs,usage"; "" for none.
-    """
-
-    processors: int
-    mechanism: Mechanism = Mechanism.SLURM_SOFT_LIMIT
-    max_time_min: Mapping[str, int] = field(default_factory=dict)
-    soft_limit_parameter: bool = True
-    prolog_works: bool = True
-    machine: Machine | None = None
-    reservations: tuple[AdvanceReservation, ...] = ()
-    qos_weight: int = 0
-    private_data: str = ""
-
-
-@dataclass(slots=True, kw_only=True)
-class SlurmJob(MockJob):
-    """A job as slurmctld holds it; limits in whole minutes.
-
-    Attributes
-    ----------
-    planned
-        What it is planned with, or was as it started, seconds.
-    """
-
-    submission: Submission
-    time_limit_min: int
-    time_min_min: int = 0
-    admin_comment: str = ""
-    comment: str = ""
-    site_factor: int = 0
-    planned: int = 0
-
-    @property
-    def state(self) -> str:
-        """Slurm's word for where it stands."""
-        return _PHASES[self.phase] if self.ending is None else STATE_OF_ENDING[self.ending]
-
-
 _FIRST_JOB_ID = 1
 _FIRST_UID = 1000
 _JOB_NAME = re.compile(r"(?:(?P<array>\d{1,10})_)?(?P<job>\d{1,10})", re.ASCII)
 _RECORDED_REQUEST = re.compile(r"foretime:treq=(\d+)", re.ASCII)
-_PHASES = {Phase.WAITING: "PENDING", Phase.RUNNING: "RUNNING"}
 
 
 def _minutes(seconds: int) -> int:
-    return -(-seconds // _MINUTE)
+    return -(-seconds // MINUTE_S)
 
 
 class MockSlurm(MockScheduler[SlurmJob]):
@@ -231,10 +125,10 @@ class MockSlurm(MockScheduler[SlurmJob]):
         kill_limit = limit
         if self._setup.mechanism is Mechanism.REWRITE_LIMIT:
             if job.time_limit_min < _minutes(limit):
-                planned = job.time_limit_min * _MINUTE
+                planned = job.time_limit_min * MINUTE_S
                 kill_limit = min(limit, self._limit_after_prolog(job))
         elif job.time_min_min:
-            planned = min(job.time_min_min * _MINUTE, limit)
+            planned = min(job.time_min_min * MINUTE_S, limit)
             if not self._setup.soft_limit_parameter:
                 kill_limit = planned
         job.kill_limit, job.planned = kill_limit, planned
@@ -312,8 +206,8 @@ class MockSlurm(MockScheduler[SlurmJob]):
         """Seconds that PrologSlurmctld raises a lowered limit to, read as it reads it."""
         recorded = _RECORDED_REQUEST.search(job.admin_comment)
         if recorded is None or not self._setup.prolog_works:
-            return job.time_limit_min * _MINUTE
-        return int(recorded[1]) * _MINUTE
+            return job.time_limit_min * MINUTE_S
+        return int(recorded[1]) * MINUTE_S
 
     def cancel(self, job_id: int) -> None:
         """Cancel a pending job, as `scancel` does."""
@@ -372,9 +266,9 @@ class MockSlurm(MockScheduler[SlurmJob]):
 
     def _replan(self, job_id: int, job: SlurmJob) -> None:
         if self._setup.mechanism is Mechanism.REWRITE_LIMIT and job.phase is Phase.WAITING:
-            planned = job.time_limit_min * _MINUTE
+            planned = job.time_limit_min * MINUTE_S
         else:
-            planned = job.time_min_min * _MINUTE if job.time_min_min else job.kill_limit
+            planned = job.time_min_min * MINUTE_S if job.time_min_min else job.kill_limit
         if job.phase is Phase.WAITING:
             job.planned = min(planned, job.kill_limit)
         self._engine.update(
@@ -470,7 +364,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
         if limit_min < 1 or time_min_min > limit_min:
             raise SchedulerError(f"Requested time limit is invalid for job {name}")
         if "TimeLimit" in values:
-            job.time_limit_min, job.kill_limit = limit_min, limit_min * _MINUTE
+            job.time_limit_min, job.kill_limit = limit_min, limit_min * MINUTE_S
         job.time_min_min = time_min_min
         job.site_factor = int(values.get("SiteFactor", job.site_factor))
         self._replan(job_id, job)

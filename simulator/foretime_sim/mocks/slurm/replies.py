@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.mock_scheduler import Phase
-from foretime_sim.policies.advance_reservations import AdvanceReservation
-
-if TYPE_CHECKING:
-    from foretime_sim.mocks.slurm.hook import Value
-    from foretime_sim.mocks.slurm.mock_slurm import SlurmJob, SlurmSetup
+from foretime_sim.mocks.slurm.hook import Value
+from foretime_sim.mocks.slurm.slurm_job import SlurmJob, SlurmSetup
 
 DEFAULT_PARTITION = "main"
 _INFINITE = 4294967295

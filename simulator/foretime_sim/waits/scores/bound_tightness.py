@@ -11,12 +11,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
+from foretime_estimators.time_units import MINUTE_S
 
 from foretime_sim.scores.intervals import Weeks
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.block_sums import Blocks, Figure
-from foretime_sim.waits.wait_scores import AT, MINUTE_S, ForecastOutcomes
-from foretime_sim.workloads.workload import Int64Array
+from foretime_sim.waits.wait_scores import AT, ForecastOutcomes
 
 _MARKS = 4_000
 """Quantiles of the ratios that a factor is taken from in resamples."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray
 
 from foretime_sim.scores.intervals import Interval
-from foretime_sim.scores.metrics import BoolArray
 from foretime_sim.waits.block_sums import Blocks
 from foretime_sim.waits.wait_scores import AT, ForecastOutcomes
-from foretime_sim.workloads.workload import Labels
+from foretime_sim.workloads.labels import Labels
 
 FORECAST_S = (600, 3_600, 4 * 3_600, 12 * 3_600, 24 * 3_600)
 """Between medians that are told as short and as long."""

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.scores.metrics import BoolArray
 from foretime_sim.waits.forecast_records import ForecastRecords
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.scores.wait_sources import Happened, WaitSource
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 LOOKS_S = (600, 3_600, 4 * 3_600, 12 * 3_600, 86_400)
 """When jobs that still wait are asked about again, seconds after their submission."""

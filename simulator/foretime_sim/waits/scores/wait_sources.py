@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.estimators.estimator import RuntimeEstimator
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
@@ -26,7 +27,7 @@ from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.policy import EventOrder, Policy
 from foretime_sim.workloads.resource_requests import job_resources
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 
 class Happened(NamedTuple):

@@ -12,17 +12,18 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.uniform_log_classes import LifetimeClasses, parse_classifiers
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
+from foretime_estimators.time_units import WEEK_S
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.waits.downey_forecaster import DowneyForecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.size_choice import choose_at_submission, choose_cluster
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
-WEEK_S = 7 * 86_400
 _FCFS = Policy(backfill=Backfill.NONE)
 
 

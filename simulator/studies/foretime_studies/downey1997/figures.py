@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes
 from foretime_estimators.distributions.uniform_log import fit_uniform_log
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 

@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes, RunningLives
 from foretime_estimators.distributions.uniform_log import fit_uniform_log
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.self_tuning.malleable import (
     HeadState,
     MalleableJobs,
@@ -23,7 +25,6 @@ from foretime_sim.self_tuning.malleable import (
     schedule_malleable,
 )
 from foretime_sim.waits.size_choice import choose_at_head
-from foretime_sim.workloads.workload import Int64Array
 
 PROCESSORS = 128
 LOADS = (0.3, 0.5, 0.7)
@@ -31,7 +32,6 @@ _KNOWN_JOBS = 100
 """Runtimes that have to be known before they are fitted; until then lives up to a day."""
 _REFIT = 1.2
 """They are fitted anew when there are so many times as many."""
-_DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _fair_share(jobs: MalleableJobs) -> SizeRule:
 def _greedy(jobs: MalleableJobs) -> SizeRule:
     """Choose by Downey's combined predictor; lifetimes fitted to what has ended so far."""
     runtimes = np.zeros(len(jobs), dtype=np.int64)
-    model = Lifetimes(np.array([0.0, np.log(_DAY_S)]), np.array([0.0, 1.0]))
+    model = Lifetimes(np.array([0.0, np.log(DAY_S)]), np.array([0.0, 1.0]))
     fitted_at = _KNOWN_JOBS / _REFIT
 
     def rule(job: int, state: HeadState) -> int:

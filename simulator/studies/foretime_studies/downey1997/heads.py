@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes, Overdue, RunningLives
 from foretime_sim.engine.engine import simulate
 from foretime_sim.policies.policy import Backfill, Policy
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.downey import (
     SMALL_NEED,
     benefactors,
@@ -23,7 +23,7 @@ from foretime_sim.waits.downey import (
     mean_wait,
     median_wait,
 )
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 FCFS = Policy(backfill=Backfill.NONE)
 

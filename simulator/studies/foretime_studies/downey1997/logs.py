@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Int64Array, StringArray
 from foretime_sim.logs.filters import Filters, workload_of_log
 from foretime_sim.workloads.job_log import JobLog
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 PARAGON, CTC = "SDSC-Par-1996", "CTC-SP2-1996"
 PROCESSORS = {PARAGON: 368, CTC: 430}
@@ -18,7 +18,7 @@ SHORT_S, MEDIUM_S = 900, 10_800
 STANDBY = "standby"
 _INTERACTIVE = "interactive"
 
-Names = npt.NDArray[np.str_]
+Names = StringArray
 
 
 @dataclass(frozen=True, slots=True)

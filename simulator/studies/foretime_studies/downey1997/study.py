@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes, Overdue
 from foretime_estimators.distributions.uniform_log import UniformLog, fit_uniform_log
 from foretime_estimators.distributions.uniform_log_classes import (
@@ -24,7 +24,6 @@ from foretime_estimators.distributions.uniform_log_classes import (
 )
 from foretime_estimators.distributions.uniform_log_stages import fit_stages
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
-from foretime_sim.workloads.workload import Int64Array
 
 from foretime_studies.downey1997.clusters import ClusterRow, side_by_side
 from foretime_studies.downey1997.greedy import GreedyRow, greedy_choices
@@ -85,7 +84,7 @@ class Period:
     """
 
     name: str
-    jobs: npt.NDArray[np.bool_]
+    jobs: BoolArray
     lines: dict[str, UniformLog | None]
 
 
@@ -144,7 +143,7 @@ class LogFound:
     variants: tuple[Variant, ...]
     periods: tuple[Period, ...]
     by_period: tuple[PeriodFound, ...]
-    exact_s: npt.NDArray[np.float64]
+    exact_s: Float64Array
     exact_at: Int64Array
 
     @property

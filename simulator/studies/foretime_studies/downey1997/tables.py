@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.downey import SMALL_NEED
-from foretime_sim.workloads.workload import Int64Array
 
 from foretime_studies.downey1997.heads import correlation
 from foretime_studies.downey1997.logs import CTC, PARAGON
@@ -377,7 +375,7 @@ def stages_table(found: Downey1997) -> StudyTable:
     return StudyTable("stages", "Section 5.4: stages", columns, tuple(rows), note)
 
 
-def _distance(model: Lifetimes, runtimes: npt.NDArray[np.int64]) -> float:
+def _distance(model: Lifetimes, runtimes: Int64Array) -> float:
     reached = (np.arange(len(runtimes)) + 0.5) / len(runtimes)
     return float(np.sqrt(((model.cdf(runtimes) - reached) ** 2).mean()))
 

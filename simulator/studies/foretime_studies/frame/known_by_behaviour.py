@@ -12,7 +12,8 @@ from foretime_sim.campaigns.cells import Cell, Plan
 from foretime_sim.campaigns.runs import policy_of
 from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.models.lublin2003 import generate
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 
 _PROBE_JOBS, _PROBE_PROCESSORS, _PROBE_USERS = 300, 32, 5
 _OF_THE_WORKLOAD = ("log", "seed", "interarrival_factor")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from foretime_sim.scores.metrics import Float64Array
+from foretime_estimators.arrays import Float64Array
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 

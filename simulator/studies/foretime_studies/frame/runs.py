@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.estimators.job_events import learn_history
 from foretime_estimators.estimators.registry import parse_estimator
 from foretime_estimators.estimators.scaled_request import ScaledRequest
@@ -20,9 +20,9 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.gains import relative_gain
 from foretime_sim.scores.intervals import Interval, t_interval
 from foretime_sim.scores.job_classes import LENGTHS, SIZES, JobClasses
-from foretime_sim.scores.metrics import Direction, Float64Array, rank, slowdown, unitless_wait
+from foretime_sim.scores.metrics import Direction, rank, slowdown, unitless_wait
 from foretime_sim.scores.repeats import FEWEST_REPEATS, Repeats
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 METRICS = ("wait", "unitless_wait", "slowdown")
 """What Tang 2010 measures (IV.C); waits in seconds."""
@@ -286,7 +286,7 @@ def figures_of(
     """Keep of a run what the tables and figures need."""
     wait = schedule.start_time - workload.submit_time
     runtime = schedule.end_time - schedule.start_time
-    values: dict[str, npt.NDArray[np.float64]] = {
+    values: dict[str, Float64Array] = {
         "wait": wait.astype(np.float64),
         "unitless_wait": unitless_wait(wait, workload.requested_time),
         "slowdown": slowdown(wait, runtime),

@@ -14,7 +14,8 @@ from foretime_sim.policies.policy import EventOrder
 
 from foretime_studies.frame.command_output import print_report, study_command
 from foretime_studies.frame.kept_runs import kept_runs, resumable
-from foretime_studies.frame.studied_logs import SizesOption, studied_logs
+from foretime_studies.frame.machine_sizes import SizesOption
+from foretime_studies.gaussier2015.logs import studied_logs
 from foretime_studies.gaussier2015.predictions import predictions, runs_in_all
 from foretime_studies.gaussier2015.study import StudySettings, study
 

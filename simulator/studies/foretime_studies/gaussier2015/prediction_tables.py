@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array
+from foretime_estimators.arrays import Float64Array, Int64Array
 
 from foretime_studies.frame.tables import Cell, Column, StudyTable
 from foretime_studies.gaussier2015 import paper

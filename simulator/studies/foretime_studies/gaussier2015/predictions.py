@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.estimators.estimator import RuntimeEstimator, clamped
 from foretime_estimators.estimators.last_two import LastTwo
 from foretime_estimators.estimators.prediction_loss import E_LOSS
@@ -23,8 +24,8 @@ from foretime_sim.engine.estimated_run import (
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.policies.policy import Backfill, Correction, Policy
-from foretime_sim.scores.metrics import Float64Array, bounded_slowdown
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.scores.metrics import bounded_slowdown
+from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.gaussier2015.study import LAST_TWO, REQUESTED, StudiedLog, StudySettings
 

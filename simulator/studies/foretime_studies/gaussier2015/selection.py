@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from foretime_sim.scores.metrics import Float64Array
+from foretime_estimators.arrays import Float64Array
 
 
 class Rule(enum.Enum):

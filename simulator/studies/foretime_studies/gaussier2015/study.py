@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.estimators.prediction_loss import E_LOSS, LOSSES
 from foretime_estimators.jobs.errors import ForetimeError
 from foretime_sim.campaigns.cells import Plan, plan
@@ -23,7 +24,6 @@ from foretime_sim.campaigns.failures import causes
 from foretime_sim.campaigns.file import parse_campaign
 from foretime_sim.campaigns.runs import Record
 from foretime_sim.policies.policy import Backfill, Correction, EventOrder
-from foretime_sim.scores.metrics import Float64Array
 
 from foretime_studies.frame.known_by_behaviour import known_by_behaviour
 from foretime_studies.gaussier2015.selection import Rule, leave_one_out

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from foretime_estimators.estimators.prediction_loss import E_LOSS
+from foretime_estimators.time_units import HOUR_S
 
-HOUR_S = 3600
 _PREDICTED: dict[str, Any] = {"estimator": "expected", "backfill": "easy-wspt"}
 _BY_PLAN: dict[str, Any] = {"guard_s": 6 * HOUR_S}
 

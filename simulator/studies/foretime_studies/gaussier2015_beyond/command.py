@@ -11,7 +11,8 @@ from foretime_sidecar.cli.output_files import JsonOption, check_folder
 
 from foretime_studies.frame.command_output import print_report, study_command
 from foretime_studies.frame.kept_runs import kept_runs, resumable
-from foretime_studies.frame.studied_logs import SizesOption, studied_logs
+from foretime_studies.frame.machine_sizes import SizesOption
+from foretime_studies.gaussier2015.logs import studied_logs
 from foretime_studies.gaussier2015_beyond.cases import BOOSTED, CASES
 from foretime_studies.gaussier2015_beyond.study import study
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.errors import ForetimeError
 from foretime_sim.campaigns.campaign import OFF
 from foretime_sim.campaigns.cells import Plan, plan
@@ -24,7 +25,6 @@ from foretime_sim.campaigns.failures import causes
 from foretime_sim.campaigns.file import parse_campaign
 from foretime_sim.campaigns.runs import Record
 from foretime_sim.scores.intervals import t_interval
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.scores.repeats import FEWEST_REPEATS
 
 from foretime_studies.frame.known_by_behaviour import known_by_behaviour

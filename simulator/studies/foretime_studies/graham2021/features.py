@@ -6,9 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from foretime_sim.logs.accounting import DAY_S
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array
+from foretime_estimators.arrays import Float64Array, Int64Array
+from foretime_estimators.time_units import DAY_S
 
 from foretime_studies.graham2021.columns import FAIR_SHARE, KNOWN, QUEUED, REQUESTS, RUNNING
 from foretime_studies.graham2021.polls import NoonPolls

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
-from foretime_sim.logs.accounting import DAY_S
-from foretime_sim.scores.metrics import BoolArray
+from foretime_estimators.arrays import BoolArray, Int64Array
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.scores.worker_processes import end_at_interrupt, interrupts_wait
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.survival_forest import ForestSettings, SurvivalForest
-from foretime_sim.workloads.workload import Int64Array
 
 from foretime_studies.graham2021.features import Features
 from foretime_studies.graham2021.polls import NoonPolls

@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.scores.metrics import BoolArray, Float64Array
-from foretime_sim.workloads.workload import Int64Array
 
 from foretime_studies.graham2021.columns import (
     ACCOUNT,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
@@ -19,7 +20,6 @@ from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.survival_forest import ForestSettings
-from foretime_sim.workloads.workload import Int64Array
 
 from foretime_studies.graham2021.columns import KNOWN
 from foretime_studies.graham2021.features import features_of

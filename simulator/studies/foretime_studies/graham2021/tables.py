@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_sim.scores.intervals import RESAMPLES, Interval, Weeks
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.block_sums import Blocks, Figure
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecasts
 from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.scores.bound_tightness import tightness
 from foretime_sim.waits.scores.coverage_slices import coverage_slices
 from foretime_sim.waits.wait_scores import ForecastOutcomes, scores
-from foretime_sim.workloads.workload import Int64Array, Labels
+from foretime_sim.workloads.labels import Labels
 
 from foretime_studies.frame.tables import Cell, Column, StudyTable
 from foretime_studies.graham2021.columns import FUTURE, PUBLISHED_FUTURE

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_sim.waits.forecaster import WaitForecasts
-from foretime_sim.workloads.workload import Int64Array
 
 
 @dataclass(frozen=True, slots=True)

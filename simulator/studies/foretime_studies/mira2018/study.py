@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.logs.accounting import DAY_S
 from foretime_sim.logs.cobalt_log import CobaltLog, read_cobalt_log
 from foretime_sim.machines.bluegene.machine import BgpMachine
-from foretime_sim.policies.policy import Order, Policy
-from foretime_sim.workloads.workload import Int64Array
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
 from numpy.typing import NDArray
 
 PREPARED_S = 2 * DAY_S

@@ -6,10 +6,10 @@ import datetime
 from collections.abc import Sequence
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
+from foretime_estimators.time_units import HOUR_S
 from foretime_sim.machines.bluegene.floor import places
-from foretime_sim.policies.policy import Order
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array
+from foretime_sim.policies.order import Order
 from numpy.typing import NDArray
 
 from foretime_studies.frame.tables import Cell, Column, StudyTable
@@ -19,7 +19,6 @@ NAMES = {None: "logged", Order.WFP: "WFP", Order.FCFS: "FCFS"}
 """What the log and each order are called."""
 AT_ONCE_S = 60
 """A job that waits less started as soon as it could."""
-_HOUR_S = 3_600
 
 
 def tables(found: Mira2018) -> tuple[StudyTable, ...]:
@@ -49,8 +48,8 @@ def weeks_table(found: Mira2018) -> StudyTable:
                 int(week.scored.sum()),
                 busy_share(week, week.start_time, found.machine),
                 busy_share(week, done.start_time, found.machine),
-                half_empty_s(week, week.start_time, found.machine) / _HOUR_S,
-                half_empty_s(week, done.start_time, found.machine) / _HOUR_S,
+                half_empty_s(week, week.start_time, found.machine) / HOUR_S,
+                half_empty_s(week, done.start_time, found.machine) / HOUR_S,
             )
         )
     columns = (
@@ -107,7 +106,7 @@ def sizes_table(found: Mira2018) -> StudyTable:
 def queues_table(found: Mira2018) -> StudyTable:
     """Give waits by queue, with where the queue's jobs really ran."""
     queues = np.concatenate([_scored(week.queues, week.scored) for week in found.weeks])
-    hours = np.concatenate([week.requested_time[week.scored] for week in found.weeks]) / _HOUR_S
+    hours = np.concatenate([week.requested_time[week.scored] for week in found.weeks]) / HOUR_S
     in_row_0 = np.concatenate(
         [_in_row_0(found, _scored(week.bgp_partitions, week.scored)) for week in found.weeks]
     )
@@ -172,7 +171,7 @@ def _ranks(values: Int64Array) -> Float64Array:
 
 def _in_hours(wait: Int64Array) -> tuple[float, float, float]:
     mean, median, p90 = wait.mean(), np.median(wait), np.quantile(wait, 0.9)
-    return float(mean) / _HOUR_S, float(median) / _HOUR_S, float(p90) / _HOUR_S
+    return float(mean) / HOUR_S, float(median) / HOUR_S, float(p90) / HOUR_S
 
 
 def _by_group(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.estimators.estimator import RuntimeEstimator, StartObserver
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import (
@@ -20,8 +21,7 @@ from foretime_sim.engine.estimated_run import (
 )
 from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.intervals import Interval, Weeks, percentile_interval
-from foretime_sim.scores.metrics import Float64Array
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.report import StudyReport
 from foretime_studies.frame.tables import Cell, Column, StudyTable

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from foretime_sim.policies.policy import Order
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy_switching import Decider, Quality
 
 from foretime_studies.frame.tables import Cell, Column, StudyTable

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from foretime_sim.workloads.workload import Int64Array
+from foretime_estimators.arrays import Int64Array
 
 from foretime_studies.frame.tables import Cell, Column, StudyTable
 from foretime_studies.streit2002.measures import RUNTIME_CLASSES

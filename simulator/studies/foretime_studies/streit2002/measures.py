@@ -9,16 +9,15 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_sim.scores.machine_use import MachineUse
 from foretime_sim.scores.metrics import (
-    BoolArray,
-    Float64Array,
     JobTimes,
     bounded_slowdown,
     check_schedule,
     mean_by_processors,
 )
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 BOUND_S, LONGER_BOUND_S = 60, 300
 """Bounds of the slowdown: of all its figures but 7, and of figure 7."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_sim.models.weibull import Weibull
-from foretime_sim.policies.policy import Order
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.policies.order import Order
+from foretime_sim.workloads.workload import Workload
 
 SETS = ("CTC", "KTH", "PC2", "SDSC")
 """In the order of the paper's columns."""

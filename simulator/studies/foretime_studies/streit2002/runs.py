@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
-from foretime_sim.policies.policy import Backfill, Order, Policy
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
 from foretime_sim.workloads.workload import Workload
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from foretime_sim.models.description import describe
-from foretime_sim.policies.policy import Order
+from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy_switching import Decider, Quality
 
 from foretime_studies.frame.tables import Cell, Column, StudyTable

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_sim.engine.engine import simulate
-from foretime_sim.policies.policy import Backfill, Order, Policy
-from foretime_sim.scores.metrics import Float64Array
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.self_tuning.forward_candidates import Candidate, OrderedBy
 from foretime_sim.self_tuning.forward_switching import ForwardSwitching, width_candidates
 from foretime_sim.self_tuning.switched_run import SwitchedSchedule, simulate_switching

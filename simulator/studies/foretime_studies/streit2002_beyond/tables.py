@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
+from foretime_estimators.time_units import HOUR_S
 from foretime_sim.scores.intervals import t_interval
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.scores.repeats import FEWEST_REPEATS
 
 from foretime_studies.frame.tables import Cell, Column, StudyTable
@@ -26,7 +27,6 @@ from foretime_studies.streit2002_beyond.study import (
 
 WITHIN = 1.02
 """The target: at every factor of every set at most so many times the best single policy's ARTwW."""
-_HOUR_S = 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ def _tails(found: Streit2002Beyond) -> StudyTable:
 
 
 def _hours(waits_s: Sequence[float]) -> float:
-    return float(np.mean(waits_s)) / _HOUR_S
+    return float(np.mean(waits_s)) / HOUR_S
 
 
 def _mean_due(runs: Sequence[BeyondResult], jobs: int) -> float:
@@ -386,6 +386,6 @@ def _log_row(
     return (
         *(job_set.name, part, factor, *singles.tolist(), ours.measures.artww_s),
         ours.measures.artww_s / float(singles.min()) - 1,
-        *(run.p99_wait_s / _HOUR_S for run in (sjf, ours)),
-        *(run.measures.longest_wait_s / _HOUR_S for run in (sjf, ours)),
+        *(run.p99_wait_s / HOUR_S for run in (sjf, ours)),
+        *(run.measures.longest_wait_s / HOUR_S for run in (sjf, ours)),
     )

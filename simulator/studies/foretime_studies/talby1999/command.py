@@ -12,7 +12,7 @@ from foretime_sidecar.cli.progress_bar import later_progress_bar
 
 from foretime_studies.frame.command_output import print_report, study_command
 from foretime_studies.frame.kept_runs import resumable
-from foretime_studies.frame.studied_logs import SizesOption, sizes_of
+from foretime_studies.frame.machine_sizes import SizesOption, sizes_of
 from foretime_studies.talby1999.months import read_months
 from foretime_studies.talby1999.study import study
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+from foretime_estimators.arrays import Int64Array, StringArray
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.logs.filters import FilterReport, Filters, workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.workloads.site_clock import UTC, SiteClock, site_clock
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.talby1999.cases import MonthsBy
 from foretime_studies.talby1999.paper import LOG_PREFIX, PROCESSORS, REAL_PROCESSORS
@@ -133,14 +133,14 @@ def numbered_month(name: str, jobs: Workload) -> Month:
     return Month(name, replace(jobs, job_id=np.arange(len(jobs), dtype=np.int64)))
 
 
-def _cut(workload: Workload, names: npt.NDArray[np.str_]) -> tuple[Month, ...]:
+def _cut(workload: Workload, names: StringArray) -> tuple[Month, ...]:
     return tuple(
         numbered_month(name, workload.take(np.flatnonzero(names == name).astype(np.int64)))
         for name in sorted(set(names.tolist()))
     )
 
 
-def month_names(time: Int64Array, unix_start_time: int, clock: SiteClock) -> npt.NDArray[np.str_]:
+def month_names(time: Int64Array, unix_start_time: int, clock: SiteClock) -> StringArray:
     """Give the month (``YYYY-MM``) of each moment on a log's clock."""
     shown = clock.shows(time + unix_start_time).astype("datetime64[s]")
     return np.datetime_as_string(shown, unit="M")

@@ -11,14 +11,15 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.policies.policy import Backfill
 from foretime_sim.policies.slack import INFINITE_SLACK, SlackJobs
 from foretime_sim.scores.job_classes import LENGTHS, SIZES, JobClasses
-from foretime_sim.scores.metrics import Float64Array, bounded_slowdown, rank
+from foretime_sim.scores.metrics import bounded_slowdown, rank
 from foretime_sim.scores.repeats import Repeats
-from foretime_sim.workloads.workload import Int64Array, Workload
+from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.kept_results import Result, kept_results
 from foretime_studies.frame.known_by_behaviour import known_by_jobs, probe
@@ -262,7 +263,7 @@ def _schedule(jobs: Workload, case: Case, average_wait_s: Float64Array | None) -
     return simulate(jobs, case.policy, slack_jobs=told)
 
 
-def fifths(jobs: Workload) -> npt.NDArray[np.bool_]:
+def fifths(jobs: Workload) -> BoolArray:
     """Shape (jobs,), True for every fifth job of a month, whatever its copy's order."""
     return np.asarray(jobs.job_id % FIFTH == FIFTH - 1)
 

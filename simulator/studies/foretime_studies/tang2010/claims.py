@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from foretime_sim.policies.policy import Order
-from foretime_sim.scores.metrics import Float64Array
+from foretime_estimators.arrays import Float64Array
+from foretime_sim.policies.order import Order
 
 from foretime_studies.frame.runs import METRICS, RunFigures
 from foretime_studies.frame.tables import Cell, Column, StudyTable

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from foretime_sim.policies.policy import Order
+from foretime_estimators.arrays import Float64Array
+from foretime_sim.policies.order import Order
 from foretime_sim.scores.job_classes import LENGTHS, SIZES
-from foretime_sim.scores.metrics import Float64Array
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.models import intrepid_like
-from foretime_sim.policies.policy import Correction, Order, Policy, Roles
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.scores.job_classes import JobClasses
 from foretime_sim.workloads.bgp_jobs import with_bgp_machine
 from foretime_sim.workloads.workload import Workload

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from foretime_sim.policies.policy import Correction, Order
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Correction
 from foretime_sim.scores.gains import relative_gain
 from foretime_sim.scores.job_classes import LENGTHS, SIZES
 from foretime_sim.scores.metrics import Direction
-from foretime_sim.workloads.workload import Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.runs import METRICS, Gain, RunFigures
 from foretime_studies.frame.tables import Cell, Column, StudyTable

@@ -12,7 +12,7 @@ from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import later_progress_bar
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
-from foretime_sim.machines.bluegene.machine import intrepid
+from foretime_sim.machines.bluegene.machine_file import intrepid
 from foretime_sim.models import intrepid_like
 from foretime_sim.scores.metrics import ScoredSpan, scored_span
 from foretime_sim.scores.repeats import Repeats

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
-from foretime_sim.policies.policy import Order, Policy, Roles
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.scores.intervals import Interval, t_interval
 from foretime_sim.scores.job_classes import ALL, SIZES
 from foretime_sim.scores.metrics import ScoredSpan

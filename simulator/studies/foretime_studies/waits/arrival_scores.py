@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
+from foretime_estimators.time_units import DAY_S, HOUR_S
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.policies.policy import Policy
-from foretime_sim.waits.arrival_model import DAY_S, HOUR_S, ArrivalSettings, ResampledArrivals
+from foretime_sim.waits.arrival_model import ArrivalSettings, ResampledArrivals
 from foretime_sim.waits.forward_forecaster import LaterArrivals
 from foretime_sim.waits.scores.wait_sources import LoggedWaits, with_known_waits
 

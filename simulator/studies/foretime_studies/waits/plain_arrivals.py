@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_estimators.time_units import HOUR_S
 from foretime_sim.engine.forward import SampledArrivals
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.submission_history import NEVER_RAN, SubmissionHistory
 
-HOUR_S = 3_600
 _WEEK = 168  # hours
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from foretime_estimators.distributions.runtime_distribution import Int64Array, RuntimeDistribution
+from foretime_estimators.arrays import Int64Array
+from foretime_estimators.distributions.runtime_distribution import RuntimeDistribution
 from foretime_estimators.estimators.estimator import Memoryless
 from foretime_estimators.jobs.endings import Evidence, evidence_of
 from foretime_estimators.jobs.errors import InputError, StateError

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.estimated_run import estimator_of
@@ -30,7 +31,8 @@ from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.scores.moments import LOOKS_S, Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.scores.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
-from foretime_sim.workloads.workload import Int64Array, Labels, Workload
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.code_digest import code_digest
 from foretime_studies.waits.answers import KEPT, AskedOnce, KeptAnswers, SameAnswer

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.runtime_distribution import RuntimeDistribution
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.distributions.shared_effects import campaigns
@@ -23,9 +24,7 @@ from foretime_estimators.distributions.uniform_log_runtimes import UniformLogRun
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.policies.policy import Policy
-from foretime_sim.scores.metrics import Float64Array
 from foretime_sim.waits.scores.wait_sources import LoggedWaits, with_known_waits
-from foretime_sim.workloads.workload import Int64Array
 
 from foretime_studies.waits.plain_runtimes import DrawnApart, LastRuntimes, RequestedRuntimes
 
@@ -197,7 +196,7 @@ def score_runtimes(
     return scores
 
 
-def _sets(group: Int64Array | None) -> npt.NDArray[np.int64] | None:
+def _sets(group: Int64Array | None) -> Int64Array | None:
     """Give which jobs belong to which of the groups that are large enough, (jobs, groups)."""
     if group is None:
         return None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array
 from foretime_sim.scores.intervals import Interval, Weeks
-from foretime_sim.scores.metrics import BoolArray, Float64Array
 from foretime_sim.waits.block_sums import Blocks, Figure, combined
 from foretime_sim.waits.forecaster import LEVELS
 from foretime_sim.waits.scores.bound_tightness import Tightness, tightness

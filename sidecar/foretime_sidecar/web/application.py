@@ -18,13 +18,13 @@ from starlette.exceptions import HTTPException
 from foretime_sidecar.daemon.self_metrics import Health, SelfMetrics
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.web.api.administration import add_administration
-from foretime_sidecar.web.api.callers import ApiError, Caller, Callers, caller_of
 from foretime_sidecar.web.api.changes import add_change_token, refuse_without_token
 from foretime_sidecar.web.api.estimators import add_estimators
 from foretime_sidecar.web.api.forecasts import ForecastDesk, add_forecasts
 from foretime_sidecar.web.api.personal import add_personal
 from foretime_sidecar.web.api.private_answers import HIDE_ACCOUNTS
 from foretime_sidecar.web.api.queue_order import add_queue_order
+from foretime_sidecar.web.auth.callers import ApiError, Caller, Callers, caller_of
 from foretime_sidecar.web.auth.change_tokens import ChangeTokens
 from foretime_sidecar.web.auth.rate_limits import RateLimits
 from foretime_sidecar.web.connections.fair_turns import FairTurns

@@ -1,29 +1,18 @@
-"""The logs of studies of several, read and named, and the sizes of their machines."""
+"""The logs of a study of several, read and named."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
 
-import typer
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 
+from foretime_studies.frame.machine_sizes import sizes_of
 from foretime_studies.gaussier2015.paper import paper_log
 from foretime_studies.gaussier2015.study import StudiedLog
-
-_DAY_S = 86_400
-SizesOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--processors",
-        metavar="LOG=COUNT",
-        help="Size of a log's machine, the log by the beginning of its file's name; may be "
-        "given repeatedly. Else the paper's for its logs, and the log's own for others.",
-    ),
-]
 
 
 def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
@@ -56,7 +45,7 @@ def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
         name = workload.name if printed is None else printed.name
         if name in [other.name for other in studied]:
             raise InputError(f"{path}: another log is called {name}, too; give each once")
-        days = float(workload.submit_time[-1] - workload.submit_time[0]) / _DAY_S
+        days = float(workload.submit_time[-1] - workload.submit_time[0]) / DAY_S
         studied.append(
             StudiedLog(
                 name,
@@ -69,22 +58,3 @@ def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
             )
         )
     return studied
-
-
-def sizes_of(given: Sequence[str], logs: Sequence[Path]) -> dict[str, int]:
-    """Read what ``--processors`` says, by file name; InputError if a size is of no log."""
-    sizes: dict[str, int] = {}
-    for text in given:
-        name, _, count = text.partition("=")
-        hit = [log.name for log in logs if log.name.startswith(name)]
-        if not name or not count.isdecimal() or int(count) < 1:
-            raise InputError(
-                f"--processors {text}: write a log and its size, such as CEA-Curie=80640"
-            )
-        if len(hit) != 1:
-            told = "none of the logs begins" if not hit else f"{len(hit)} logs begin"
-            raise InputError(
-                f"--processors {text}: {told} so; there are {', '.join(log.name for log in logs)}"
-            )
-        sizes[hit[0]] = int(count)
-    return sizes

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.web.auth.authenticate import Identities
 from foretime_sidecar.web.auth.identity import Identity, IdentityError
-from foretime_sidecar.web.connections.peer import Peer
+from foretime_sidecar.web.auth.peer import Peer
 
 # These tell nothing of anybody's jobs, and must be answered under any load.
 FOR_MONITORING = frozenset({"/healthz", "/metrics"})

@@ -1,0 +1,26 @@
+"""Queue orders by name."""
+
+from __future__ import annotations
+
+from foretime_sim.policies.choices import NamedChoice
+
+
+class Order(NamedChoice):
+    """Queue order: who is first; ties by submission, then by place in the log.
+
+    ``xf`` and ``wfp`` change with time and are worked out anew at every pass, in double
+    precision. t is t_sched in its queue role.
+    """
+
+    FCFS = "fcfs"
+    """First come, first served."""
+    SJF = "sjf"
+    """Smallest t first."""
+    LJF = "ljf"
+    """Largest t first."""
+    XF = "xf"
+    """Largest expansion factor (wait + t) / t first."""
+    WFP = "wfp"
+    """Largest (wait / t)^3 * processors first (Tang 2010, equation 1)."""
+    PRIORITY = "priority"
+    """Largest priority from outside first, as given with each job (Slurm's SiteFactor)."""
