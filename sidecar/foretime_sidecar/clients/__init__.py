@@ -1,1 +1,6 @@
-"""Scheduler clients: a contract, pure parsers of what schedulers print, and thin runners."""
+"""Schedulers as the daemon asks them: one protocol, and processes that are run for it.
+
+Pure parsers and thin runners; nothing here decides.
+
+Public names: `SchedulerClient`, `QueuedJob`, `FinishedRecord`, `Queue`, `Cursor`, `JobChange`.
+"""

@@ -1,1 +1,6 @@
-"""TODO room."""
+"""A log replayed through the real hook, daemon and engine; reports of what came of it.
+
+Knows no command line.
+
+Public names: `Replay`, `ReplaySchedule`, `render`, `Demonstration`.
+"""

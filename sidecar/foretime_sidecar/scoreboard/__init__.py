@@ -1,1 +1,6 @@
-"""TODO room."""
+"""All estimators asked beside the one in use, never believed, and how they do.
+
+Changes no plan.
+
+Public names: `ShadowScoreboard`, `EstimatorBoard`, `BoardRow`.
+"""

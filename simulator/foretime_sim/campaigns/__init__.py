@@ -1,1 +1,6 @@
-"""TODO room."""
+"""Many simulations from one TOML file: declared, run, kept, reported.
+
+Knows no command line.
+
+Public names: `read_campaign`, `plan`, `execute`, `CampaignStore`.
+"""

@@ -1,1 +1,6 @@
-"""TODO room."""
+"""Files as people hand them over: compressed text, TOML, durations in words.
+
+Knows nothing of jobs.
+
+Public names: `read_text`, `write_text`, `parse_toml`, `parse_duration`.
+"""

@@ -42,10 +42,11 @@ def parse_duration(word: str) -> int | None:
     if match is None:
         raise ValueError("not a duration like 1-12:30:00 or 12:30:00")
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return _checked(days * DAY_S + hours * HOUR_S + minutes * 60 + seconds)
+    return checked_seconds(days * DAY_S + hours * HOUR_S + minutes * 60 + seconds)
 
 
-def _checked(seconds: int) -> int:
+def checked_seconds(seconds: int) -> int:
+    """Give seconds that are not more than `MAX_SECONDS`; ValueError otherwise."""
     if seconds > MAX_SECONDS:
         raise ValueError(f"too large (at most {MAX_SECONDS:,} s)")
     return seconds

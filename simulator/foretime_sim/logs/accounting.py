@@ -10,7 +10,7 @@ from foretime_estimators.arrays import MaskedInt64Array
 from foretime_estimators.jobs.jobs import Ending
 from foretime_estimators.time_units import HOUR_S
 
-from foretime_sim.files.durations import MAX_SECONDS, _checked, is_missing
+from foretime_sim.files.durations import MAX_SECONDS, checked_seconds, is_missing
 from foretime_sim.workloads.site_clock import zone_of
 from foretime_sim.workloads.workload import ENDINGS, MaskedEndings
 
@@ -91,7 +91,7 @@ def parse_number(word: str, seconds_per_unit: float = 1) -> int | None:
         raise ValueError("negative or not a number")
     if value > MAX_SECONDS:
         raise ValueError(f"too large (at most {MAX_SECONDS:,})")
-    return _checked(round(value * seconds_per_unit))
+    return checked_seconds(round(value * seconds_per_unit))
 
 
 _SIXTY = frozenset(f"{number:02d}" for number in range(60))

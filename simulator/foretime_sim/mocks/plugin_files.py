@@ -17,7 +17,7 @@ def plugin_file(name: str) -> Path:
         If it is neither in the checkout that this package runs from nor in the installation.
     """
     folders = (
-        Path(__file__).resolve().parents[2] / "plugin",
+        Path(__file__).resolve().parents[3] / "plugin",
         Path(sysconfig.get_path("data")) / "share" / "foretime" / "plugin",
     )
     for folder in folders:

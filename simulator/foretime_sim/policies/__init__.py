@@ -1,1 +1,7 @@
-"""TODO room."""
+"""What a scheduler is told to do: orders, backfilling, corrections, guards, dynP, slack.
+
+Decides nothing itself: that is for `engine`, and in plain Python for `reference`.
+
+Public names: `Policy`, `Order`, `Backfill`, `Correction`, `EventOrder`, `Roles`, `SlackSettings`,
+`PolicySwitching`.
+"""

@@ -1,1 +1,6 @@
-"""TODO room."""
+"""A PBS asked by its commands and its logs.
+
+Parses and runs; decides nothing.
+
+Public names: `PbsCommands`, `PbsServer`, `AccountingTail`.
+"""

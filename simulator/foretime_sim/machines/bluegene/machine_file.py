@@ -354,5 +354,9 @@ def intrepid() -> BgpMachine:
     """Give Intrepid, the 40-rack Blue Gene/P of Tang 2010, from its description in this package."""
     from foretime_sim.machines.bluegene.machine_file import parse_bgp_machine  # needs this module
 
-    text = files("foretime_sim").joinpath("intrepid.toml").read_text(encoding="utf-8")
+    text = (
+        files("foretime_sim.machines.bluegene")
+        .joinpath("intrepid.toml")
+        .read_text(encoding="utf-8")
+    )
     return parse_bgp_machine(text, source="intrepid.toml")

@@ -1,1 +1,1 @@
-"""TODO room."""
+"""Downey 1997: heads of queues, whole queues, choices."""

@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 import foretime_estimators
+import foretime_sim
 from foretime_sim import _core
 
 
@@ -21,14 +22,15 @@ def code_digest(without: frozenset[str] = frozenset()) -> str:
     without
         Names of modules of ``foretime_sim.waits`` on which what is kept does not depend.
     """
-    simulator = Path(__file__).parent
-    files = [
-        *Path(foretime_estimators.__file__).parent.glob("*.py"),
-        *simulator.glob("*.py"),
-        *(file for file in (simulator / "waits").glob("*.py") if file.stem not in without),
-    ]
+    core = Path(_core.__file__)
+    files = {core.name: core}
+    for package in (foretime_estimators, foretime_sim):
+        folder = Path(package.__file__).parent
+        for file in folder.rglob("*.py"):
+            if not (file.parent == folder / "waits" and file.stem in without):
+                files[str(file.relative_to(folder.parent))] = file
     found = hashlib.sha256()
-    for file in [*sorted(files), Path(_core.__file__)]:
-        found.update(f"{file.name}\0{file.stat().st_size}\0".encode())
+    for name, file in sorted(files.items()):
+        found.update(f"{name}\0{file.stat().st_size}\0".encode())
         found.update(file.read_bytes())
     return found.hexdigest()[:16]

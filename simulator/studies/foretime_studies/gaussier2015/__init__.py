@@ -1,1 +1,1 @@
-"""TODO room."""
+"""Gaussier et al. 2015: its triples, selection, tables and figures."""

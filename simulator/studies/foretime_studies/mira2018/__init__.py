@@ -1,1 +1,1 @@
-"""TODO room."""
+"""A real Blue Gene's waits beside simulated ones."""

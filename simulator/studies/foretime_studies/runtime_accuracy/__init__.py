@@ -1,1 +1,1 @@
-"""TODO room."""
+"""Estimators by the measures of other papers."""

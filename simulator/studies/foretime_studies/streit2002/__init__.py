@@ -1,1 +1,1 @@
-"""TODO room."""
+"""Streit 2002: dynP on its job sets."""

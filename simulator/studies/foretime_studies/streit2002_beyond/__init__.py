@@ -1,1 +1,1 @@
-"""TODO room."""
+"""Beyond Streit 2002: switching that pays."""

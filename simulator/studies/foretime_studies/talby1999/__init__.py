@@ -1,1 +1,1 @@
-"""TODO room."""
+"""Talby and Feitelson 1999: slack-based backfilling, month by month."""

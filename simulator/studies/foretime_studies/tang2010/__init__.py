@@ -1,1 +1,1 @@
-"""TODO room."""
+"""Tang et al. 2010: adjusted requests on a Blue Gene."""

@@ -1,1 +1,1 @@
-"""TODO room."""
+"""Beyond Tang 2010: `similar` against perfect knowledge."""

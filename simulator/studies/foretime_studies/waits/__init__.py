@@ -1,1 +1,1 @@
-"""TODO room."""
+"""Forecasts of waits on real logs."""
