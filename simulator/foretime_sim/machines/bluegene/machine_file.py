@@ -352,8 +352,6 @@ def _ends(names: list[str], floor: Floor) -> Iterator[str]:
 @cache
 def intrepid() -> BgpMachine:
     """Give Intrepid, the 40-rack Blue Gene/P of Tang 2010, from its description in this package."""
-    from foretime_sim.machines.bluegene.machine_file import parse_bgp_machine  # needs this module
-
     text = (
         files("foretime_sim.machines.bluegene")
         .joinpath("intrepid.toml")

@@ -25,7 +25,7 @@ def code_digest(without: frozenset[str] = frozenset()) -> str:
     core = Path(_core.__file__)
     files = {core.name: core}
     for package in (foretime_estimators, foretime_sim):
-        folder = Path(package.__file__).parent
+        folder = Path(str(package.__file__)).parent
         for file in folder.rglob("*.py"):
             if not (file.parent == folder / "waits" and file.stem in without):
                 files[str(file.relative_to(folder.parent))] = file
