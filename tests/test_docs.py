@@ -24,15 +24,20 @@ def whole_command() -> Any:
     return command
 
 
+def children(command: Any) -> dict[str, Any]:
+    """Give a command's sub-commands by name, those of other distributions too."""
+    context = typer.Context(command)
+    return {name: command.get_command(context, name) for name in command.list_commands(context)}
+
+
 def commands() -> dict[str, Any]:
     """Give every command that does something by its full name, ``foretime replay``."""
 
     def below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
-        children = getattr(command, "commands", None)
-        if children is None:
+        if not hasattr(command, "commands"):
             yield name, command
         else:
-            for child_name, child in children.items():
+            for child_name, child in children(command).items():
                 if not child.hidden:
                     yield from below(f"{name} {child_name}", child)
 
@@ -122,8 +127,9 @@ def test_documented_command_lines_exist(where: str, line: str) -> None:
     command = whole_command()
     words = shlex.split(line.split(" | ")[0].split(" > ")[0], comments=True)[1:]
     while words and hasattr(command, "commands") and not words[0].startswith("-"):
-        assert words[0] in command.commands, f"{where}: no command {words[0]!r}: {line}"
-        command = command.commands[words.pop(0)]
+        below = children(command)
+        assert words[0] in below, f"{where}: no command {words[0]!r}: {line}"
+        command = below[words.pop(0)]
     names = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
     for word in words:
         if word.startswith("-") and not re.fullmatch(r"-[\d.]+", word):
