@@ -12,7 +12,7 @@ LOG ?=
 TIMES ?= 20
 TESTS ?= tests
 SEED ?= $(strip $(shell od -An -N4 -tu4 /dev/urandom))
-NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*)
+NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*/*.?pp simulator/cpp/*/*/*.?pp)
 
 .PHONY: demo test search test-slurm lint bench setup sanitize clean
 setup: $(VENV)/.installed

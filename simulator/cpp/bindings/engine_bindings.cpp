@@ -1,0 +1,460 @@
+#include "bindings/engine_bindings.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <utility>
+
+#include "engine/engine.hpp"
+#include "bindings/interruption.hpp"
+#include "bindings/numpy_columns.hpp"
+#include "bindings/python_policies.hpp"
+
+namespace nb = nanobind;
+
+namespace foretime {
+namespace {
+
+void use_nodes(Engine& engine, std::vector<NodeGroup> groups,
+               std::vector<std::optional<std::int64_t>> most_nodes_in_use, bool record) {
+  NodeMachine machine{std::move(groups), {}};
+  for (const auto& most : most_nodes_in_use) {
+    machine.most_nodes_in_use.push_back(most.value_or(kNever));
+  }
+  engine.use_nodes(std::move(machine));
+  if (record) engine.record_nodes();
+}
+
+using Rows = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void use_bgp(Engine& engine, In nodes, Rows conflicts) {
+  BgpMachine machine;
+  for (std::size_t i = 0; i < nodes.shape(0); ++i) {
+    machine.nodes.push_back(nodes(i));
+    machine.conflicts.emplace_back(nodes.shape(0));
+    for (std::size_t j = 0; j < nodes.shape(0); ++j) {
+      if (conflicts(i, j)) machine.conflicts.back().insert(j);
+    }
+  }
+  engine.use_bgp(std::move(machine));
+}
+
+using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+using Moves = std::pair<Out<JobIndex>, Out<JobIndex>>;
+
+Moves take_moves(Engine& engine) {
+  auto started = to_numpy(engine.take_started());
+  auto finished = to_numpy(engine.take_finished());
+  return {std::move(started), std::move(finished)};
+}
+
+template <class Work>
+Moves moves_after(Engine& engine, Work work) {
+  interruptibly(engine, [&] { work(engine); });
+  return take_moves(engine);
+}
+
+// One value a job, of every job so far.
+template <class T, class Get>
+Out<T> column(const Engine& engine, Get get) {
+  std::vector<T> values;
+  values.reserve(engine.jobs().size());
+  for (const Job& job : engine.jobs()) values.push_back(static_cast<T>(get(job)));
+  return to_numpy(std::move(values));
+}
+
+Job make_job(Seconds submit, Processors processors, Seconds actual_runtime, Seconds requested_time,
+             Seconds queue_time, Seconds backfill_time, Seconds drain_time, Seconds time_limit,
+             std::int64_t priority) {
+  Job job;
+  job.submit = submit;
+  job.processors = processors;
+  job.actual_runtime = actual_runtime;
+  job.requested = requested_time;
+  job.queue_time = queue_time;
+  job.backfill_time = backfill_time;
+  job.drain_time = drain_time;
+  job.time_limit = time_limit;
+  job.priority = priority;
+  return job;
+}
+
+void submit_all(Engine& engine, In submit, In processors, In actual_runtime, In requested_time,
+                In queue_time, In backfill_time, In drain_time, In time_limit, In priority) {
+  engine.reserve(engine.jobs().size() + submit.shape(0));
+  for (std::size_t i = 0; i < submit.shape(0); ++i) {
+    engine.submit(make_job(submit(i), processors(i), actual_runtime(i), requested_time(i),
+                           queue_time(i), backfill_time(i), drain_time(i), time_limit(i),
+                           priority(i)));
+  }
+}
+
+void describe_for_slack(Engine& engine, Doubles user_priority, Doubles political_priority,
+                        std::optional<Doubles> average_wait_s) {
+  std::vector<SlackJob> jobs(user_priority.shape(0));
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].user_priority = user_priority(i);
+    jobs[i].political_priority = political_priority(i);
+    if (average_wait_s) jobs[i].average_wait = (*average_wait_s)(i);
+  }
+  engine.describe_for_slack(std::move(jobs));
+}
+
+const Job& at(const Engine& engine, JobIndex index) {
+  return engine.jobs().at(static_cast<std::size_t>(index));
+}
+
+}  // namespace
+
+void register_engine(nb::module_& m) {
+  nb::enum_<Order>(m, "Order")
+      .value("FCFS", Order::kFcfs)
+      .value("SJF", Order::kSjf)
+      .value("LJF", Order::kLjf)
+      .value("XF", Order::kXf)
+      .value("WFP", Order::kWfp)
+      .value("PRIORITY", Order::kPriority)
+      .value("OUTSIDE", Order::kOutside);
+  nb::enum_<Backfill>(m, "Backfill")
+      .value("NONE", Backfill::kNone)
+      .value("EASY", Backfill::kEasy)
+      .value("EASY_SJBF", Backfill::kEasySjbf)
+      .value("EASY_WSPT", Backfill::kEasyWspt)
+      .value("CONSERVATIVE", Backfill::kConservative)
+      .value("PLANNING", Backfill::kPlanning)
+      .value("FIRST_FIT", Backfill::kFirstFit)
+      .value("OUTSIDE", Backfill::kOutside)
+      .value("SLACK", Backfill::kSlack);
+  nb::enum_<InsertionOrder>(m, "InsertionOrder")
+      .value("AST", InsertionOrder::kAst)
+      .value("AAT", InsertionOrder::kAat)
+      .value("DU", InsertionOrder::kDu)
+      .value("DC", InsertionOrder::kDc)
+      .value("DP", InsertionOrder::kDp);
+  nb::enum_<Overruns>(m, "Overruns")
+      .value("KILL", Overruns::kKill)
+      .value("KILL_BLOCKING", Overruns::kKillBlocking)
+      .value("EXTEND", Overruns::kExtend);
+  nb::enum_<Compression>(m, "Compression")
+      .value("RESERVATION_ORDER", Compression::kReservationOrder)
+      .value("SUBMISSION_ORDER", Compression::kSubmissionOrder)
+      .value("ONE_BY_ONE", Compression::kOneByOne);
+  nb::enum_<Correction>(m, "Correction")
+      .value("REQUESTED", Correction::kRequested)
+      .value("INCREMENTAL", Correction::kIncremental)
+      .value("DOUBLING", Correction::kDoubling)
+      .value("SLURM", Correction::kSlurm)
+      .value("PBS", Correction::kPbs);
+  nb::enum_<GuardBy>(m, "GuardBy")
+      .value("REQUESTED_PLAN", GuardBy::kRequestedPlan)
+      .value("PLAIN_EASY", GuardBy::kPlainEasy)
+      .value("PLAIN_EASY_GRADUAL", GuardBy::kPlainEasyGradual)
+      .value("PLAIN_EASY_LONGEST", GuardBy::kPlainEasyLongest);
+  nb::enum_<EventOrder>(m, "EventOrder")
+      .value("PER_TIMESTEP", EventOrder::kPerTimestep)
+      .value("PER_EVENT", EventOrder::kPerEvent);
+  nb::enum_<State>(m, "State")
+      .value("SUBMITTED", State::kSubmitted)
+      .value("PENDING", State::kPending)
+      .value("RUNNING", State::kRunning)
+      .value("FINISHED", State::kFinished)
+      .value("CANCELLED", State::kCancelled);
+
+  nb::enum_<Decider>(m, "Decider")
+      .value("BASIC", Decider::kBasic)
+      .value("VOTING", Decider::kVoting)
+      .value("SIMPLE", Decider::kSimple)
+      .value("ADVANCED", Decider::kAdvanced);
+  nb::enum_<Quality>(m, "Quality")
+      .value("MAKESPAN", Quality::kMakespan)
+      .value("ART", Quality::kArt)
+      .value("ARTWW", Quality::kArtww)
+      .value("WAIT", Quality::kWait)
+      .value("WAITWW", Quality::kWaitww)
+      .value("SLOWDOWN", Quality::kSlowdown)
+      .value("SLDWW", Quality::kSldww);
+
+  nb::class_<PolicySwitching>(m, "PolicySwitching")
+      .def(
+          "__init__",
+          [](PolicySwitching* self, Decider decider, std::vector<Order> orders,
+             std::vector<std::pair<Quality, double>> qualities, Seconds lower_bound_s,
+             Seconds upper_bound_s, std::size_t least_waiting, double slackness,
+             std::optional<std::size_t> first_starts, std::optional<Seconds> horizon_s,
+             Seconds slowdown_bound_s, Seconds interactive_s, double saturation,
+             bool one_list) {
+            new (self) PolicySwitching{decider,           std::move(orders), std::move(qualities),
+                                       lower_bound_s,     upper_bound_s,     least_waiting,
+                                       slackness,         first_starts,      horizon_s,
+                                       slowdown_bound_s,  interactive_s,     saturation,
+                                       one_list};
+          },
+          nb::arg("decider"), nb::arg("orders"), nb::arg("qualities"), nb::arg("lower_bound_s"),
+          nb::arg("upper_bound_s"), nb::arg("least_waiting"), nb::arg("slackness"),
+          nb::arg("first_starts").none(), nb::arg("horizon_s").none(),
+          nb::arg("slowdown_bound_s"), nb::arg("interactive_s"), nb::arg("saturation"),
+          nb::arg("one_list"));
+  nb::class_<SwitchingCounters>(m, "SwitchingCounters")
+      .def_ro("tries", &SwitchingCounters::tries)
+      .def_ro("switches", &SwitchingCounters::switches)
+      .def_ro("waiting_at_tries", &SwitchingCounters::waiting_at_tries)
+      .def_prop_ro("cases", [](const SwitchingCounters& counted) {
+        return std::vector<std::int64_t>(counted.cases.begin(), counted.cases.end());
+      });
+  // For the tests of Streit 2002, table 1.
+  m.def("chosen_order", &chosen_order, nb::arg("decider"), nb::arg("ranks"), nb::arg("current"));
+  m.def("case_of_table_1", &case_of_table_1, nb::arg("ranks"), nb::arg("current"));
+
+  nb::class_<SlackSettings>(m, "SlackSettings")
+      .def(
+          "__init__",
+          [](SlackSettings* self, double slack_factor, std::optional<double> average_wait_s,
+             double utilization_weight, double time_weight, double priority_weight,
+             double fairness_weight, InsertionOrder insertion_order, Overruns overruns) {
+            new (self) SlackSettings{slack_factor,    average_wait_s,  utilization_weight,
+                                     time_weight,     priority_weight, fairness_weight,
+                                     insertion_order, overruns};
+          },
+          nb::arg("slack_factor"), nb::arg("average_wait_s").none(),
+          nb::arg("utilization_weight"), nb::arg("time_weight"), nb::arg("priority_weight"),
+          nb::arg("fairness_weight"), nb::arg("insertion_order"), nb::arg("overruns"));
+
+  nb::class_<Policy>(m, "Policy")
+      .def(
+          "__init__",
+          [](Policy* self, Order order, Backfill backfill, Correction correction,
+             std::optional<Seconds> guard_s, EventOrder event_order, std::int64_t depth,
+             Compression compression, GuardBy guard_by, double guard_share,
+             std::optional<Seconds> ageing_s,
+             std::optional<Seconds> scheduling_interval_s,
+             std::optional<PolicySwitching> switching, std::optional<SlackSettings> slack,
+             std::optional<std::int32_t> correction_steps) {
+            new (self) Policy{order,       backfill, correction,  guard_s,
+                              event_order, depth,    compression, guard_by,
+                              guard_share, ageing_s, scheduling_interval_s,
+                              std::move(switching), slack, correction_steps};
+          },
+          nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
+          nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"),
+          nb::arg("guard_by"), nb::arg("guard_share"), nb::arg("ageing_s").none(),
+          nb::arg("scheduling_interval_s").none(), nb::arg("switching") = nb::none(),
+          nb::arg("slack") = nb::none(), nb::arg("correction_steps") = nb::none());
+
+  nb::class_<Job>(m, "Job")
+      .def_ro("submit_time", &Job::submit)
+      .def_ro("processors", &Job::processors)
+      .def_ro("actual_runtime", &Job::actual_runtime)
+      .def_ro("requested_time", &Job::requested)
+      .def_ro("queue_time", &Job::queue_time)
+      .def_ro("backfill_time", &Job::backfill_time)
+      .def_ro("drain_time", &Job::drain_time)
+      .def_ro("time_limit", &Job::time_limit)
+      .def_ro("priority", &Job::priority)
+      .def_ro("start_time", &Job::start)
+      .def_ro("end_time", &Job::end)
+      .def_ro("corrections", &Job::corrections)
+      .def_prop_ro("started_by", [](const Job& job) { return static_cast<int>(job.started_by); })
+      .def_ro("state", &Job::state);
+
+  nb::class_<Counters>(m, "Counters")
+      .def_ro("passes", &Counters::passes)
+      .def_ro("completions", &Counters::completions)
+      .def_ro("expiries", &Counters::expiries)
+      .def_ro("submissions", &Counters::submissions)
+      .def_ro("guard_activations", &Counters::guard_activations)
+      .def_ro("deepest_queue", &Counters::deepest_queue);
+
+  nb::class_<Engine> engine(m, "Engine", nb::type_slots(engine_slots));
+  register_python_policies(engine);
+  engine
+      .def(
+          "__init__",
+          [](Engine* self, Processors machine, const Policy& policy, Seconds now,
+             const std::vector<std::tuple<Seconds, Seconds, Processors>>& reservations) {
+            std::vector<AdvanceReservation> claims;
+            for (const auto& [start, duration, processors] : reservations) {
+              claims.push_back({start, duration, processors});
+            }
+            new (self) Engine(machine, policy, now, std::move(claims));
+          },
+          nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"),
+          nb::arg("reservations"))
+      .def("use_nodes", &use_nodes, nb::arg("groups"), nb::arg("most_nodes_in_use"),
+           nb::arg("record"))
+      .def("add_request", &Engine::add_request, nb::arg("request"))
+      .def("has_room", &Engine::has_room, nb::arg("request"))
+      .def("set_request", &Engine::set_request, nb::arg("index"), nb::arg("request"))
+      .def(
+          "set_requests",
+          [](Engine& engine, In requests) {
+            for (std::size_t i = 0; i < requests.shape(0); ++i) {
+              engine.set_request(static_cast<JobIndex>(i), static_cast<std::int32_t>(requests(i)));
+            }
+          },
+          nb::arg("requests"))
+      .def("slurm_partitions",
+           [](const Engine& engine) {
+             std::vector<std::int32_t> partitions;
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               partitions.push_back(
+                   engine.node_pool().slurm_partition_of(static_cast<JobIndex>(i)));
+             }
+             return to_numpy(std::move(partitions));
+           })
+      .def("allocated",
+           [](const Engine& engine) {
+             return to_numpy(std::vector<std::int64_t>(engine.node_pool().records()));
+           })
+      .def("use_bgp", &use_bgp, nb::arg("nodes"), nb::arg("conflicts"))
+      .def("has_room_on_bgp", &Engine::has_room_on_bgp, nb::arg("nodes"))
+      .def("is_free_on_bgp",
+           [](const Engine& engine, std::size_t bgp_partition) {
+             return engine.bgp_pool().is_free(bgp_partition);
+           },
+           nb::arg("bgp_partition"))
+      .def("bgp_partitions",
+           [](const Engine& engine) {
+             std::vector<std::int32_t> partitions;
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               partitions.push_back(engine.bgp_pool().partition_of(static_cast<JobIndex>(i)));
+             }
+             return to_numpy(std::move(partitions));
+           })
+      .def(
+          "submit",
+          [](Engine& engine, Seconds submit, Processors processors, Seconds actual_runtime,
+             Seconds requested_time, Seconds queue_time, Seconds backfill_time, Seconds drain_time,
+             Seconds time_limit, std::int64_t priority) {
+            return engine.submit(make_job(submit, processors, actual_runtime, requested_time,
+                                          queue_time, backfill_time, drain_time, time_limit,
+                                          priority));
+          },
+          nb::arg("submit_time"), nb::arg("processors"), nb::arg("actual_runtime"),
+          nb::arg("requested_time"), nb::arg("queue_time"), nb::arg("backfill_time"),
+          nb::arg("drain_time"), nb::arg("time_limit"), nb::arg("priority"))
+      .def("submit_all", &submit_all, nb::arg("submit_time"), nb::arg("processors"),
+           nb::arg("actual_runtime"), nb::arg("requested_time"), nb::arg("queue_time"),
+           nb::arg("backfill_time"), nb::arg("drain_time"), nb::arg("time_limit"),
+           nb::arg("priority"))
+      .def(
+          "add_running",
+          [](Engine& engine, Seconds submit, Seconds start, Processors processors,
+             Seconds actual_runtime, Seconds requested_time, Seconds drain_time,
+             Seconds time_limit, std::optional<std::size_t> bgp_partition) {
+            Job job = make_job(submit, processors, actual_runtime, requested_time, requested_time,
+                               requested_time, drain_time, time_limit, 0);
+            job.start = start;
+            return engine.add_running(job, bgp_partition);
+          },
+          nb::arg("submit_time"), nb::arg("start_time"), nb::arg("processors"),
+          nb::arg("actual_runtime"), nb::arg("requested_time"), nb::arg("drain_time"),
+          nb::arg("time_limit"), nb::arg("bgp_partition") = nb::none())
+      .def(
+          "update",
+          [](Engine& engine, JobIndex index, Seconds actual_runtime, Seconds requested_time,
+             Seconds queue_time, Seconds backfill_time, Seconds drain_time, Seconds time_limit,
+             std::int64_t priority) {
+            engine.update(index, make_job(0, 0, actual_runtime, requested_time, queue_time,
+                                          backfill_time, drain_time, time_limit, priority));
+          },
+          nb::arg("index"), nb::arg("actual_runtime"), nb::arg("requested_time"),
+          nb::arg("queue_time"), nb::arg("backfill_time"), nb::arg("drain_time"),
+          nb::arg("time_limit"), nb::arg("priority"))
+      .def("cancel", &Engine::cancel, nb::arg("index"))
+      .def(
+          "advance",
+          [](Engine& engine, Seconds until) {
+            return moves_after(engine, [until](Engine& e) { e.advance(until); });
+          },
+          nb::arg("until"))
+      .def("settle",
+           [](Engine& engine) { return moves_after(engine, [](Engine& e) { e.settle(); }); })
+      .def("finish",
+           [](Engine& engine) { return moves_after(engine, [](Engine& e) { e.finish(); }); })
+      .def_prop_ro("now", &Engine::now)
+      .def_prop_ro("next_event_time",
+                   [](Engine& engine) -> std::optional<Seconds> {
+                     const Seconds next = engine.next_event_time();
+                     return next == kNever ? std::nullopt : std::optional<Seconds>(next);
+                   })
+      .def_prop_ro("free_processors", &Engine::free)
+      .def_prop_ro("counters", &Engine::counters, nb::rv_policy::reference_internal)
+      .def("__len__", [](const Engine& engine) { return engine.jobs().size(); })
+      .def(
+          "job", [](const Engine& engine, JobIndex index) { return at(engine, index); },
+          nb::arg("index"))
+      .def("expected_end", &Engine::expected_end, nb::arg("index"))
+      .def(
+          "planned_start",
+          [](const Engine& engine, JobIndex index) -> std::optional<Seconds> {
+            const Seconds start = engine.planned_start(index);
+            return start == kNever ? std::nullopt : std::optional<Seconds>(start);
+          },
+          nb::arg("index"))
+      .def("first_planned_starts",
+           [](const Engine& engine) {
+             std::vector<Seconds> values;
+             values.reserve(engine.jobs().size());
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               const Seconds planned = engine.first_planned_start(static_cast<JobIndex>(i));
+               values.push_back(planned == kNever ? engine.jobs()[i].start : planned);
+             }
+             return to_numpy(std::move(values));
+           })
+      .def_prop_ro("order", &Engine::order)
+      .def_prop_ro("switching_counters",
+                   [](const Engine& engine) -> std::optional<SwitchingCounters> {
+                     const SwitchingCounters* counted = engine.switching_counters();
+                     return counted ? std::optional(*counted) : std::nullopt;
+                   })
+      .def("started_under",
+           [](const Engine& engine) {
+             std::vector<std::int8_t> orders;
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               orders.push_back(
+                   static_cast<std::int8_t>(engine.started_under(static_cast<JobIndex>(i))));
+             }
+             return to_numpy(std::move(orders));
+           })
+      .def("describe_for_slack", &describe_for_slack, nb::arg("user_priority"),
+           nb::arg("political_priority"), nb::arg("average_wait_s").none())
+      .def("latest_starts",
+           [](const Engine& engine) {
+             std::vector<Seconds> values;
+             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
+               values.push_back(engine.latest_start(static_cast<JobIndex>(i)));
+             }
+             return to_numpy(std::move(values));
+           })
+      .def("queue", [](const Engine& engine) { return to_numpy(engine.queue()); })
+      .def("running", [](const Engine& engine) { return to_numpy(engine.running()); })
+      .def("start_times",
+           [](const Engine& engine) {
+             return column<std::int64_t>(engine, [](const Job& job) { return job.start; });
+           })
+      .def("end_times",
+           [](const Engine& engine) {
+             return column<std::int64_t>(engine, [](const Job& job) { return job.end; });
+           })
+      .def("started_by",
+           [](const Engine& engine) {
+             return column<std::int8_t>(engine, [](const Job& job) { return job.started_by; });
+           })
+      .def("corrections",
+           [](const Engine& engine) {
+             return column<std::int32_t>(engine, [](const Job& job) { return job.corrections; });
+           })
+      .def("actual_runtimes",
+           [](const Engine& engine) {
+             return column<std::int64_t>(engine, [](const Job& job) { return job.actual_runtime; });
+           })
+      .def("states", [](const Engine& engine) {
+        return column<std::int8_t>(engine, [](const Job& job) { return job.state; });
+      });
+}
+
+}  // namespace foretime

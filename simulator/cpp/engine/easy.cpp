@@ -1,0 +1,97 @@
+// EASY backfilling: a job may start before the blocked head job if it is expected to end by the
+// head job's shadow time, or takes only processors that the head job will not need then.
+#include <algorithm>
+
+#include "engine/engine.hpp"
+
+namespace foretime {
+
+Seconds Engine::backfill_time(const Pending& entry, bool on_requested) const {
+  if (on_requested) return job(entry.job).requested;
+  if (easing_.late == 0) return entry.backfill_time;
+  const Seconds more = job(entry.job).requested - entry.backfill_time;
+  return entry.backfill_time + more * easing_.late / easing_.bound;
+}
+
+// The plan for the head job is made when a job comes up that fits at all.
+bool Engine::may_start(JobIndex head, Processors processors, Seconds time, bool on_requested) {
+  if (!plan_valid_) {
+    const Processors needed = job(head).processors;
+    plan_ = on_requested ? availability_.plan_on_requested(needed, now_)
+                         : availability_.plan(needed, now_);
+    plan_valid_ = true;
+  }
+  return now_ + time <= plan_.shadow_time || processors <= plan_.extra;
+}
+
+// Takes the extra processors that a job which may start keeps at the shadow time. Who fits into the
+// extra processors needed no estimate to start, only a later place than the head job.
+StartedBy Engine::reserve_extra(Processors processors, Seconds time) {
+  const StartedBy how =
+      processors <= plan_.extra ? StartedBy::kOutOfOrder : StartedBy::kBackfilled;
+  if (now_ + time > plan_.shadow_time) plan_.extra -= processors;
+  return how;
+}
+
+// Of a block of the queue, by the least that its jobs need.
+bool Engine::none_may_start(const Least& least, Processors free, bool on_requested) const {
+  if (least.processors > free) return true;
+  return plan_valid_ && !on_requested && least.processors > plan_.extra &&
+         now_ + least.backfill_time > plan_.shadow_time;
+}
+
+// In the order of the blocks, through the queue itself.
+void Engine::backfill_blocks(const Queue::Blocks& blocks, JobIndex head, bool on_requested) {
+  Processors free = availability_.free();
+  picked_.clear();
+  for (const auto& block : blocks) {
+    if (free == 0) break;
+    if (none_may_start(block.summary, free, on_requested)) continue;
+    for (const Pending& entry : block) {
+      if (entry.processors > free || entry.job == head) continue;
+      const Seconds time = backfill_time(entry, on_requested);
+      if (!may_start(head, entry.processors, time, on_requested)) continue;
+      free -= entry.processors;
+      picked_.emplace_back(entry, reserve_extra(entry.processors, time));
+    }
+  }
+  for (const auto& [entry, how] : picked_) start_before_head(entry, how, on_requested);
+}
+
+// A job that may not start now may not later in the same pass, as less and less is free.
+void Engine::add_candidate(JobIndex head, const Pending& entry, double score, bool on_requested) {
+  if (entry.processors > availability_.free() || entry.job == head) return;
+  const Seconds time = backfill_time(entry, on_requested);
+  if (!may_start(head, entry.processors, time, on_requested)) return;
+  if (has_own_order(on_requested)) {
+    const Job& candidate = job(entry.job);
+    const Seconds key = on_requested ? time : candidate_time(policy_.backfill, candidate);
+    const double aged =
+        policy_.ageing ? aged_score(key, now_ - candidate.submit, *policy_.ageing) : 0.0;
+    candidates_.push_back({aged, key, entry});
+  } else {
+    candidates_.push_back({score, entry.key, entry});
+  }
+}
+
+// In an order of their own: as their keys say, by score, or just the few that have arrived.
+void Engine::backfill_candidates(bool on_requested) {
+  std::make_heap(candidates_.begin(), candidates_.end());
+  while (!candidates_.empty() && availability_.free() > 0) {
+    const Pending entry = candidates_.front().entry;
+    std::pop_heap(candidates_.begin(), candidates_.end());
+    candidates_.pop_back();
+    const Seconds time = backfill_time(entry, on_requested);
+    if (entry.processors > availability_.free()) continue;
+    if (now_ + time > plan_.shadow_time && entry.processors > plan_.extra) continue;
+    start_before_head(entry, reserve_extra(entry.processors, time), on_requested);
+  }
+}
+
+void Engine::start_before_head(const Pending& entry, StartedBy how, bool on_requested) {
+  // Assumed to end at another time than it was let in for: the plan must be made anew.
+  if (job(entry.job).drain_time != backfill_time(entry, on_requested)) full_pass_ = true;
+  start(entry.job, how);
+}
+
+}  // namespace foretime

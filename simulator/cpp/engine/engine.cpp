@@ -1,0 +1,493 @@
+#include "engine/engine.hpp"
+
+#include <algorithm>
+
+#include "planning/slack/slack.hpp"
+
+namespace foretime {
+
+Engine::Engine(Processors machine, const Policy& policy, Seconds now,
+               std::vector<AdvanceReservation> reservations)
+    : policy_(policy),
+      availability_(machine, policy, jobs_),
+      queue_(policy.switching ? Order::kFcfs : policy.order, policy.backfill),
+      now_(now) {
+  availability_.reestimate(now);
+  if (policy_.guard && goes_by_easy(policy_.guard_by) && is_easy(policy_.backfill)) {
+    Policy plain;
+    plain.order = policy_.order;
+    plain.interval = policy_.interval;
+    beside_ = std::make_unique<Engine>(machine, plain, now);
+    beside_->is_beside_ = true;
+  }
+  if (needs_planner(policy_, !reservations.empty())) {
+    planner_ = make_planner(std::make_unique<PoolProfile>(machine, now, jobs_), policy_, jobs_,
+                            availability_, std::move(reservations));
+  }
+}
+
+void Engine::reserve(std::size_t jobs) {
+  jobs_.reserve(jobs);
+  submissions_.reserve(jobs);
+}
+
+JobIndex Engine::submit(const Job& submitted) {
+  const auto index = static_cast<JobIndex>(jobs_.size());
+  jobs_.push_back(submitted);
+  if (submitted.awaited) ++awaited_;
+  if (beside_) beside_->submit(job_beside(submitted));
+  if (bgp_) bgp_->add(index, submitted.processors);
+  if (!admission_ || admission_->is_released(index)) add_submission(index);
+  return index;
+}
+
+// To those by time, then index.
+void Engine::add_submission(JobIndex index) {
+  if (admission_) job(index).submit = std::max(job(index).submit, admission_->released_at(index));
+  const Seconds submit = job(index).submit;
+  const auto later = [this, submit](JobIndex added, JobIndex other) {
+    return submit != job(other).submit ? submit < job(other).submit : added < other;
+  };
+  const auto place =
+      std::upper_bound(submissions_.begin() + static_cast<std::ptrdiff_t>(next_submission_),
+                       submissions_.end(), index, later);
+  submissions_.insert(place, index);
+}
+
+// Jobs for which all has happened that they waited for. Those that are not known yet see to it when
+// they are submitted.
+void Engine::release(const std::vector<JobIndex>& jobs) {
+  for (const JobIndex index : jobs) {
+    if (static_cast<std::size_t>(index) < jobs_.size()) add_submission(index);
+  }
+}
+
+JobIndex Engine::add_running(const Job& started, std::optional<std::size_t> bgp_partition) {
+  const auto index = static_cast<JobIndex>(jobs_.size());
+  jobs_.push_back(started);
+  Job& added = job(index);
+  added.rank = next_rank_++;
+  added.state = State::kRunning;
+  added.started_by = StartedBy::kHead;
+  availability_.resume(index, now_);
+  if (nodes_) resume_on_nodes(index);
+  if (bgp_) resume_on_bgp(index, bgp_partition);
+  if (planner_) planner_->changed_running(index, now_);
+  set_end(index);
+  if (outside_) news_.started.push_back(index);
+  if (admission_) {
+    admission_->runs(index, started.processors);
+    release(admission_->started(index, started.start));
+  }
+  changed();
+  return index;
+}
+
+// Whether a change leaves a running job's end, real and expected, as it is.
+static bool same_plan(const Job& a, const Job& b) {
+  return a.requested == b.requested && a.drain_time == b.drain_time &&
+         a.time_limit == b.time_limit && a.actual_runtime == b.actual_runtime;
+}
+
+void Engine::update(JobIndex index, const Job& to) {
+  Job& updated = job(index);
+  const auto take_over = [&] {
+    updated.requested = to.requested;
+    updated.queue_time = to.queue_time;
+    updated.backfill_time = to.backfill_time;
+    updated.drain_time = to.drain_time;
+    updated.time_limit = to.time_limit;
+    updated.actual_runtime = to.actual_runtime;
+    updated.priority = to.priority;
+    if (beside_) update_beside(index);
+  };
+  if (updated.state == State::kPending) {
+    queue_.erase(index, updated);
+    take_over();
+    queue_.insert(index, updated);
+    if (planner_) planner_->changed_waiting(index);
+    changed();
+  } else if (updated.state == State::kRunning && same_plan(updated, to)) {
+    take_over();
+  } else if (updated.state == State::kRunning) {
+    availability_.finish(index);
+    take_over();
+    availability_.reestimate(now_);
+    availability_.resume(index, now_);
+    if (planner_) planner_->changed_running(index, now_);
+    set_end(index);
+    changed();
+  } else {
+    take_over();
+  }
+}
+
+void Engine::cancel(JobIndex index) {
+  Job& cancelled = job(index);
+  if (beside_) cancel_beside(index);
+  if (cancelled.state == State::kPending) {
+    queue_.erase(index, cancelled);
+    if (cancelled.guarded) --active_guards_;
+    std::erase(arrived_, index);
+    if (planner_) planner_->cancelled(index);
+    if (nodes_) drop_reservation(index);
+    if (bgp_) bgp_->left_queue(index);
+    changed();
+  }
+  cancelled.state = State::kCancelled;
+}
+
+void Engine::advance(Seconds until) {
+  run(until, true);
+  now_ = std::max(now_, until);
+}
+
+bool Engine::finish_awaited() {
+  until_awaited_ = true;
+  run(kNever, false);
+  until_awaited_ = false;
+  return awaited_ == 0;
+}
+
+void Engine::resume_queue(const PlanNotes& notes, bool pass_due) {
+  while (arrives(now_)) arrive_one();
+  let_in();
+  full_pass_ = true;
+  pass_pending_ = pass_due && passes_at(now_);
+  const Seconds reached = pass_due ? now_ - 1 : now_;
+  if (planner_) planner_->resume(notes, reached);
+  if (nodes_) resume_plans_on_nodes(notes, reached);
+}
+
+std::optional<PlanNotes> Engine::plan_notes() const {
+  if (nodes_) return node_plan_notes();
+  return planner_ ? std::optional(planner_->notes()) : std::nullopt;
+}
+
+Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change(); }
+
+// The queue in an order that only holds now.
+std::vector<Pending> Engine::sorted_by_score(OutsideNews&& news) const {
+  std::vector<Candidate> ordered;
+  for (const auto& block : queue_.blocks()) {
+    for (const Pending& entry : block) {
+      const double score =
+          is_time_dependent(order()) ? queue_score(order(), job(entry.job), now_) : 0.0;
+      ordered.push_back({score, queue_key(order(), job(entry.job)), entry});
+    }
+  }
+  if (policy_.order == Order::kOutside && !ordered.empty()) {
+    score_outside(ordered, std::move(news));
+  }
+  std::sort(ordered.rbegin(), ordered.rend());
+  std::vector<Pending> entries;
+  entries.reserve(ordered.size());
+  for (const Candidate& candidate : ordered) entries.push_back(candidate.entry);
+  return entries;
+}
+
+std::vector<JobIndex> Engine::queue() const {
+  std::vector<JobIndex> jobs;
+  if (nodes_) {
+    for (const auto& [place, index] : node_queue(true)) jobs.push_back(index);
+  } else {
+    for (const Pending& entry : sorted_by_score({})) jobs.push_back(entry.job);
+  }
+  return jobs;
+}
+
+std::vector<JobIndex> Engine::running() const {
+  std::vector<JobIndex> jobs = availability_.running();
+  std::sort(jobs.begin(), jobs.end());
+  return jobs;
+}
+
+std::vector<JobIndex> Engine::submitted() const {
+  const auto first = submissions_.begin() + static_cast<std::ptrdiff_t>(next_submission_);
+  std::vector<JobIndex> jobs(first, submissions_.end());
+  std::erase_if(jobs, [this](JobIndex index) { return job(index).state == State::kCancelled; });
+  return jobs;
+}
+
+void Engine::run(Seconds until, bool hold) {
+  if (policy_.event_order == EventOrder::kPerTimestep) {
+    run_timesteps(until, hold);
+  } else {
+    run_events(until, hold);
+  }
+}
+
+// A pass over a deep queue may take milliseconds, so the clock is read often; what is asked may have
+// to wait for the interpreter's lock, so it is asked rarely.
+void Engine::check_interrupted() {
+  if (!interrupted_ || ++since_clock_ < 64) return;
+  since_clock_ = 0;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - asked_at_ < std::chrono::milliseconds(100)) return;
+  asked_at_ = now;
+  if (interrupted_()) throw Interrupted();
+}
+
+// At equal times: completions, then estimate expiries, then submissions, then one pass; ties by job
+// order in the log.
+void Engine::run_timesteps(Seconds until, bool hold) {
+  while (!awaited_have_started()) {
+    check_interrupted();
+    const Seconds next = next_change();
+    if (pass_pending_ && next > now_) {
+      if (hold && now_ >= until) return;
+      pass();
+      continue;
+    }
+    if (next == kNever || next > until) return;
+    now_ = next;
+    if (planner_) planner_->reached(now_);
+    if (nodes_) reached_on_nodes();
+    while (completes(now_)) complete_one();
+    correct_expired();
+    while (arrives(now_)) arrive_one();
+    let_in();
+    pass_pending_ = passes_at(now_);
+  }
+}
+
+// At equal times: completions that were expected for this moment and estimate expiries, without a
+// pass of their own; then submissions, then the other completions, with a pass after each.
+void Engine::run_events(Seconds until, bool hold) {
+  while (!awaited_have_started()) {
+    check_interrupted();
+    if (pass_failed_) pass();
+    const Seconds next = next_change();
+    if (pass_pending_ && next > now_) {
+      if (hold && now_ >= until) return;
+      pass();
+      continue;
+    }
+    if (next == kNever || next > until || (hold && next == until)) return;
+    const bool is_planned = next_moment() == next;
+    now_ = next;
+    if (planner_) planner_->reached(now_);
+    if (nodes_) reached_on_nodes();
+    if (complete_expected()) pass_pending_ = true;
+    correct_expired();
+    if (arrives(now_)) {
+      arrive_one();
+      while (arrives(now_ - 1)) arrive_one();  // waiting since before the clock began
+      let_in();
+      pass();
+    } else if (completes(now_)) {
+      complete_one();
+      let_in();
+      pass();
+    } else {
+      let_in();
+      if (is_planned) pass_pending_ = true;
+    }
+  }
+}
+
+// Jobs that end at the very moment at which they were expected to; whether there were any.
+bool Engine::complete_expected() {
+  std::vector<Completion> unexpected;
+  bool any = false;
+  while (completes(now_)) {
+    const Completion next = completions_.top();
+    if (availability_.expected_end(next.job) == now_) {
+      complete_one();
+      any = true;
+    } else {
+      completions_.pop();
+      unexpected.push_back(next);
+    }
+  }
+  for (const Completion& completion : unexpected) completions_.push(completion);
+  return any;
+}
+
+void Engine::correct_expired() {
+  const std::vector<JobIndex>& expired = availability_.correct_all(now_);
+  if (expired.empty()) return;
+  full_pass_ = true;
+  counters_.expiries += static_cast<std::int64_t>(expired.size());
+  if (nodes_) nodes_->changed = nodes_->ends_changed = true;
+  if (planner_) {
+    for (const JobIndex index : expired) planner_->changed_running(index, now_);
+  }
+}
+
+// A moment for which something is planned only counts while somebody waits.
+Seconds Engine::next_moment() const {
+  if (queue_.empty()) return kNever;
+  if (policy_.interval) {
+    const Seconds since = now_ % *policy_.interval;
+    return now_ - since + (since < 0 ? 0 : *policy_.interval);
+  }
+  if (nodes_) return next_moment_on_nodes();
+  return planner_ ? planner_->next_moment() : kNever;
+}
+
+// With an interval, passes come at its multiples.
+bool Engine::passes_at(Seconds time) const {
+  return !policy_.interval || time % *policy_.interval == 0;
+}
+
+Seconds Engine::planned_start(JobIndex index) const {
+  if (job(index).state != State::kPending) return kNever;
+  if (nodes_) return planned_start_on_nodes(index);
+  // Who could not start when planned, as an overdue job still runs, is planned for now.
+  if (planner_) return std::max(now_, planner_->planned_start(index));
+  if (!is_easy(policy_.backfill)) return kNever;
+  const JobIndex head =
+      is_time_dependent(policy_.order) ? queue().front() : queue_.front().job;
+  if (index != head) return kNever;
+  if (bgp_) return bgp_->fits(head) ? now_ : drain_for(head, active_guards_ > 0).free_at;
+  const Processors needed = job(head).processors;
+  const Plan plan = active_guards_ > 0 ? availability_.plan_on_requested(needed, now_)
+                                       : availability_.plan(needed, now_);
+  return plan.shadow_time;
+}
+
+void Engine::describe_for_slack(std::vector<SlackJob> jobs) {
+  dynamic_cast<Slack&>(*planner_).describe(std::move(jobs));
+}
+
+Seconds Engine::latest_start(JobIndex index) const {
+  return dynamic_cast<const Slack&>(*planner_).latest_start(index);
+}
+
+Seconds Engine::next_change() {
+  while (next_submission_ < submissions_.size() &&
+         job(submissions_[next_submission_]).state == State::kCancelled) {
+    ++next_submission_;
+  }
+  while (!completions_.empty()) {
+    const Completion& next = completions_.top();
+    if (job(next.job).state == State::kRunning && job(next.job).end == next.end) break;
+    completions_.pop();
+  }
+  Seconds next = std::min(availability_.next_expiry(), next_moment());
+  if (!completions_.empty()) next = std::min(next, completions_.top().end);
+  if (next_submission_ < submissions_.size()) {
+    // One that was pending before the clock began arrives now.
+    next = std::min(next, std::max(now_, job(submissions_[next_submission_]).submit));
+  }
+  return next;
+}
+
+bool Engine::completes(Seconds now) {
+  while (!completions_.empty() && completions_.top().end <= now) {
+    const Completion& next = completions_.top();
+    if (job(next.job).state == State::kRunning && job(next.job).end == next.end) return true;
+    completions_.pop();
+  }
+  return false;
+}
+
+bool Engine::arrives(Seconds now) const {
+  return next_submission_ < submissions_.size() &&
+         job(submissions_[next_submission_]).submit <= now;
+}
+
+void Engine::complete_one() {
+  const JobIndex index = completions_.top().job;
+  completions_.pop();
+  complete(index);
+}
+
+void Engine::kill(JobIndex index) {
+  job(index).end = now_;
+  complete(index);
+}
+
+void Engine::complete(JobIndex index) {
+  job(index).state = State::kFinished;
+  if (beside_) ended_beside(index);
+  availability_.finish(index);
+  if (nodes_) {
+    nodes_->pool.finish(index, now_);
+    nodes_->changed = true;
+  }
+  if (bgp_) bgp_->finish(index);
+  if (planner_) planner_->finished(index, now_);
+  finished_.push_back(index);
+  if (outside_) news_.finished.push_back(index);
+  full_pass_ = true;
+  ++counters_.completions;
+  if (admission_) {
+    if (admission_->is_limited(index)) admission_->leaves(index, job(index).processors);
+    release(admission_->ended(index, now_));
+  }
+}
+
+void Engine::arrive_one() {
+  const JobIndex index = submissions_[next_submission_++];
+  Job& arriving = job(index);
+  if (arriving.state == State::kCancelled) return;
+  arriving.rank = next_rank_++;
+  if (admission_ && admission_->is_limited(index)) {
+    admission_->arrives(index, arriving.priority, arriving.rank, arriving.processors);
+  } else {
+    enter_queue(index);
+  }
+}
+
+void Engine::let_in() {
+  if (!admission_) return;
+  for (const JobIndex index : admission_->let_in()) enter_queue(index);
+}
+
+void Engine::enter_queue(JobIndex index) {
+  Job& arriving = job(index);
+  arriving.state = State::kPending;
+  if (arriving.guarded) ++active_guards_;
+  queue_.insert(index, arriving);
+  arrived_.push_back(index);
+  if (planner_) planner_->arrived(index);
+  if (bgp_) bgp_->arrived(index);
+  if (queue_.front().job == index) full_pass_ = true;
+  ++counters_.submissions;
+  counters_.deepest_queue =
+      std::max(counters_.deepest_queue, static_cast<std::int64_t>(queue_.size()));
+}
+
+void Engine::start(JobIndex index, StartedBy how) {
+  Job& starting = job(index);
+  queue_.erase(index, starting);
+  if (bgp_) bgp_->left_queue(index);
+  if (starting.guarded) {
+    --active_guards_;
+    full_pass_ = true;
+  }
+  if (beside_) started_beside(index);
+  starting.start = now_;
+  starting.state = State::kRunning;
+  starting.started_by = how;
+  longest_wait_ = std::max(longest_wait_, now_ - starting.submit);
+  if (starting.awaited) --awaited_;
+  if (admission_) release(admission_->started(index, now_));
+  availability_.start(index);
+  if (planner_) planner_->started(index, now_);
+  set_end(index);
+  started_.push_back(index);
+  if (outside_) news_.started.push_back(index);
+}
+
+// A job whose limit is cut below what it has already run ends now. Jobs that end together do so in
+// the order of the log, or under kPerEvent in that in which they started.
+void Engine::set_end(JobIndex index) {
+  Job& running = job(index);
+  const Seconds runs = lets_overrun() ? running.actual_runtime
+                                      : std::min(running.actual_runtime, running.time_limit);
+  running.end = std::max(now_, running.start + runs);
+  const bool per_event = policy_.event_order == EventOrder::kPerEvent;
+  running.tie = per_event ? starts_++ : index;
+  completions_.push({running.end, running.tie, index});
+}
+
+void Engine::changed() {
+  if (nodes_) nodes_->changed = nodes_->anew = nodes_->ends_changed = true;
+  full_pass_ = true;
+  pass_pending_ = passes_at(now_);
+}
+
+}  // namespace foretime

@@ -1,0 +1,69 @@
+// Forward runs: many futures of one moment, each in an engine of its own, on several threads.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/admission.hpp"
+#include "nodes/node_scheduling.hpp"
+#include "planning/planner.hpp"
+#include "core/types.hpp"
+
+namespace foretime {
+
+// Nodes in place of a flat pool, and what jobs have and ask of them.
+struct NodeBeginning {
+  NodeMachine machine;
+  std::shared_ptr<std::vector<ResourceRequest>> requests =
+      std::make_shared<std::vector<ResourceRequest>>();
+  std::vector<std::int32_t> request_of;  // of each pending job
+  struct Held {
+    std::int32_t slurm_partition = -1;  // none: nothing
+    std::vector<NodeRow> nodes;
+  };
+  std::vector<Held> running;  // of each
+  std::vector<Held> planned;  // of each pending job with a planned start; empty if none are known
+};
+
+// What every run begins with. Actual runtimes are those of the samples.
+struct Beginning {
+  Processors machine = 0;
+  Policy policy;
+  Seconds now = 0;
+  std::vector<AdvanceReservation> reservations;
+  std::vector<Job> running;  // in the order in which they started
+  std::vector<Job> pending;  // or to be submitted later; ties in this order
+  // See Engine::resume_estimates and Engine::resume_queue; planned starts are of the pending jobs.
+  std::optional<Seconds> estimated_at;
+  bool pass_due = true;
+  std::optional<PlanNotes> plans;
+  std::optional<NodeBeginning> nodes;
+  // By place: the running jobs, then the pending ones; null if nothing keeps jobs from the queue.
+  std::shared_ptr<AdmissionRules> admission;
+};
+
+// Jobs that are submitted in one sample only.
+struct Arrivals {
+  std::vector<Job> jobs;           // those of the first sample first
+  std::vector<std::size_t> first;  // of each sample, and the end; empty if there are no arrivals
+  std::vector<std::int32_t> request_of;  // on nodes
+};
+
+struct Samples {
+  std::size_t count = 0;
+  const Seconds* actual_runtime = nullptr;  // a row a sample: the running jobs, then the pending
+  Arrivals arrivals;
+};
+
+// Runs every sample until all pending jobs have started, or only until those at `only` have (each
+// named once), and writes a row of start times: running jobs first, or just of those, in their order.
+//
+// `interrupted` is called between samples, on the calling thread alone: once it is true, or a sample
+// has thrown, no more are begun. True if every sample was run.
+bool forward_runs(const Beginning& beginning, const Samples& samples,
+                  const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
+                  Seconds* start_time,
+                  const std::function<bool()>& interrupted);
+
+}  // namespace foretime
