@@ -24,7 +24,7 @@ from foretime_sim.workload import Labels, Workload
 
 from tests.engine.real_logs import KTH, read_workload
 
-LOOK_EVERY_S = 1800
+LOOK_EVERY_S = 4 * 3600
 DAY_S = 86_400
 WEEK_S = 7 * DAY_S
 # Days and weeks begin together with those of the log's own clock.
