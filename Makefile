@@ -33,7 +33,8 @@ demo: setup
 	$(BIN)/foretime replay $(if $(LOG),$(LOG),--generate lublin2003)
 
 test: setup lint
-	$(BIN)/python -m pytest --benchmark-skip -m 'not real_slurm'
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal \
+	  --benchmark-skip -m 'not real_slurm'
 
 # What make prints has the seed, which is another at every run.
 search: setup

@@ -59,7 +59,8 @@ def _kept_settings(item: pytest.Item) -> tuple[Any, str]:
 def _no_settings_of_this_machine() -> Iterator[None]:
     """Let no test go by what is in /etc, or in whose environment it runs."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.delenv(daemon_options.SETTINGS_VARIABLE, raising=False)
+        for variable in (daemon_options.SETTINGS_VARIABLE, "COLUMNS", "LINES"):
+            patched.delenv(variable, raising=False)
         patched.setattr(daemon_options, "SETTINGS_FILE", Path("/none/foretime.toml"))
         yield
 

@@ -24,13 +24,30 @@ def running(daemon: Daemon) -> Iterator[None]:
     """Run a daemon in a thread; it answers when this is entered, and has ended when it is left."""
     thread = threading.Thread(target=daemon.run)
     thread.start()
-    until = time.monotonic() + _READY_S
-    while not daemon.answers and time.monotonic() < until:
-        time.sleep(0.02)
-    yield
-    daemon.end()
-    thread.join(30)
+    try:
+        until = time.monotonic() + _READY_S
+        while not daemon.answers:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        yield
+    finally:
+        daemon.end()
+        thread.join(_READY_S)
     assert not thread.is_alive()
+
+
+class _LedDaemon(Daemon):
+    """Looks once by itself, at its start; after that when a test says so, one look at a time."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.has_looked = threading.Event()
+        self._one_at_a_time = threading.Lock()
+
+    def poll_once(self) -> None:
+        with self._one_at_a_time:
+            super().poll_once()
+        self.has_looked.set()
 
 
 class MockSite:
@@ -92,13 +109,15 @@ class MockSite:
 
     def start(self) -> None:
         """Start the daemon; it answers, and has forecasts, when this is done."""
-        self.daemon = Daemon(
+        self.daemon = _LedDaemon(
             self.settings, SlurmCommands(self._command, 0), clock=lambda: self.slurm.now
         )
-        self.look()
         self.app: FastAPI = self.daemon.app
         self._running = running(self.daemon)
         self._running.__enter__()
+        # Its own look comes before any of the test's, however slow the machine is.
+        assert self.daemon.has_looked.wait(_READY_S)
+        self.daemon.forecasts.refresh()
         self.listen = self.daemon.address
 
     def _command(self, argv: Sequence[str], stdin: str | None = None) -> object:

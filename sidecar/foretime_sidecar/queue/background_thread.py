@@ -62,6 +62,7 @@ class BackgroundThread:
         self._share = cpu_percent / 100
         self._looked = threading.Event()
         self._ending = threading.Event()
+        self._at_work = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -95,15 +96,19 @@ class BackgroundThread:
             self._ending.wait(max(used_s / self._share - took_s, 0))
 
     def refresh(self) -> bool:
-        """Work once, and say whether there may be more to do; what fails is logged."""
-        try:
-            more = self._work.refresh(hurried=busy())
-            self._work.last_failure = ""
-        except Exception as error:
-            self._work.failures += 1
-            self._work.last_failure = f"{type(error).__name__}: {error}"
-            logger.exception("%s were not refreshed; tried again at the next look", self._name)
-            return False
+        """Work once, and say whether there may be more to do; what fails is logged.
+
+        If the thread is at work, this waits for it: the latest look has been worked on afterwards.
+        """
+        with self._at_work:
+            try:
+                more = self._work.refresh(hurried=busy())
+                self._work.last_failure = ""
+            except Exception as error:
+                self._work.failures += 1
+                self._work.last_failure = f"{type(error).__name__}: {error}"
+                logger.exception("%s were not refreshed; tried again at the next look", self._name)
+                return False
         return more
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
@@ -62,6 +63,7 @@ class Newcomers:
         known = {partition.name for partition in machine.slurm_partitions}
         codes: dict[str, int] = {}
 
+        @cache
         def code(queue: str | None) -> int:
             named = ",".join(name for name in (queue or "").split(",") if name in known)
             return codes.setdefault(named, len(codes)) if named else -1

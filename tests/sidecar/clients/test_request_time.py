@@ -114,13 +114,12 @@ def test_failures_and_every_attempt_count(
     asked = RequestTime()
     command("qstat", f"sleep {_WAIT_S}; exit 1")
     folder = command("pbsnodes", "exec sleep 60")
-    run = PbsProcesses(str(folder), timeout_s=1, attempts=2, request_time=asked)
     with pytest.raises(SchedulerError, match="exit code 1"):
-        run(["qstat"])
+        PbsProcesses(str(folder), timeout_s=60, attempts=2, request_time=asked)(["qstat"])
     assert asked.controller_s > 1.6 * _WAIT_S
     before_s = asked.controller_s
     with pytest.raises(SchedulerError, match="did not answer"):
-        run(["pbsnodes"])
+        PbsProcesses(str(folder), timeout_s=1, attempts=2, request_time=asked)(["pbsnodes"])
     assert asked.controller_s - before_s > 1.6
 
 

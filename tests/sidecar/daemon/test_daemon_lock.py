@@ -11,10 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import psutil
 import pytest
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_sidecar.daemon.daemon_lock import DaemonLock
@@ -120,10 +121,10 @@ def test_a_daemon_that_was_killed_leaves_its_place_at_once(start: Start, tmp_pat
     hanging: list[int] = []
 
     def hangs() -> bool:
-        children = Path(f"/proc/{first.pid}/task").glob("*/children")
-        hanging[:] = [int(pid) for path in children for pid in path.read_text().split()]
-        commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in hanging]
-        return any(b"sleep" in command for command in commands)
+        with suppress(psutil.NoSuchProcess):  # one that has ended just now
+            children = psutil.Process(first.pid).children()
+            hanging[:] = [each.pid for each in children if "sleep" in each.cmdline()]
+        return bool(hanging)
 
     until(hangs, first)
     first.send_signal(signal.SIGKILL)

@@ -52,7 +52,7 @@ def test_forecasts_of_a_log_slice_hold_about_as_often_as_they_say(
     log = read_workload(trace(f"{KTH}.swf.gz"))
     # The second month, busy, and what was known when it began.
     workload, history = log.take(np.arange(4_000, 4_700)), log.take(np.arange(4_000))
-    replay = Replay(Policy(), state_dir=tmp_path, history=history, forecast_interval_s=1800)
+    replay = Replay(Policy(), state_dir=tmp_path, history=history, forecast_interval_s=3600)
     statistics = replay(workload, 0).statistics
     assert isinstance(statistics, AdjustedStatistics)
     done = statistics.forecasts

@@ -31,7 +31,7 @@ from foretime_sim.workloads.workload import Workload
 
 from tests.support.real_logs import KTH, read_workload
 
-LOOK_EVERY_S = 1800
+LOOK_EVERY_S = 4 * 3600
 DAY_S = 86_400
 WEEK_S = 7 * DAY_S
 # Days and weeks begin together with those of the log's own clock.

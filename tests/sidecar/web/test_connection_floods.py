@@ -127,8 +127,10 @@ def served(
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=60)
         assert "Traceback" not in said
-        # Nobody can fill the log; the recorded Slurm lacks an answer, of which it tells.
-        assert all("scontrol" in line for line in said.splitlines()), said
+        # Nobody can fill the log. It tells of an answer that the recorded Slurm lacks, and of a
+        # busy machine's slow ones, as often as it looks at most.
+        expected = "WARNING forecasts do without the nodes", "WARNING looks at the scheduler are "
+        assert all(line.startswith(expected) for line in said.splitlines()), said
     finally:
         if process.poll() is None:
             process.kill()

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import threading
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -36,19 +35,19 @@ def test_one_piece_of_each_caller_at_a_time_in_the_order_asked() -> None:
     at_work: Counter[str] = Counter()
     most: Counter[str] = Counter()
     begun: list[str] = []
-    lock = threading.Lock()
+    changed = threading.Condition()
 
     def work(name: str) -> str:
-        with lock:
+        with changed:
             begun.append(name)
-            at_work[name] += 1
-            at_work["all"] += 1
+            number = len(begun)
+            at_work.update((name, "all"))
             most[name] = max(most[name], at_work[name])
             most["all"] = max(most["all"], at_work["all"])
-        time.sleep(0.01)
-        with lock:
-            at_work[name] -= 1
-            at_work["all"] -= 1
+            changed.notify_all()
+            # No thread that is slow to begin comes after others' next pieces.
+            assert changed.wait_for(lambda: len(begun) > number or "bob" in begun, 60)
+            at_work.subtract((name, "all"))
         return name
 
     async def asked() -> list[str]:
