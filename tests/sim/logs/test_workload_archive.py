@@ -25,7 +25,7 @@ from foretime_sim.logs.workload_archive import (
 TEXT = b"; MaxProcs: 4\n" + b"".join(
     f"{job} {job} 0 10 1 -1 -1 1 20 -1 1 1 1 1 1 1 -1 -1\n".encode() for job in range(1, 4_001)
 )
-FILE = gzip.compress(TEXT)
+FILE = gzip.compress(TEXT, mtime=0)
 LOG = ArchivedLog(
     "TEST-2000-1", "l_test", 4_000, 4, "2000", hashlib.sha256(TEXT).hexdigest(), len(TEXT)
 )
@@ -104,8 +104,8 @@ def test_a_log_is_fetched_verified_and_not_fetched_again(archive: Archive, tmp_p
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (gzip.compress(TEXT.replace(b" 20 ", b" 21 ")), "SHA-256"),
-        (gzip.compress(TEXT[:-1_000]), "bytes of text"),
+        (gzip.compress(TEXT.replace(b" 20 ", b" 21 "), mtime=0), "SHA-256"),
+        (gzip.compress(TEXT[:-1_000], mtime=0), "bytes of text"),
         (FILE[:-20], "does not unpack"),
         (b"<html>moved</html>", "does not unpack"),
         (b"", "bytes of text"),
