@@ -218,8 +218,9 @@ class WaitForecasting:
         self._forecaster.hurried = hurried
         self._learn(look)
         self.board = self._forecast(look)
-        self._note_bounds(self.board.moment)
+        # At once: whoever waits for it must not wait for what is noted of it, too.
         self._has_board.set()
+        self._note_bounds(self.board.moment)
         self._keep(self.board)
         if maps:
             self._draw_maps(self.board)

@@ -24,7 +24,7 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.clients.slurm_commands import SlurmCommands
 from foretime_sidecar.forecast_ladder import ForecastLadder
-from foretime_sidecar.queue_moment import Look, NewJob
+from foretime_sidecar.queue_moment import Look, NewJob, QueueMoment
 from foretime_sidecar.served_forecaster import CalibratedBest
 from foretime_sidecar.server import Daemon
 from foretime_sidecar.settings import ForecastSettings, Settings
@@ -76,6 +76,28 @@ def test_every_pending_job_has_an_answer(job: QueuedJob) -> None:
     assert 0 < row.waits.at(0.5) <= max(3200, (job.eligible_time or 0) - NOW)
     assert (row.kept_back is None) == (job.eligible_time is not None)
     assert len(row.assumed) == (row.kept_back is not None)
+
+
+def test_who_waits_for_the_board_does_not_wait_for_its_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = forecasting()
+    happened = []
+
+    class Bounds:
+        def note(self, moment: QueueMoment) -> None:
+            assert waits.board is not None
+            assert waits.board.moment is moment
+            happened.append("bounds noted")
+
+        def kept(self, now: int, days: int) -> None:
+            pass
+
+    monkeypatch.setattr(waits, "bounds", Bounds())
+    monkeypatch.setattr(waits._has_board, "set", lambda: happened.append("board told"))
+    waits.looked(Look(NOW, Queue(64, (RUNNING, PENDING))))
+    waits.refresh()
+    assert happened == ["board told", "bounds noted"]
 
 
 def test_tasks_of_an_array_are_found_by_their_names() -> None:
