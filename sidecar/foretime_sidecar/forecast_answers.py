@@ -12,7 +12,7 @@ from foretime_sidecar.forecast_board import Board, JobForecast, NewJobForecast, 
 from foretime_sidecar.forecast_reliability import Reliability
 from foretime_sidecar.job_question import JobQuestion
 from foretime_sidecar.queue_snapshot import as_submitted
-from foretime_sidecar.wait_reasons import queue_text, wait_reason
+from foretime_sidecar.wait_reasons import BEGINS_LATER, queue_text, wait_reason
 
 
 def of_pending(
@@ -87,7 +87,9 @@ def of_new(
     age_s = max(now - board.made_at, 0)
     processors, ahead = question.request.processors, forecast.ahead
     reason = {"code": "None", "text": "can start at once"}
-    if waits is None or waits.at(0.5) > 0:
+    if question.begin is not None and question.begin > now:
+        reason = {"code": "BeginTime", "text": BEGINS_LATER}
+    elif waits is None or waits.at(0.5) > 0:
         code = "Priority" if ahead else "Resources"
         reason = {"code": code, "text": queue_text(processors, ahead)}
     return {

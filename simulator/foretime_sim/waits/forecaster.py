@@ -11,6 +11,7 @@ from foretime_estimators.jobs import FinishedJob, JobRequest
 
 from foretime_sim.metrics import Float64Array
 from foretime_sim.waits.moment import Moment
+from foretime_sim.workload import Int64Array
 
 LEVELS = (
     0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5,
@@ -54,6 +55,23 @@ class WaitForecasts:
         """Which rows hold an answer, shape (asked,)."""
         return ~np.isnan(self.starts_now)
 
+    def later(self, to_come_s: Int64Array) -> WaitForecasts:
+        """Give the same of jobs that can't start before so many seconds each, shape (asked,)."""
+        can_now = np.isnan(self.starts_now) | (to_come_s == 0)
+        return WaitForecasts(
+            self.wait_s + to_come_s[:, np.newaxis], np.where(can_now, self.starts_now, 0.0)
+        )
+
+    def from_then(self, to_come_s: Int64Array) -> WaitForecasts:
+        """Give the same as counted from when jobs can start: the reverse of `later`.
+
+        The probability of a start then is that of the highest level without a wait after it.
+        """
+        wait_s = np.maximum(self.wait_s - to_come_s[:, np.newaxis], 0)
+        at_once = np.array([0.0, *LEVELS[:-1], 1.0])[(wait_s == 0).sum(axis=1)]
+        can_now = np.isnan(self.starts_now) | (to_come_s == 0)
+        return WaitForecasts(wait_s, np.where(can_now, self.starts_now, at_once))
+
 
 class WaitForecaster(Protocol):
     """Forecasts waits, and learns from what happens, told in the order of time.
@@ -81,7 +99,10 @@ class WaitForecaster(Protocol):
         ...
 
     def started(self, job: JobRequest, start_time: int) -> None:
-        """Take note of a start; the wait is ``start_time - job.submit_time``."""
+        """Take note of a start; the wait is ``start_time - job.submit_time``.
+
+        A job that could not start from its submission on is told as if submitted when it could.
+        """
         ...
 
     def finished(self, job: FinishedJob) -> None:
