@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,9 +32,12 @@ from foretime_sidecar.settings import ForecastSettings, Settings
 from foretime_sidecar.sidecar import Sidecar
 from foretime_sidecar.store import Store
 from foretime_sidecar.wait_forecasting import WaitForecasting
+from foretime_sim.forward import start_times_of
 from foretime_sim.mock_slurm import MockSlurm, SlurmSetup, Submission
 from foretime_sim.policy import Policy
+from foretime_sim.waits import forward_forecaster
 from foretime_sim.waits.forecaster import LEVELS
+from foretime_sim.workload import Int64Array
 
 NOW = 1_700_000_000
 
@@ -171,13 +175,60 @@ def test_longer_queues_get_fewer_samples_and_a_busy_machine_a_quarter(
     # Once it is known that a sample takes 10 ms: 15 s for all jobs, 0.4 s of all cores for one.
     monkeypatch.setattr(forecast_ladder, "usable_cores", lambda: 2)
     ladder.hurried = False
-    ladder._note(1000, 0.01)
+    ladder._s_per_sample = 0.01
     assert (ladder.samples(1000), ladder.samples(1000, 1)) == (200, 50)
-    ladder._note(1000, 0.2)
+    ladder._s_per_sample = 0.2
     assert (ladder.samples(1000), ladder.samples(1000, 1)) == (50, 10)
-    # A single job that starts at once does not tell how long a run takes.
-    ladder._note(1, 0.0001)
-    assert ladder.samples(1000) == 50
+
+
+class Clock:
+    """Stands still but for what it is told."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def thread_time(self) -> float:
+        return self.now
+
+
+class Runs:
+    """Forward runs that take a time of the test's own, by how many at once."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def timed(self, clock: Clock, run_s: float) -> Callable[..., Int64Array]:
+        def run(*asked: Any, **settings: Any) -> Int64Array:
+            samples = len(asked[3])
+            self.batches.append(samples)
+            clock.now += run_s * samples
+            return start_times_of(*asked, **settings)
+
+        return run
+
+
+@pytest.mark.parametrize(
+    ("run_s", "samples"),
+    # One run says who starts now, and a tenth of the time is for how far arrivals matter.
+    [(0.0, 200), (0.01, 200), (0.1, 134), (0.5, 26), (2.5, 4), (7.5, 1), (100.0, 1)],
+)
+def test_the_first_board_keeps_to_its_time_however_long_a_run_takes(
+    run_s: float, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, runs = Clock(), Runs()
+    monkeypatch.setattr(forecast_ladder, "time", clock)
+    monkeypatch.setattr(forward_forecaster, "start_times_of", runs.timed(clock, run_s))
+    waits = forecasting()
+    jobs = [replace(PENDING, request=request(str(number), 64)) for number in range(2, 12)]
+    waits.looked(Look(NOW, Queue(64, (RUNNING, *jobs))))
+    waits.refresh(maps=False)
+    assert waits.board is not None
+    assert all(row.waits is not None for row in waits.board.rows)
+    # A single run of each kind at the least.
+    assert clock.now <= max(15.0, 3 * run_s)
+    assert runs.batches[2:][0] == 1
+    assert sum(runs.batches[2:]) == samples
+    assert f"drawn up to {samples} times" in " ".join(waits.board.assumptions)
 
 
 def test_a_map_is_drawn_a_few_cells_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
