@@ -20,10 +20,10 @@ from foretime_estimators.errors import InputError
 
 from foretime_sim.forward import forward_runs
 from foretime_sim.policy import Backfill, Order, Policy
-from foretime_sim.queue_places import BoolArray, waiting_now
+from foretime_sim.queue_places import BoolArray, places, waiting_now
 from foretime_sim.reference_slack import initial_slack, priority, scheduler_priority
 from foretime_sim.slack import INFINITE_SLACK, SlackJobs, SlackSettings
-from foretime_sim.snapshot import Snapshot
+from foretime_sim.snapshot import PendingJobs, Snapshot
 from foretime_sim.workload import Int64Array, MaskedInt64Array
 
 
@@ -102,6 +102,28 @@ def start_bounds(
     unbounded = (initial == INFINITE_SLACK) | ~can_be_promised(snapshot)
     latest = np.ma.MaskedArray(start + np.where(unbounded, 0, initial), mask=unbounded)
     return StartBounds(start, latest)
+
+
+def front_of_queue(snapshot: Snapshot, order: Order, most: int) -> tuple[Snapshot, Int64Array]:
+    """Give the snapshot with the first jobs of its queue alone, and their rows.
+
+    They have the bounds that they have in the whole queue: who stands behind delays nobody. Jobs
+    that are not in the queue yet are left out, and limits: bounds are later for them, not earlier.
+    """
+    pending = snapshot.pending
+    here = np.flatnonzero(waiting_now(snapshot))
+    place = places(_planned_on_limits(snapshot), Policy(order))
+    rows = np.sort(here[np.argsort(place[here])[:most]])
+    requests = pending.requests
+    front = PendingJobs(
+        pending.submit_time[rows],
+        pending.processors[rows],
+        pending.time_limits()[rows],
+        priority=pending.priorities()[rows],
+        eligible_time=pending.joins_at()[rows],
+        requests=requests and replace(requests, number=requests.number[rows]),
+    )
+    return replace(snapshot, pending=front, limits=(), engine_index=None), rows
 
 
 def can_be_promised(snapshot: Snapshot) -> BoolArray:

@@ -13,7 +13,7 @@ from foretime_sim.forward import forward_runs
 from foretime_sim.policy import Backfill, Order, Policy
 from foretime_sim.slack import SlackJobs, SlackSettings
 from foretime_sim.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.start_bounds import start_bounds
+from foretime_sim.start_bounds import front_of_queue, start_bounds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,3 +99,18 @@ def test_the_bounds_can_be_kept(
     assert np.array_equal(bounds.latest_start.mask, ~joined)
     assert (starts[joined] <= bounds.planned_start[joined]).all()
     assert (bounds.planned_start <= np.ma.getdata(bounds.latest_start)).all()
+
+
+@given(snapshots(), st.sampled_from([Order.FCFS, Order.SJF, Order.PRIORITY]), st.integers(1, 8))
+def test_the_first_of_a_queue_have_the_same_bounds_without_the_others(
+    snapshot: Snapshot, order: Order, most: int
+) -> None:
+    now = replace(snapshot.pending, dependencies=None, eligible_time=None)
+    now = replace(now, submit_time=np.minimum(now.submit_time, snapshot.now))
+    snapshot = replace(snapshot, pending=now, limits=())
+    whole = start_bounds(snapshot, AVERAGE, order=order)
+    front, rows = front_of_queue(snapshot, order, most)
+    assert len(front.pending) == len(rows) == min(most, len(now))
+    alone = start_bounds(front, AVERAGE, order=order)
+    assert alone.planned_start.tolist() == whole.planned_start[rows].tolist()
+    assert alone.latest_start.tolist() == whole.latest_start[rows].tolist()
