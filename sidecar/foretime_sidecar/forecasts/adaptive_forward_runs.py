@@ -17,11 +17,57 @@ from foretime_sidecar.forecasts.sample_cache import DrawnOnce
 # A scheduler looks at its queue this often at least: a start before then is one at once.
 NOW_S = 60
 _SAMPLES = (200, 100, 50, 20, 10)
-# Seconds of one processor that forecasts of all pending jobs, and of one job, are to take. A queue
-# on nodes takes far longer to run forward than on a flat pool.
-_ALL_S, _ONE_S = 15.0, 0.4
+# Seconds that forecasts of all pending jobs, of several as if they were let go, and of one job are
+# to take. A queue on nodes takes far longer to run forward than on a flat pool.
+_ALL_S, _LET_GO_S, _ONE_S = 15.0, 2.5, 0.4
 # Jobs x samples that are run forward before it is known how long that takes.
 _SAMPLED_JOBS = 240_000
+
+
+class _Budget:
+    """A `foretime_sim.waits.forward_forecaster.Pace` that runs what fits into a time.
+
+    It begins with one sample a thread, and goes on as these have told how long they take.
+
+    Parameters
+    ----------
+    budget_s
+        Of the thread that asks, from now on.
+    threads
+        That run samples.
+
+    Attributes
+    ----------
+    run
+        Samples that were run.
+    """
+
+    def __init__(self, budget_s: float, threads: int) -> None:
+        self.run = 0
+        self._budget_s = budget_s
+        self._threads = threads
+        self._began = self._sampling_since = time.thread_time()
+
+    def spent_s(self) -> float:
+        """Give how long it has taken so far."""
+        return time.thread_time() - self._began
+
+    def few(self, samples: int) -> int:
+        """Take a tenth, if they take no more than a tenth of the time: one has been run by now."""
+        fit = self._budget_s / 10 / max(self.spent_s(), 1e-9)
+        return int(max(1, min(samples // 10, fit)))
+
+    def more(self, done: int, samples: int) -> int:
+        """Go on with what fits, and at most three times as many as have been run."""
+        if not done:
+            self._sampling_since = time.thread_time()
+            more = min(self._threads, samples)
+        else:
+            took_s = max(time.thread_time() - self._sampling_since, 1e-9)
+            fit = int((self._budget_s - self.spent_s()) * done / took_s)
+            more = max(min(fit, samples - done, 3 * done), 0)
+        self.run = done + more
+        return more
 
 
 class ForecastLadder:
@@ -36,6 +82,8 @@ class ForecastLadder:
     ----------
     hurried
         Whether a quarter of the work must do, as the machine has other.
+    drawn
+        Samples that the last forecast of the queue was made of.
     """
 
     name = "forward"
@@ -43,6 +91,7 @@ class ForecastLadder:
 
     def __init__(self, most_jobs: int) -> None:
         self.hurried = False
+        self.drawn = 0
         self._most_jobs = most_jobs
         self._s_per_sample = 0.0  # as it was last
         histories = RuntimeHistories()
@@ -50,10 +99,11 @@ class ForecastLadder:
         self._arrivals = ResampledArrivals(histories)
 
     def samples(self, jobs: int, asked: int = 2) -> int:
-        """Give how many samples a queue of so many jobs is run forward with; 0: it is not.
+        """Give how many samples of a queue of so many jobs are drawn; 0: it is not run forward.
 
         As many as the last runs say that there is time for: 15 s for all pending jobs, 0.4 s for
-        one job on all cores; at least 20 (of one job, 10), at most 200.
+        one job on all cores; at least 20 (of one job, 10), at most 200. Those are run for which
+        there proves to be time.
         """
         if jobs > self._most_jobs:
             return 0
@@ -71,24 +121,30 @@ class ForecastLadder:
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
+        forecasts, pace = self._forecast(moment, _ALL_S)
+        self.drawn = 0 if pace is None else pace.run
+        # A run for one job ends when it has started, and tells little.
+        if pace is not None and pace.run and len(moment.asked) > 1:
+            self._s_per_sample = pace.spent_s() / pace.run
+        return forecasts
+
+    def consider(self, moment: Moment) -> WaitForecasts:
+        """Say the same of jobs that are not in the queue, in less time."""
+        return self._forecast(moment, _LET_GO_S)[0]
+
+    def _forecast(self, moment: Moment, all_s: float) -> tuple[WaitForecasts, _Budget | None]:
         asked = len(moment.asked)
         samples = self.samples(len(moment.snapshot), asked)
         if not samples:
-            return WaitForecasts.none(asked)
+            return WaitForecasts.none(asked), None
         # Somebody waits for the answer about one job: on all cores, unless others need them.
-        threads = None if asked == 1 and not self.hurried else 1
+        threads = usable_cores() if asked == 1 and not self.hurried else 1
+        budget_s = _ONE_S if asked == 1 else all_s
+        pace = _Budget(budget_s / 4 if self.hurried else budget_s, threads)
         forward = ForwardForecaster(
-            self.name, self._runtimes, self._arrivals, samples=samples, threads=threads
+            self.name, self._runtimes, self._arrivals, samples=samples, threads=threads, pace=pace
         )
-        began = time.thread_time()
-        forecasts = forward.forecast(moment)
-        self._note(asked, (time.thread_time() - began) / samples)
-        return forecasts
-
-    def _note(self, asked: int, s_per_sample: float) -> None:
-        # A run for one job ends when it has started; one that starts at once tells nothing.
-        if asked > 1 or s_per_sample > self._s_per_sample:
-            self._s_per_sample = s_per_sample
+        return forward.forecast(moment), pace
 
     def submitted(self, job: JobRequest) -> None:
         """Learn from a submission."""

@@ -32,8 +32,10 @@ class Backlog:
         before = np.empty(len(pending), dtype=np.float64)
         before[in_order] = np.cumsum(work) - work + int((left * running.processors).sum())
         asked = before[moment.asked - len(running)] / snapshot.machine_processors
-        wait_s: Float64Array = np.outer(asked, LEVELS)
-        return WaitForecasts(wait_s, (asked == 0).astype(np.float64))
+        to_come_s = moment.to_come_s()
+        # Until a job can start, what stands before it is worked off, too.
+        wait_s: Float64Array = np.maximum(np.outer(asked, LEVELS), to_come_s[:, np.newaxis])
+        return WaitForecasts(wait_s, ((asked == 0) & (to_come_s == 0)).astype(np.float64))
 
     def submitted(self, job: JobRequest) -> None:
         """Learn nothing from a submission."""

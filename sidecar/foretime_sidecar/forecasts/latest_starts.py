@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
-from foretime_sim.engine.start_bounds import can_be_promised, start_bounds
+from foretime_sim.engine.start_bounds import can_be_promised, front_of_queue, start_bounds
 from foretime_sim.policies.slack import SlackSettings
 
 from foretime_sidecar.queue.forecast_question import QueueMoment
@@ -24,6 +24,8 @@ from foretime_sidecar.queue.queue_events import START, Event, Key
 from foretime_sidecar.store.store import Store
 
 AVERAGED_DAYS = 30
+MOST_ON_NODES = 1_000
+"""The first jobs of a queue on nodes that are planned; time grows with their square and more."""
 _AVERAGE_EVERY_S = 3600
 
 
@@ -151,7 +153,7 @@ class NotedBounds:
         """Note a bound for each job of a moment that is seen for the first time; give how many.
 
         Jobs that are not in the queue yet (held, dependent, at a limit, later ones) get one when
-        they are.
+        they are; on nodes those beyond `MOST_ON_NODES` when they are among the first.
 
         Raises
         ------
@@ -166,18 +168,23 @@ class NotedBounds:
             for column in (np.flatnonzero(can_be_promised(snapshot)) + first).tolist()
             if (requests[column].job_id, requests[column].submit_time) not in self._open
         ]
+        order = moment.queue_order
+        planned, rows_of = snapshot, np.arange(len(snapshot.pending))
+        if snapshot.machine is not None and len(snapshot.pending) > MOST_ON_NODES:
+            planned, rows_of = front_of_queue(snapshot, order, MOST_ON_NODES)
+        place = {int(row) + first: here for here, row in enumerate(rows_of)}
+        new = [column for column in new if column in place]
         average_s = self.average_wait_s(snapshot.now) if new else None
         if average_s is None or len(snapshot) > self._most_jobs:
             return 0
-        order = moment.queue_order
         settings = SlackSettings(slack_factor=self._settings.slack_factor, average_wait_s=average_s)
         try:
-            bounds = start_bounds(snapshot, settings, order=order)
+            bounds = start_bounds(planned, settings, order=order)
         except InputError:  # the queue can't be run forward; forecasts say why
             return 0
         told: dict[Key, tuple[str | None, NotedBound]] = {}
         for column in new:
-            request, row = requests[column], column - first
+            request, row = requests[column], place[column]
             key = request.job_id, request.submit_time
             times = int(bounds.planned_start[row]), int(bounds.latest_start[row])
             told.setdefault(key, (request.user, NotedBound(snapshot.now, *times)))

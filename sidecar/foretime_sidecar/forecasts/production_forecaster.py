@@ -98,9 +98,10 @@ class CalibratedBest:
 
     def _words(self, name: str, jobs: int) -> str:
         if name == self._ladder.name:
+            drawn = self._ladder.drawn or self._ladder.samples(jobs)  # of what ifs, nobody waiting
             return (
                 "jobs run as long as those most like them have, and others come as they came in "
-                f"weeks past, drawn up to {self._ladder.samples(jobs)} times"
+                f"weeks past, drawn up to {drawn} times"
             )
         return _WORDS[name]
 

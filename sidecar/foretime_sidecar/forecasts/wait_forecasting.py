@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-import numpy as np
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.queue_places import places
@@ -218,8 +217,9 @@ class WaitForecasting:
         self._forecaster.hurried = hurried
         self._learn(look)
         self.board = self._forecast(look)
-        self._note_bounds(self.board.moment)
+        # At once: whoever waits for it must not wait for what is noted of it, too.
         self._has_board.set()
+        self._note_bounds(self.board.moment)
         self._keep(self.board)
         if maps:
             self._draw_maps(self.board)
@@ -306,7 +306,7 @@ class WaitForecasting:
         events = self._events.since_last(look, self._past.new())
         with self._one_at_a_time:  # nobody may be asking what if
             for event in events:
-                event.tell(self._forecaster)
+                event.tell_waits(self._forecaster)
         self._score(events)
 
     def _learn_past(self, past: PastEvents, now: int) -> None:
@@ -315,7 +315,7 @@ class WaitForecasting:
         self._restore()
         waited_for = []
         for event in past.all(now - _REMEMBERED_S):
-            event.tell(self._forecaster)
+            event.tell_waits(self._forecaster)
             if self._waits_for(event):
                 waited_for.append(event)
         self._score(waited_for)
@@ -418,7 +418,7 @@ class WaitForecasting:
             columns = {job.job_id: column for column, job in enumerate(released.requests)}
             let_go = [left for left in missing if left.job.request.job_id in columns]
             asked = [columns[left.job.request.job_id] for left in let_go]
-            among = replace(released.everybody(), asked=np.array(asked, dtype=np.int64))
+            among = released.asking(asked)
             with self._one_at_a_time:
                 waits = Waits.rows(self._forecaster.consider(among))
             as_if = "everything were up and it were let go now" if all_up else "it were let go now"

@@ -8,13 +8,14 @@ from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.forecasts.forecast_board import JobForecast
 
 _LIMITED = re.compile(r"(?:Assoc|QOS)(?:Grp|Max)?\w*", re.ASCII)
+BEGINS_LATER = "is to begin later"
 _WORDS = {
     "JobHeldUser": "held by its user; scontrol release lets it go",
     "JobHeldAdmin": "held by an administrator",
     "JobHoldMaxRequeue": "held, as it was requeued too often",
     "Dependency": "waits for other jobs that it depends on",
     "DependencyNeverSatisfied": "depends on a job that can't end as it must; it will never start",
-    "BeginTime": "is to begin later",
+    "BeginTime": BEGINS_LATER,
     "JobArrayTaskLimit": "as many of its array's tasks run as its user allowed at once",
     "Licenses": "waits for licenses",
     "ReqNodeNotAvail": "waits for nodes that are down, drained or reserved",

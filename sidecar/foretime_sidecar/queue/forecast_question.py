@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -126,11 +126,24 @@ class QueueMoment:
 
     def everybody(self) -> Moment:
         """Give the moment at which all pending jobs that take part are asked about."""
-        asked = np.arange(self.first_pending, len(self.requests), dtype=np.int64)
-        return Moment(self.taken.snapshot, self.policy, self.requests, asked)
+        return self.asking(range(self.first_pending, len(self.requests)))
+
+    def asking(self, columns: Sequence[int]) -> Moment:
+        """Give the moment at which some of the pending jobs are asked about."""
+        since = [
+            max(self.taken.jobs[column].eligible_time or 0, self.requests[column].submit_time)
+            for column in columns
+        ]
+        return Moment(
+            self.taken.snapshot,
+            self.policy,
+            self.requests,
+            np.array(columns, dtype=np.int64),
+            np.array(since, dtype=np.int64),
+        )
 
     def released(self, settings: ForecastSettings, *, all_up: bool = False) -> QueueMoment:
-        """Give the moment if what is held back were let go now.
+        """Give the moment if what is held back were let go now, not to begin before its time.
 
         Jobs that are held, dependent, at a limit or in a reservation join the queue as if they had
         just been submitted, of an array the first task; what a flat pool is too small for, as if it
@@ -250,5 +263,5 @@ def _let_go(job: QueuedJob, now: int, processors: int) -> QueuedJob:
         dependent=False,
         reservation=None,
         reason="",
-        eligible_time=now,
+        eligible_time=max(job.eligible_time or now, now),
     )

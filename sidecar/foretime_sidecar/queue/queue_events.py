@@ -49,12 +49,15 @@ class Event(NamedTuple):
         The job.
     ended
         Of an end: how.
+    eligible_time
+        Of a start: when the job could first, epoch seconds; ``None``: from its submission on.
     """
 
     time: int
     kind: int
     request: JobRequest
     ended: FinishedJob | None = None
+    eligible_time: int | None = None
 
     @property
     def key(self) -> Key:
@@ -69,6 +72,14 @@ class Event(NamedTuple):
             listener.started(self.request, self.time)
         elif self.ended is not None:
             listener.finished(self.ended)
+
+    def tell_waits(self, listener: Listener) -> None:
+        """Tell somebody who learns waits: of a start, as of a job submitted when it could."""
+        since = max(self.request.submit_time, min(self.eligible_time or 0, self.time))
+        if self.kind == START and since > self.request.submit_time:
+            listener.started(replace(self.request, submit_time=since), self.time)
+        else:
+            self.tell(listener)
 
 
 def _when(event: Event) -> tuple[int, int]:
@@ -85,12 +96,13 @@ def in_order(*streams: Iterable[Event]) -> Iterator[Event]:
     return heapq.merge(*streams, key=_when)
 
 
-def events_of(job: FinishedJob) -> list[Event]:
-    """Give all that happened to a job that has come to its end."""
+def events_of(job: FinishedJob, eligible_time: int | None = None) -> list[Event]:
+    """Give all that happened to a job that has come to its end, and could start from a time on."""
     request = job.request
     events = [Event(min(request.submit_time, job.end_time), SUBMISSION, request)]
     if job.start_time is not None:
-        events.append(Event(min(job.start_time, job.end_time), START, request))
+        start = min(job.start_time, job.end_time)
+        events.append(Event(start, START, request, eligible_time=eligible_time))
     return [*events, Event(job.end_time, END, request, job)]
 
 
@@ -122,7 +134,7 @@ class PastEvents:
             if not jobs:
                 return found
             self.last_seq = jobs[-1][0]
-            found += [job for _, job in jobs]
+            found += [job for _, job, _ in jobs]
 
     def all(self, since: int) -> Iterator[Event]:
         """Give the events of all jobs stored so far that ended since, in the order of time.
@@ -163,8 +175,8 @@ class PastEvents:
         with self._lock:
             jobs = self._store.finished_after(number - 1, _AT_A_TIME)
         return {
-            seq: sorted(events_of(job), key=_when)
-            for seq, job in jobs
+            seq: sorted(events_of(job, eligible_time), key=_when)
+            for seq, job, eligible_time in jobs
             if seq < len(wanted) and wanted[seq]
         }
 
@@ -192,7 +204,8 @@ class QueueEvents:
                 events += self._seen(job, request, look.taken_at)
         for finished in ended:
             known = self._known.pop((finished.request.job_id, finished.request.submit_time), None)
-            for event in events_of(finished):
+            since = None if known is None else known.eligible_time
+            for event in events_of(finished, since):
                 if (
                     known is None
                     or event.kind == END
@@ -221,18 +234,20 @@ class QueueEvents:
             known = self._known[key] = _Known()
             yield Event(min(request.submit_time, now), SUBMISSION, request)
         known.seen_at = now
+        known.eligible_time = job.eligible_time
         if job.state is not QueueState.PENDING and not known.started:
             known.started = True
             start = now if job.start_time is None else min(job.start_time, now)
-            yield Event(start, START, request)
+            yield Event(start, START, request, eligible_time=job.eligible_time)
 
 
 @dataclass(slots=True)
 class _Known:
-    """A job that was told of: whether its start was, and when it was last in the queue."""
+    """A job that was told of: whether its start was, when it was last in the queue, and more."""
 
     started: bool = False
     seen_at: int = 0
+    eligible_time: int | None = None
 
 
 def requests_of(job: QueuedJob) -> list[JobRequest]:

@@ -205,12 +205,17 @@ class Store:
             for row in self._database.conn.execute(_SELECT_JOB + "ORDER BY seq"):
                 yield _finished_job(row)
 
-    def finished_after(self, seq: int, most: int) -> list[tuple[int, FinishedJob]]:
-        """Give the first jobs stored after one, by their numbers in the order stored."""
+    def finished_after(self, seq: int, most: int) -> list[tuple[int, FinishedJob, int | None]]:
+        """Give the first jobs stored after one, by their numbers in the order stored.
+
+        With each, when it could first start, if the scheduler told.
+        """
         query = (
-            _SELECT_JOB.replace("SELECT ", "SELECT seq, ") + "WHERE seq > ? ORDER BY seq LIMIT ?"
+            _SELECT_JOB.replace("SELECT ", "SELECT seq, eligible_time, ")
+            + "WHERE seq > ? ORDER BY seq LIMIT ?"
         )
-        return [(row[0], _finished_job(row[1:])) for row in self.rows(query, (seq, most))]
+        rows = self.rows(query, (seq, most))
+        return [(row[0], _finished_job(row[2:]), row[1]) for row in rows]
 
     def times_since(self, end_time: int) -> list[tuple[int, int, int, int]]:
         """Give number, submission, start (-1 if none) and end of all jobs that ended since."""

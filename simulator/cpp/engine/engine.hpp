@@ -260,6 +260,7 @@ class Engine {
   using NodeQueue = std::vector<std::pair<QueuePlace, JobIndex>>;
   NodeQueue node_queue(bool full) const;
   void plan_first_on_nodes(const NodeQueue& queue);
+  bool never_fits(JobIndex index) const;
   bool start_on_nodes(JobIndex index);
   void reserve_deferred();
   void reserve_nodes(JobIndex index, const QueuePlace& place);

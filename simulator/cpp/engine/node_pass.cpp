@@ -154,10 +154,14 @@ Engine::NodeQueue Engine::node_queue(bool full) const {
   if (full) {
     // They are kept in the policy's order, if that does not change with time: only tiers are to be
     // told apart.
+    const bool changes = is_time_dependent(policy_.order);
     std::vector<std::pair<std::int64_t, NodeQueue>> tiers;
     for (const auto& block : queue_.blocks()) {
       for (const Pending& entry : block) {
-        const QueuePlace place = queue_place(entry.job);
+        // What does not change with time is known without a look at the job.
+        const QueuePlace place =
+            changes ? queue_place(entry.job)
+                    : QueuePlace{nodes_->request(entry.job).tier, 0.0, entry.key, entry.rank};
         auto tier = std::find_if(tiers.begin(), tiers.end(), [&place](const auto& known) {
           return known.first == place.tier;
         });
@@ -245,7 +249,7 @@ void Engine::plan_first_on_nodes(const NodeQueue& queue) {
     });
   }
   for (const auto& [place, index] : others) {
-    if (!start_on_nodes(index)) note_waiting(index, place);
+    if (never_fits(index) || !start_on_nodes(index)) note_waiting(index, place);
   }
 }
 
@@ -296,6 +300,12 @@ void Engine::set_node_ends(bool by_requested) {
   }
 }
 
+// Whether it is known in this pass that what the job asks for is not free for any time.
+bool Engine::never_fits(JobIndex index) const {
+  const std::int32_t asked = nodes_->request_of[static_cast<std::size_t>(index)];
+  return nodes_->failed_time[static_cast<std::size_t>(asked)] == 0;
+}
+
 bool Engine::start_on_nodes(JobIndex index) {
   NodeScheduling& nodes = *nodes_;
   const ResourceRequest& request = nodes.request(index);
@@ -336,7 +346,11 @@ bool Engine::start_on_nodes(JobIndex index) {
   }
   if (meets_closures) return false;
   if (failed == kNever) nodes.failed.push_back(asked);
-  failed = time;
+  const bool for_no_time =
+      std::none_of(request.choices.begin(), request.choices.end(), [&](const auto& choice) {
+        return nodes.pool.has_free_cpus(request, choice);
+      });
+  failed = for_no_time ? 0 : time;
   return false;
 }
 

@@ -32,6 +32,8 @@ class NodePool {
   // Whether the nodes that jobs have are recorded, by number.
   void record(bool on) { records_ = on; }
 
+  // Whether as many CPUs are free now, wherever they are.
+  bool has_free_cpus(const ResourceRequest& request, const PartitionChoice& choice) const;
   // Where the job fits from now on for the duration; nothing if it does not.
   std::optional<Shares> place_now(const ResourceRequest& request, const PartitionChoice& choice,
                                   Seconds now, Seconds duration);

@@ -49,12 +49,16 @@ std::int64_t NodePool::most_nodes(const PartitionChoice& choice, Seconds start,
 
 // Finding nodes
 
+bool NodePool::has_free_cpus(const ResourceRequest& request, const PartitionChoice& choice) const {
+  std::int64_t cpus = 0;
+  for (const std::int32_t g : choice.groups) cpus += free_cpus_[static_cast<std::size_t>(g)];
+  return cpus >= request.tasks * request.cpus_per_task;
+}
+
 std::optional<Shares> NodePool::place_now(const ResourceRequest& request,
                                           const PartitionChoice& choice, Seconds now,
                                           Seconds duration) {
-  std::int64_t cpus = 0;
-  for (const std::int32_t g : choice.groups) cpus += free_cpus_[static_cast<std::size_t>(g)];
-  if (cpus < request.tasks * request.cpus_per_task) return std::nullopt;
+  if (!has_free_cpus(request, choice)) return std::nullopt;
   const auto partition = static_cast<std::size_t>(choice.slurm_partition);
   std::int64_t most = most_nodes(choice, now, end_of(now, duration));
   if (machine_.most_nodes_in_use[partition] != kNever) {

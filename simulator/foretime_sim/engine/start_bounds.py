@@ -20,8 +20,8 @@ from foretime_estimators.arrays import BoolArray, Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.forward import forward_runs
-from foretime_sim.engine.queue_places import waiting_now
-from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.engine.queue_places import places, waiting_now
+from foretime_sim.engine.snapshot import PendingJobs, Snapshot
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.slack import INFINITE_SLACK, SlackJobs, SlackSettings
@@ -103,6 +103,28 @@ def start_bounds(
     unbounded = (initial == INFINITE_SLACK) | ~can_be_promised(snapshot)
     latest = np.ma.MaskedArray(start + np.where(unbounded, 0, initial), mask=unbounded)
     return StartBounds(start, latest)
+
+
+def front_of_queue(snapshot: Snapshot, order: Order, most: int) -> tuple[Snapshot, Int64Array]:
+    """Give the snapshot with the first jobs of its queue alone, and their rows.
+
+    They have the bounds that they have in the whole queue: who stands behind delays nobody. Jobs
+    that are not in the queue yet are left out, and limits: bounds are later for them, not earlier.
+    """
+    pending = snapshot.pending
+    here = np.flatnonzero(waiting_now(snapshot))
+    place = places(_planned_on_limits(snapshot), Policy(order))
+    rows = np.sort(here[np.argsort(place[here])[:most]])
+    requests = pending.requests
+    front = PendingJobs(
+        pending.submit_time[rows],
+        pending.processors[rows],
+        pending.time_limits()[rows],
+        priority=pending.priorities()[rows],
+        eligible_time=pending.joins_at()[rows],
+        requests=requests and replace(requests, number=requests.number[rows]),
+    )
+    return replace(snapshot, pending=front, limits=(), engine_index=None), rows
 
 
 def can_be_promised(snapshot: Snapshot) -> BoolArray:

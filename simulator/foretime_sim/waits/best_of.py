@@ -54,9 +54,13 @@ class ChoiceSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What was first said of a job that waits: when, and by each, shape (forecasters, levels)."""
+    """What was first said of a job that waits: when, and by each, shape (forecasters, levels).
+
+    The waits count from when the job can start.
+    """
 
     made_at: int
+    waits_from: int
     wait_s: Float32Array
     array_id: str | None
 
@@ -141,11 +145,15 @@ class BestOf:
 
     def _remember(self, moment: Moment, answers: Sequence[WaitForecasts]) -> None:
         arrays = {said.array_id for said in self._said.values()} - {None}
+        to_come_s = moment.to_come_s()
+        answers = [answer.from_then(to_come_s) for answer in answers]
         for row, column in enumerate(moment.asked.tolist()):
             job = moment.requests[column]
             if job.job_id not in self._said and job.array_id not in arrays:
                 said = np.array([answer.wait_s[row] for answer in answers], dtype=np.float32)
-                self._said[job.job_id] = _Said(moment.now, said, job.array_id)
+                self._said[job.job_id] = _Said(
+                    moment.now, moment.now + int(to_come_s[row]), said, job.array_id
+                )
                 arrays |= {job.array_id} - {None}
         while len(self._said) > self._settings.remembered:
             del self._said[next(iter(self._said))]
@@ -178,7 +186,7 @@ class BestOf:
         forgotten = 0.5 ** (passed_s / self._settings.half_life_s)
         self._beyond *= forgotten
         self._judged *= forgotten
-        wait_s = np.full(len(said.wait_s), float(start_time - said.made_at))
+        wait_s = np.full(len(said.wait_s), float(max(start_time - said.waits_from, 0)))
         loss = pinball_loss(log10_s(wait_s), log10_s(said.wait_s.astype(np.float64)))
         answered = np.flatnonzero(~np.isnan(loss))
         if len(answered):
@@ -188,7 +196,7 @@ class BestOf:
     def state(self) -> dict[str, Any]:
         """Everything learned but what the forecasters have, as JSON can hold it."""
         return {
-            "choice": 1,
+            "choice": 2,
             "settings": asdict(self._settings),
             "forecasters": [forecaster.name for forecaster in self._forecasters],
             "beyond": self._beyond.tolist(),
@@ -197,6 +205,7 @@ class BestOf:
             "said": {
                 job_id: [
                     said.made_at,
+                    said.waits_from,
                     base64.b64encode(said.wait_s.tobytes()).decode("ascii"),
                     said.array_id,
                 ]
@@ -213,7 +222,7 @@ class BestOf:
             If another version saved it, or it is of other forecasters or settings.
         """
         if (
-            state.get("choice") != 1
+            state.get("choice") != 2
             or state["settings"] != asdict(self._settings)
             or state["forecasters"] != [forecaster.name for forecaster in self._forecasters]
         ):
@@ -225,10 +234,11 @@ class BestOf:
         said = {
             job_id: _Said(
                 made_at,
+                waits_from,
                 np.frombuffer(base64.b64decode(rows), dtype=np.float32).reshape(shape),
                 array_id,
             )
-            for job_id, (made_at, rows, array_id) in state["said"].items()
+            for job_id, (made_at, waits_from, rows, array_id) in state["said"].items()
         }
         self._beyond = np.array(state["beyond"], dtype=np.float64)
         self._judged = np.array(state["judged"], dtype=np.float64)

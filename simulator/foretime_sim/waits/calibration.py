@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from foretime_estimators.arrays import BoolArray, Float64Array
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_estimators.time_units import DAY_S
@@ -164,12 +164,14 @@ class CalibratedForecaster:
         """Calibrate; and give the jobs with an answer, and what is to be remembered of them."""
         rows = np.flatnonzero(made.answered)
         jobs = [moment.requests[column] for column in moment.asked[rows].tolist()]
-        fresh = self._fresh(WaitForecasts(made.wait_s[rows], made.starts_now[rows]), jobs, moment)
+        to_come_s = moment.to_come_s()
+        made = made.from_then(to_come_s)
+        fresh = self._fresh(made, jobs, moment, rows)
         wait_s, starts_now = made.wait_s.copy(), made.starts_now.copy()
         for first in range(0, len(rows), _AT_A_TIME):
             some = slice(first, first + _AT_A_TIME)
             wait_s[rows[some]], starts_now[rows[some]] = self._calibrated(fresh[some], moment.now)
-        return WaitForecasts(wait_s, starts_now), jobs, fresh
+        return WaitForecasts(wait_s, starts_now).later(to_come_s), jobs, fresh
 
     def submitted(self, job: JobRequest) -> None:
         """Tell the wrapped forecaster."""
@@ -191,15 +193,19 @@ class CalibratedForecaster:
             self._remembered.resolve(job.request.job_id, job.end_time, State.WITHDRAWN)
             self._asked.pop(job.request.job_id, None)
 
-    def _fresh(self, made: WaitForecasts, jobs: list[JobRequest], moment: Moment) -> Rows:
-        """Describe forecasts as they come from the wrapped forecaster."""
+    def _fresh(
+        self, made: WaitForecasts, jobs: list[JobRequest], moment: Moment, rows: Int64Array
+    ) -> Rows:
+        """Describe the forecasts of some rows, as they come from the wrapped forecaster."""
+        made = WaitForecasts(made.wait_s[rows], made.starts_now[rows])
         scale = ForecastScale.of(made)
         fresh = np.zeros(len(jobs), dtype=ROW)
         fresh["made_at"] = moment.now
+        fresh["waits_from"] = moment.now + moment.to_come_s()[rows]
         fresh["stands_for"] = 1
         fresh["starts_now"] = made.starts_now
         fresh["knots"], fresh["below"], fresh["above"] = scale.knots, scale.below, scale.above
-        age = moment.now - np.array([job.submit_time for job in jobs])
+        age = moment.waited_s()[rows]
         fresh["features"][:, 0] = scale.knots[:, MEDIAN]
         fresh["features"][:, 1] = np.log(scale.above + scale.below)
         fresh["features"][:, 2] = np.log2(np.maximum(age / _FIRST_LATER_S, 0.5))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from foretime_estimators.arrays import Float64Array
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
@@ -54,6 +54,23 @@ class WaitForecasts:
         """Which rows hold an answer, shape (asked,)."""
         return ~np.isnan(self.starts_now)
 
+    def later(self, to_come_s: Int64Array) -> WaitForecasts:
+        """Give the same of jobs that can't start before so many seconds each, shape (asked,)."""
+        can_now = np.isnan(self.starts_now) | (to_come_s == 0)
+        return WaitForecasts(
+            self.wait_s + to_come_s[:, np.newaxis], np.where(can_now, self.starts_now, 0.0)
+        )
+
+    def from_then(self, to_come_s: Int64Array) -> WaitForecasts:
+        """Give the same as counted from when jobs can start: the reverse of `later`.
+
+        The probability of a start then is that of the highest level without a wait after it.
+        """
+        wait_s = np.maximum(self.wait_s - to_come_s[:, np.newaxis], 0)
+        at_once = np.array([0.0, *LEVELS[:-1], 1.0])[(wait_s == 0).sum(axis=1)]
+        can_now = np.isnan(self.starts_now) | (to_come_s == 0)
+        return WaitForecasts(wait_s, np.where(can_now, self.starts_now, at_once))
+
 
 class WaitForecaster(Protocol):
     """Forecasts waits, and learns from what happens, told in the order of time.
@@ -81,7 +98,10 @@ class WaitForecaster(Protocol):
         ...
 
     def started(self, job: JobRequest, start_time: int) -> None:
-        """Take note of a start; the wait is ``start_time - job.submit_time``."""
+        """Take note of a start; the wait is ``start_time - job.submit_time``.
+
+        A job that could not start from its submission on is told as if submitted when it could.
+        """
         ...
 
     def finished(self, job: FinishedJob) -> None:

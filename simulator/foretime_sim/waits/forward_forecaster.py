@@ -7,6 +7,7 @@ every policy that backfills or sorts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -44,6 +45,30 @@ class LaterArrivals(Protocol):
         ...
 
 
+class Pace(Protocol):
+    """Decides while samples are run how many there is time for."""
+
+    def few(self, samples: int) -> int:
+        """Say how many are to tell until when arrivals matter, 1 or more."""
+        ...
+
+    def more(self, done: int, samples: int) -> int:
+        """Say how many to run next of those that are left, 1 or more at first; 0: none."""
+        ...
+
+
+class AllSamples:
+    """A `Pace` that takes its time."""
+
+    def few(self, samples: int) -> int:
+        """Take a tenth."""
+        return max(1, samples // 10)
+
+    def more(self, done: int, samples: int) -> int:
+        """Run all at once."""
+        return samples - done
+
+
 class ForwardForecaster:
     """A `foretime_sim.waits.forecaster.WaitForecaster` of sampled forward runs.
 
@@ -59,11 +84,13 @@ class ForwardForecaster:
     arrivals
         A fresh one; ``None``: nobody comes later.
     samples
-        Forward runs at each moment, at least 1.
+        Forward runs at each moment, at least 1; fewer if the pace says so.
     seed
         Of the samples.
     threads
         As for `foretime_sim.engine.forward.forward_runs`.
+    pace
+        For how many samples there is time; a sample is the same at any pace.
     """
 
     oracle = False
@@ -77,6 +104,7 @@ class ForwardForecaster:
         samples: int = SAMPLES,
         seed: int = 0,
         threads: int | None = 1,
+        pace: Pace | None = None,
     ) -> None:
         if samples < 1:
             raise InputError(f"samples is {samples}: give 1 or more")
@@ -87,14 +115,17 @@ class ForwardForecaster:
         self._samples = samples
         self._seed = seed
         self._threads = threads
+        self._pace = pace or AllSamples()
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
         asked = moment.asked
-        wait_s = np.zeros((self._samples, len(asked)), dtype=np.int64)
         later = np.flatnonzero(~self._start_now(moment))
+        wait_s = np.zeros((1, len(asked)), dtype=np.int64)
         if len(later):
-            wait_s[:, later] = self._sampled_waits(moment, asked[later])
+            sampled = self._sampled_waits(moment, asked[later])
+            wait_s = np.zeros((len(sampled), len(asked)), dtype=np.int64)
+            wait_s[:, later] = sampled
         return WaitForecasts(sample_quantiles(wait_s), np.mean(wait_s == 0, axis=0))
 
     def _start_now(self, moment: Moment) -> BoolArray:
@@ -116,22 +147,29 @@ class ForwardForecaster:
             until = self._last_start(moment, asked, runtimes)
             arrivals = self._arrivals.sample(moment.now, until, self._samples, rng)
             arrivals = self._newcomers.placed(arrivals, moment, rng)
-        starts = start_times_of(
-            asked,
-            moment.snapshot,
-            moment.policy,
-            runtimes,
-            arrivals=arrivals,
-            threads=self._threads,
-        )
-        return starts - moment.now
+        starts: list[Int64Array] = []
+        done = 0
+        while done < self._samples and (more := self._pace.more(done, self._samples)):
+            chosen = slice(done, done + more)
+            starts.append(
+                start_times_of(
+                    asked,
+                    moment.snapshot,
+                    moment.policy,
+                    runtimes[chosen],
+                    arrivals=None if arrivals is None else of_samples(arrivals, chosen),
+                    threads=self._threads,
+                )
+            )
+            done += more
+        return np.concatenate(starts) - moment.now
 
     def _last_start(self, moment: Moment, asked: Int64Array, runtimes: Int64Array) -> int:
         """Say until when arrivals matter: how long it may take if nobody comes, and as long again.
 
-        Told by a tenth of the samples.
+        Told by a few of the samples.
         """
-        few = runtimes[: max(1, self._samples // 10)]
+        few = runtimes[: self._pace.few(self._samples)]
         alone = start_times_of(asked, moment.snapshot, moment.policy, few, threads=self._threads)
         return int(alone.max()) + int(alone.max()) - moment.now
 
@@ -162,6 +200,15 @@ def our_forecaster(
     runtimes = RuntimeHistories()
     arrivals = ResampledArrivals(runtimes)
     return ForwardForecaster(name, runtimes, arrivals, samples=samples, seed=seed, threads=threads)
+
+
+def of_samples(arrivals: SampledArrivals, chosen: slice) -> SampledArrivals:
+    """Give the arrivals of some samples, which count from 0 then."""
+    within = (arrivals.sample >= chosen.start) & (arrivals.sample < chosen.stop)
+    if within.all():
+        return replace(arrivals, sample=arrivals.sample - chosen.start)
+    some = arrivals.rows(np.flatnonzero(within))
+    return replace(some, sample=some.sample - chosen.start)
 
 
 def sample_quantiles(wait_s: Int64Array) -> Float64Array:

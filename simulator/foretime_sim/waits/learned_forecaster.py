@@ -40,6 +40,8 @@ class _Lesson:
         As the moment showed them.
     made_at
         When it was asked.
+    waits_from
+        From when its wait counts: when the job can start, not before ``made_at``.
     until
         When the job started or was withdrawn; ``None`` while it waits.
     started
@@ -48,6 +50,7 @@ class _Lesson:
 
     features: Float64Array
     made_at: int
+    waits_from: int
     until: int | None = None
     started: bool = False
 
@@ -106,25 +109,28 @@ class LearnedForecaster:
         features = self._features(moment, based)
         self._learn(moment.now)
         self._take_note(moment, features)
-        return self._answer(features, based)
+        return self._answer(features, based, moment)
 
     def consider(self, moment: Moment) -> WaitForecasts:
         """Say the same of jobs that may never be submitted: nothing is learned of them."""
         based = None if self._base is None else considered(self._base, moment)
-        return self._answer(self._features(moment, based), based)
+        return self._answer(self._features(moment, based), based, moment)
 
     def _features(self, moment: Moment, based: WaitForecasts | None) -> Float64Array:
         features = moment_features(moment, self._events)
         if based is not None and len(moment.asked):
-            features = np.column_stack([features, _of_base(based)])
+            features = np.column_stack([features, _of_base(based.from_then(moment.to_come_s()))])
         return features
 
-    def _answer(self, features: Float64Array, based: WaitForecasts | None) -> WaitForecasts:
+    def _answer(
+        self, features: Float64Array, based: WaitForecasts | None, moment: Moment
+    ) -> WaitForecasts:
         asked = len(features)
         if self._forest is not None and asked:
             survival = self._forest.survival(features)
             at_once = share_within(survival, self._now_within_s)
-            return WaitForecasts(quantiles_of(survival, LEVELS), at_once)
+            said = WaitForecasts(quantiles_of(survival, LEVELS), at_once)
+            return said.later(moment.to_come_s())
         if based is not None:
             return based
         return WaitForecasts.none(asked)
@@ -132,7 +138,10 @@ class LearnedForecaster:
     def _learn(self, now: int) -> None:
         if self._known >= self._next_forest:
             lessons = self._lessons
-            waited = [(now if one.until is None else one.until) - one.made_at for one in lessons]
+            waited = [
+                max((now if one.until is None else one.until) - one.waits_from, 0)
+                for one in lessons
+            ]
             self._forest = SurvivalForest(
                 np.array([one.features for one in lessons]),
                 np.array(waited, dtype=np.int64),
@@ -144,12 +153,12 @@ class LearnedForecaster:
             self._next_forest = self._known + max(FEWEST, int(grown))
 
     def _take_note(self, moment: Moment, features: Float64Array) -> None:
-        for column, row in zip(moment.asked.tolist(), features, strict=True):
+        columns = moment.asked.tolist(), moment.waits_from().tolist()
+        for column, since, row in zip(*columns, features, strict=True):
             job = moment.requests[column]
             if moment.now >= self._next_lesson.get(job.job_id, moment.now):
-                waited = moment.now - job.submit_time
-                self._next_lesson[job.job_id] = moment.now + max(waited, AGAIN_AFTER_S)
-                lesson = _Lesson(row, moment.now)
+                self._next_lesson[job.job_id] = moment.now + max(moment.now - since, AGAIN_AFTER_S)
+                lesson = _Lesson(row, moment.now, max(since, moment.now))
                 self._lessons.append(lesson)
                 self._open.setdefault(job.job_id, []).append(lesson)
 

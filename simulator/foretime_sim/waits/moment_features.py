@@ -128,7 +128,7 @@ def moment_features(moment: Moment, events: RecentEvents) -> Float64Array:
         now // DAY_S % 7,
     ]
     rows = []
-    for column in moment.asked.tolist():
+    for column, waited_s in zip(moment.asked.tolist(), moment.waited_s().tolist(), strict=True):
         job = moment.requests[column]
         ahead = ~runs & (place < place[column])
         longer = ~runs & (left < left[column])
@@ -137,7 +137,7 @@ def moment_features(moment: Moment, events: RecentEvents) -> Float64Array:
             job.requested_time,
             job.processors * job.requested_time,
             float(expected_s[column]),
-            now - job.submit_time,
+            waited_s,
             *sums(ahead),
             *sums(longer),
             *common,

@@ -152,16 +152,16 @@ class Qbets:
         self._given: dict[str, int | None] = {}
 
     def forecast(self, moment: Moment) -> WaitForecasts:
-        """Say how much longer jobs will wait."""
+        """Say how much longer jobs will wait: from now, or from when they can start."""
         jobs = [moment.requests[column] for column in moment.asked.tolist()]
         wait_s = np.full((len(jobs), len(LEVELS)), np.nan)
         starts_now = np.full(len(jobs), np.nan)
+        waited = moment.waited_s().tolist()
         for row, job in enumerate(jobs):
             series = self._series(job)
             if len(series.waits) >= FEWEST:
-                elapsed = moment.now - job.submit_time
-                wait_s[row], starts_now[row] = self._quantiles(series.ordered, elapsed)
-        return WaitForecasts(wait_s, starts_now)
+                wait_s[row], starts_now[row] = self._quantiles(series.ordered, waited[row])
+        return WaitForecasts(wait_s, starts_now).later(moment.to_come_s())
 
     def submitted(self, job: JobRequest) -> None:
         """Give the job the bound that its wait will be compared with."""

@@ -26,6 +26,7 @@ Rows: TypeAlias = npt.NDArray[Any]
 ROW = np.dtype(
     [
         ("made_at", np.int64),  # seconds
+        ("waits_from", np.int64),  # when the job can start, from which its wait counts
         ("state", np.int8),  # a `State`
         ("stands_for", np.float64),  # forecasts: itself, and forgotten ones
         ("starts_now", np.float64),  # probability, as the wrapped forecaster said
@@ -131,7 +132,7 @@ class RememberedForecasts:
 
     def _note(self, found: Int64Array, time: int) -> None:
         rows = self.rows
-        wait_s = time - rows["made_at"][found]
+        wait_s = np.maximum(time - rows["waits_from"][found], 0)
         rows["wait_s"][found] = wait_s
         scale = ForecastScale(rows["knots"][found], rows["below"][found], rows["above"][found])
         rows["score"][found] = scale.scores(wait_s)

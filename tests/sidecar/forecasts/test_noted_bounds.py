@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from fastapi.testclient import TestClient
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.cli.application import app as command
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
+from foretime_sidecar.clients.cluster import Cluster, ClusterNode, ClusterPartition
+from foretime_sidecar.forecasts import latest_starts as noted_bounds
 from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBound, NotedBounds
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
 from foretime_sidecar.queue.queue_events import END, START, Event
@@ -23,6 +26,8 @@ from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
 from foretime_sidecar.web.auth.peer import Peer
 from foretime_sidecar.wording.waits import bound_text
+from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.engine.start_bounds import StartBounds, start_bounds
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
@@ -115,6 +120,36 @@ def test_without_any_wait_known_nothing_is_told(tmp_path: Path) -> None:
 def test_a_queue_that_is_too_long_is_not_planned(store: Store) -> None:
     bounds = NotedBounds(store, threading.RLock(), 3.0, 1, most_jobs=2)
     assert bounds.note(_moment(_waits("2", 16, 10), _waits("3", 16, 1))) == 0
+
+
+def test_on_nodes_the_first_of_a_deep_queue_are_planned(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = []
+
+    def counted(snapshot: Snapshot, *settings: Any, **order: Any) -> StartBounds:
+        planned.append(len(snapshot.pending))
+        return start_bounds(snapshot, *settings, **order)
+
+    monkeypatch.setattr(noted_bounds, "start_bounds", counted)
+    monkeypatch.setattr(noted_bounds, "MOST_ON_NODES", 3)
+    cluster = Cluster(
+        (ClusterNode("n1", 16),), (ClusterPartition("main", frozenset({"n1"}), default=True),)
+    )
+    jobs = tuple(_waits(str(number), 16, 1, submit=NOW - 90 + number) for number in range(2, 8))
+    bounds = _bounds(store)
+    look = Look(NOW, Queue(16, tuple(reversed(jobs))), cluster=cluster)
+    settings = ForecastSettings(order="fcfs")
+    assert bounds.note(QueueMoment.of(look, settings)) == 3
+    told = [bounds.bound_of(job.request.job_id, job.request.submit_time) for job in jobs]
+    assert [one and one.planned_start for one in told] == [
+        NOW, NOW + HOUR, NOW + 2 * HOUR, None, None, None,
+    ]  # fmt: skip
+    # Nothing is planned anew until somebody else is among the first.
+    assert bounds.note(QueueMoment.of(replace(look, taken_at=NOW + 60), settings)) == 0
+    left = replace(look, queue=Queue(16, jobs[1:]))
+    assert bounds.note(QueueMoment.of(left, settings)) == 1
+    assert planned == [3, 3]
 
 
 def test_kept_missed_and_withdrawn(store: Store) -> None:

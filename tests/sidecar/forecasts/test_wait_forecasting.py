@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import (
     Cursor,
@@ -28,13 +30,15 @@ from foretime_sidecar.forecasts.adaptive_forward_runs import ForecastLadder
 from foretime_sidecar.forecasts.fallback_forecaster import Backlog
 from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
-from foretime_sidecar.queue.forecast_question import Look, NewJob
+from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment
 from foretime_sidecar.settings.settings import ForecastSettings, Settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.web.server import Daemon
+from foretime_sim.engine.forward import start_times_of
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
+from foretime_sim.waits import forward_forecaster
 from foretime_sim.waits.forecaster import LEVELS
 
 NOW = 1_700_000_000
@@ -78,6 +82,28 @@ def test_every_pending_job_has_an_answer(job: QueuedJob) -> None:
     assert 0 < row.waits.at(0.5) <= max(3200, (job.eligible_time or 0) - NOW)
     assert (row.kept_back is None) == (job.eligible_time is not None)
     assert len(row.assumed) == (row.kept_back is not None)
+
+
+def test_who_waits_for_the_board_does_not_wait_for_its_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = forecasting()
+    happened = []
+
+    class Bounds:
+        def note(self, moment: QueueMoment) -> None:
+            assert waits.board is not None
+            assert waits.board.moment is moment
+            happened.append("bounds noted")
+
+        def kept(self, now: int, days: int) -> None:
+            pass
+
+    monkeypatch.setattr(waits, "bounds", Bounds())
+    monkeypatch.setattr(waits._has_board, "set", lambda: happened.append("board told"))
+    waits.looked(Look(NOW, Queue(64, (RUNNING, PENDING))))
+    waits.refresh()
+    assert happened == ["board told", "bounds noted"]
 
 
 def test_tasks_of_an_array_are_found_by_their_names() -> None:
@@ -151,13 +177,60 @@ def test_longer_queues_get_fewer_samples_and_a_busy_machine_a_quarter(
     # Once it is known that a sample takes 10 ms: 15 s for all jobs, 0.4 s of all cores for one.
     monkeypatch.setattr(forecast_ladder, "usable_cores", lambda: 2)
     ladder.hurried = False
-    ladder._note(1000, 0.01)
+    ladder._s_per_sample = 0.01
     assert (ladder.samples(1000), ladder.samples(1000, 1)) == (200, 50)
-    ladder._note(1000, 0.2)
+    ladder._s_per_sample = 0.2
     assert (ladder.samples(1000), ladder.samples(1000, 1)) == (50, 10)
-    # A single job that starts at once does not tell how long a run takes.
-    ladder._note(1, 0.0001)
-    assert ladder.samples(1000) == 50
+
+
+class Clock:
+    """Stands still but for what it is told."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def thread_time(self) -> float:
+        return self.now
+
+
+class Runs:
+    """Forward runs that take a time of the test's own, by how many at once."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def timed(self, clock: Clock, run_s: float) -> Callable[..., Int64Array]:
+        def run(*asked: Any, **settings: Any) -> Int64Array:
+            samples = len(asked[3])
+            self.batches.append(samples)
+            clock.now += run_s * samples
+            return start_times_of(*asked, **settings)
+
+        return run
+
+
+@pytest.mark.parametrize(
+    ("run_s", "samples"),
+    # One run says who starts now, and a tenth of the time is for how far arrivals matter.
+    [(0.0, 200), (0.01, 200), (0.1, 134), (0.5, 26), (2.5, 4), (7.5, 1), (100.0, 1)],
+)
+def test_the_first_board_keeps_to_its_time_however_long_a_run_takes(
+    run_s: float, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, runs = Clock(), Runs()
+    monkeypatch.setattr(forecast_ladder, "time", clock)
+    monkeypatch.setattr(forward_forecaster, "start_times_of", runs.timed(clock, run_s))
+    waits = forecasting()
+    jobs = [replace(PENDING, request=request(str(number), 64)) for number in range(2, 12)]
+    waits.looked(Look(NOW, Queue(64, (RUNNING, *jobs))))
+    waits.refresh(maps=False)
+    assert waits.board is not None
+    assert all(row.waits is not None for row in waits.board.rows)
+    # A single run of each kind at the least.
+    assert clock.now <= max(15.0, 3 * run_s)
+    assert runs.batches[2:][0] == 1
+    assert sum(runs.batches[2:]) == samples
+    assert f"drawn up to {samples} times" in " ".join(waits.board.assumptions)
 
 
 def test_a_map_is_drawn_a_few_cells_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.admission import Dependencies, GroupLimit
 from foretime_sim.engine.forward import forward_runs
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.engine.start_bounds import start_bounds
+from foretime_sim.engine.start_bounds import front_of_queue, start_bounds
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.slack import SlackJobs, SlackSettings
@@ -100,3 +100,18 @@ def test_the_bounds_can_be_kept(
     assert np.array_equal(bounds.latest_start.mask, ~joined)
     assert (starts[joined] <= bounds.planned_start[joined]).all()
     assert (bounds.planned_start <= np.ma.getdata(bounds.latest_start)).all()
+
+
+@given(snapshots(), st.sampled_from([Order.FCFS, Order.SJF, Order.PRIORITY]), st.integers(1, 8))
+def test_the_first_of_a_queue_have_the_same_bounds_without_the_others(
+    snapshot: Snapshot, order: Order, most: int
+) -> None:
+    now = replace(snapshot.pending, dependencies=None, eligible_time=None)
+    now = replace(now, submit_time=np.minimum(now.submit_time, snapshot.now))
+    snapshot = replace(snapshot, pending=now, limits=())
+    whole = start_bounds(snapshot, AVERAGE, order=order)
+    front, rows = front_of_queue(snapshot, order, most)
+    assert len(front.pending) == len(rows) == min(most, len(now))
+    alone = start_bounds(front, AVERAGE, order=order)
+    assert alone.planned_start.tolist() == whole.planned_start[rows].tolist()
+    assert alone.latest_start.tolist() == whole.latest_start[rows].tolist()

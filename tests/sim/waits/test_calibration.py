@@ -114,7 +114,8 @@ def remembered(count: int, capacity: int = 8) -> RememberedForecasts:
     memory = RememberedForecasts(capacity)
     for number in range(count):
         fresh = np.zeros(1, dtype=ROW)
-        fresh["made_at"], fresh["stands_for"] = number, 1
+        fresh["made_at"] = fresh["waits_from"] = number
+        fresh["stands_for"] = 1
         fresh["knots"], fresh["below"], fresh["above"] = SCORES + 8, 1, 1
         memory.add([str(number)], fresh)
     return memory
@@ -126,7 +127,8 @@ def test_forgetting_keeps_who_waits_and_the_total() -> None:
         memory.resolve(str(number), number + 10, State.STARTED)
     assert memory.rows["wait_s"].tolist() == [0, *[10] * 6, 0]
     fresh = np.zeros(1, dtype=ROW)
-    fresh["made_at"], fresh["stands_for"], fresh["knots"] = 50, 1, SCORES
+    fresh["made_at"] = fresh["waits_from"] = 50
+    fresh["stands_for"], fresh["knots"] = 1, SCORES
     fresh["below"] = fresh["above"] = 1
     memory.add(["8"], fresh)
     assert memory.rows["made_at"].tolist() == [0, 1, 3, 4, 5, 6, 7, 50]
@@ -141,7 +143,8 @@ def test_a_start_resolves_no_forecast_made_after_it() -> None:
     memory = RememberedForecasts(8)
     for made_at in (10, 20, 30):
         fresh = np.zeros(1, dtype=ROW)
-        fresh["made_at"], fresh["below"], fresh["above"] = made_at, 1, 1
+        fresh["made_at"] = fresh["waits_from"] = made_at
+        fresh["below"] = fresh["above"] = 1
         fresh["knots"] = np.arange(len(LEVELS))
         memory.add(["1"], fresh)
     # The job was requeued after its first start.

@@ -11,7 +11,7 @@ from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJobForecast, Waits
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
 from foretime_sidecar.forecasts.job_question import JobQuestion
-from foretime_sidecar.forecasts.wait_reasons import queue_text, wait_reason
+from foretime_sidecar.forecasts.wait_reasons import BEGINS_LATER, queue_text, wait_reason
 from foretime_sidecar.queue.queue_snapshot import as_submitted
 
 
@@ -87,7 +87,9 @@ def of_new(
     age_s = max(now - board.made_at, 0)
     processors, ahead = question.request.processors, forecast.ahead
     reason = {"code": "None", "text": "can start at once"}
-    if waits is None or waits.at(0.5) > 0:
+    if question.begin is not None and question.begin > now:
+        reason = {"code": "BeginTime", "text": BEGINS_LATER}
+    elif waits is None or waits.at(0.5) > 0:
         code = "Priority" if ahead else "Resources"
         reason = {"code": code, "text": queue_text(processors, ahead)}
     return {

@@ -299,6 +299,8 @@ class ForecastDesk:
             slurm=sidecar.settings.scheduler.kind == "slurm",
         )
         likely_s = asked["likely_wait_s"] or 0
+        # Nobody can be sooner than the job is to begin: of the rest a part counts.
+        waits_s = likely_s - max((question.begin or 0) - asked["made_at"], 0)
         area = question.request.processors * question.request.requested_time
         alternatives: list[dict[str, Any]] = []
         worthwhile = []
@@ -310,7 +312,7 @@ class ForecastDesk:
             sooner_s = None
             if asked["likely_wait_s"] is not None and answer["likely_wait_s"] is not None:
                 sooner_s = likely_s - answer["likely_wait_s"]
-                if sooner_s >= max(_WORTH_S, likely_s // 20):
+                if sooner_s >= max(_WORTH_S, waits_s // 20):
                     worthwhile.append((shape.processor_seconds, len(alternatives)))
             alternatives.append(
                 {
