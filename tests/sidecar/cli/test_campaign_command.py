@@ -235,6 +235,8 @@ def started(path: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # What runs in the background ignores Ctrl-C, and so would its child.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     cells = path.parent / "slow-results" / CELLS
     while not (cells.exists() and cells.read_bytes().count(b"\n") >= 3):

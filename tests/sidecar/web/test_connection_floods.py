@@ -81,7 +81,7 @@ class Served:
     @contextlib.contextmanager
     def flooded(self, uid: int, number: int) -> Iterator[None]:
         """Have a user hold slow connections."""
-        child = Path(__file__).parent / "flooding_child.py"
+        child = Path(__file__).parents[2] / "support" / "flooding_child.py"
         command = [sys.executable, "-I", str(child), str(uid), str(number), self.where]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as flood:
