@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from foretime_sidecar.table.table import (
-    LeftAlone,
     Longest,
     Mechanism,
     Mode,
@@ -130,9 +129,11 @@ def test_left_alone(site: Site, fields: dict[str, Any]) -> None:
     site.write(
         replace(
             TABLE,
-            left_alone=LeftAlone(
-                accounts=("left",),
-                qos=("left", "Partition-QOS", "UPPER", "a é"),
+            left_alone=frozenset(
+                {
+                    ("account", "left"),
+                    *(("qos", name) for name in ("left", "Partition-QOS", "UPPER", "a é")),
+                }
             ),
         )
     )
@@ -141,7 +142,7 @@ def test_left_alone(site: Site, fields: dict[str, Any]) -> None:
 
 
 def test_a_job_without_any_qos_gets_normal(site: Site) -> None:
-    site.write(replace(TABLE, left_alone=LeftAlone(qos=("normal",))))
+    site.write(replace(TABLE, left_alone=frozenset({("qos", "normal")})))
     assert site.submit().changes == {}
     assert site.submit(default_qos="fast").changes == noted(241, generation=2)
 
@@ -269,8 +270,13 @@ def test_modification_is_judged_by_the_table(site: Site) -> None:
     site.write(
         replace(
             TABLE,
-            left_alone=LeftAlone(
-                accounts=("left",), slurm_partitions=("short",), qos=("lim", "partition-qos")
+            left_alone=frozenset(
+                {
+                    ("account", "left"),
+                    ("slurm_partition", "short"),
+                    ("qos", "lim"),
+                    ("qos", "partition-qos"),
+                }
             ),
             reservations=(Reservation(95_000, 96_000, ("main",)),),
         )

@@ -19,7 +19,6 @@ from foretime_sidecar.table.row_kinds import KINDS
 from foretime_sidecar.table.table import (
     NO_ADVICE,
     Advice,
-    EnforcedOnly,
     Mechanism,
     Mode,
     Scheme,
@@ -259,11 +258,7 @@ class Learner:
             ),
             left_alone=exclusions.left_alone,
             longest=exclusions.longest,
-            enforced_only=EnforcedOnly(
-                accounts=tuple(hook.enforce_only_accounts),
-                slurm_partitions=tuple(hook.enforce_only_slurm_partitions),
-                queues=tuple(hook.enforce_only_queues),
-            ),
+            enforced_only=hook.enforced_only,
             advice=advice,
             reservations=exclusions.reservations,
             rows=tuple(self._rows.values()) if learned is None else (),

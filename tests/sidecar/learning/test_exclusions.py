@@ -50,7 +50,7 @@ def why(
     ("changed", "expected"),
     [
         ({}, None),
-        ({"comment": "a foretime:off"}, Why.OPTED_OUT),
+        ({"opted_out": True}, Why.OPTED_OUT),
         ({"heterogeneous": True}, Why.PARTS),
         ({"deadline": True}, Why.DEADLINE),
         ({"reservation": "course"}, Why.IN_RESERVATION),

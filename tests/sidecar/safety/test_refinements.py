@@ -163,7 +163,7 @@ def test_the_first_time_min_is_already_refined(site: Site) -> None:
         waiting("1", deadline=True),
         waiting("1", heterogeneous=True),
         waiting("1", reservation="r"),
-        waiting("1", comment="foretime:off"),
+        waiting("1", opted_out=True),
         waiting("1", qos="left"),
     ],
 )
