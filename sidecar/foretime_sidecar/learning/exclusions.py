@@ -43,18 +43,32 @@ _OTHER_NODES = {"ANY_NODES", "REPLACE", "REPLACE_DOWN"}
 
 
 class Why(enum.Enum):
-    """Why a job must be planned with all of its limit, in words that follow "jobs"."""
+    """Why a job must be planned with all of its limit, in the audit's word.
 
-    NO_LIMIT = "without a time limit"
-    OPTED_OUT = "opted out"
-    CHOSEN = "left alone by the settings"
-    SHRINKS = "that shrink to fit"
-    PARTS = "of several parts"
-    DEADLINE = "with a deadline"
-    IN_RESERVATION = "for a reservation"
-    LIMITED = "with a limit that counts what is planned"
-    TOO_LONG = "longer than MaxTime, MaxWall or the lead time allow"
-    RESERVATION = "before a reservation"
+    Attributes
+    ----------
+    phrase
+        The same in words that follow "jobs".
+    """
+
+    NO_LIMIT = "no-limit", "without a time limit"
+    OPTED_OUT = "opt-out", "opted out"
+    CHOSEN = "settings", "left alone by the settings"
+    SHRINKS = "shrink-to-fit", "that shrink to fit"
+    PARTS = "heterogeneous", "of several parts"
+    DEADLINE = "deadline", "with a deadline"
+    IN_RESERVATION = "reservation-job", "for a reservation"
+    LIMITED = "limited", "with a limit that counts what is planned"
+    TOO_LONG = "too-long", "longer than MaxTime, MaxWall or the lead time allow"
+    RESERVATION = "reservation", "before a reservation"
+
+    phrase: str
+
+    def __new__(cls, word: str, phrase: str) -> Why:
+        """Make the word the value."""
+        why = object.__new__(cls)
+        why._value_, why.phrase = word, phrase
+        return why
 
     @property
     def is_danger(self) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.job_note import JobNote, read_note
 from foretime_sidecar.learning.enforced_part import outside
-from foretime_sidecar.learning.exclusions import Exclusions, Why, why_plain
+from foretime_sidecar.learning.exclusions import Exclusions, why_plain
 from foretime_sidecar.learning.learner import Learner
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.settings.settings import HookSettings
@@ -79,20 +79,6 @@ class TableInForce:
 
     generation: int | None
     mode: str
-
-
-_WHY_PLAIN = {
-    Why.NO_LIMIT: "no-limit",
-    Why.OPTED_OUT: "opt-out",
-    Why.CHOSEN: "settings",
-    Why.SHRINKS: "shrink-to-fit",
-    Why.PARTS: "heterogeneous",
-    Why.DEADLINE: "deadline",
-    Why.IN_RESERVATION: "reservation-job",
-    Why.LIMITED: "limited",
-    Why.TOO_LONG: "too-long",
-    Why.RESERVATION: "reservation",
-}
 
 
 def judge(
@@ -167,7 +153,7 @@ def _left_alone(job: QueuedJob, table: TableInForce, exclusions: Exclusions) -> 
         return "off"
     starts = job.start_time if job.state is not QueueState.PENDING else job.eligible_time
     why = why_plain(job, exclusions, max(job.request.submit_time, starts or 0))
-    return "" if why is None else _WHY_PLAIN[why]
+    return "" if why is None else why.value
 
 
 _FOLLOWED = (Action.PLANNED, Action.CHANGED, Action.CLEARED, Action.LEFT)
@@ -299,7 +285,7 @@ class DecisionLog:
             why = why_plain(job, exclusions, now)
             ours = job.time_min in refined.ours_of(job)
             action, scheduled_time = Action.CLEARED, limit
-            reason = ("refined" if ours else "modified") if why is None else _WHY_PLAIN[why]
+            reason = ("refined" if ours else "modified") if why is None else why.value
         elif note is None and not planned_before:
             return None  # its user's own
         else:
