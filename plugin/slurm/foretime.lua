@@ -680,7 +680,7 @@ end
 
 -- Whether the job must be planned with what its user asked for, as far as that can be told
 -- without a table: there a shortened one would be accepted, started or killed where a plain one is
--- not (SCHEDULERS: V1, V3, V4, V6).
+-- not (docs/left_alone.md: V1, V3, V4, V6).
 local function must_be_plain(job, records, requested_time)
   local comment = text(job.comment)
   if comment and find(comment, "foretime:off", 1, true) then
@@ -705,7 +705,7 @@ local function must_be_plain(job, records, requested_time)
   return script ~= nil and find(script, "--dea", 1, true) ~= nil
 end
 
--- Whether the table says so (V5).
+-- Whether the table says so (docs/left_alone.md: V5).
 local function excluded(t, job, records, requested_time)
   local any = t.longest.any["*"]
   if any and requested_time > any then
@@ -879,7 +879,7 @@ local function submit(job, part_list)
   if not seconds or seconds >= requested_time and not own_time_min(job)
     or must_be_plain(job, records, requested_time)
     or excluded(t, job, records, requested_time)
-    -- The look looks for it again, and it may be over by then (V3).
+    -- The look looks for it again, and it may be over by then (docs/left_alone.md: V3).
     or not t.mechanism.at_look
       and touches_reservation(t, job, records, requested_time, now) then
     return

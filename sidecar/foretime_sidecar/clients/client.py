@@ -296,7 +296,7 @@ class SiteLimits:
     accumulating
         Who has a limit on the time of all jobs together, or on one job's processors x time
         (GrpTRESMins, GrpTRESRunMins, MaxTRESMins, ...), by kind and name; of an account also the
-        accounts below it. Slurm judges these on time_min (SCHEDULERS: V5).
+        accounts below it. Slurm judges these on time_min (docs/left_alone.md: V5).
     longest_walltime
         MaxWall in seconds by kind and name; of an account also for the accounts below it.
     """

@@ -1,8 +1,9 @@
 """Which jobs must be planned with what their users asked for: for the table, and for each look.
 
 Where Slurm judges a job on time_min, a planned one would be accepted, started or killed where a
-plain one is not (SCHEDULERS: V1, V3 to V6). The hook knows of a submission what Lua shows of it; a
-look at the queue knows the job as Slurm made it, with its deadline and its QOS.
+plain one is not (docs/left_alone.md: V1, V3 to V6). The hook knows of a submission what Lua shows
+of it; a look at the queue knows the job as Slurm made it, with its deadline and its QOS. Both
+hooks and `why_plain` are held to tests/plugin/exclusion_cases.toml.
 """
 
 from __future__ import annotations

@@ -295,8 +295,8 @@ def effective_mode(settings: Settings, configuration: SchedulerConfiguration) ->
     """Give the mode that the table may carry, and why if it is not the one that was set.
 
     Without a soft limit in the scheduler, ``time_min`` is a limit that jobs are killed at
-    (SCHEDULERS: V2), and so is a rewritten limit that no prolog restores: the hook must then only
-    observe.
+    (docs/left_alone.md: V2), and so is a rewritten limit that no prolog restores: the hook must
+    then only observe.
     """
     mode = Mode(settings.hook.mode)
     if mode is not Mode.ENFORCE or settings.hook.mechanism == "pbs-soft-walltime":

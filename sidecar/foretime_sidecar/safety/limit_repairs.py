@@ -40,7 +40,7 @@ def lowered_limits(
     Under rewrite-limit PrologSlurmctld does so when a job starts; if it failed, the job would be
     killed at t_sched. A limit that is not t_sched was changed by somebody since, and stays. Under
     the native mechanism, where the soft limit was taken from slurm.conf, Slurm itself lowers the
-    limit of a job with a time_min as it starts it (SCHEDULERS: V2), to time_min or above.
+    limit of a job with a time_min as it starts it (docs/left_alone.md: V2), to time_min or above.
 
     Parameters
     ----------
