@@ -232,9 +232,29 @@ SETTINGS = {
 LEARNED_SETTINGS = {b"size_bounds": bounds, b"backoff": back_off}
 # Only in tables that let no job be planned: jobs submitted since then have never been.
 UNPLANNED_SINCE = b"unplanned_since"
-KINDS = (b"user", b"account", b"slurm_partition", b"qos", b"queue")
+# The kinds of names that a table knows (TABLE.md), and a job's name of each, "" if it has none.
+KINDS = {
+    b"user": lambda job: job.user,
+    b"account": lambda job: job.project,
+    # These two are Slurm's.
+    b"slurm_partition": lambda job: "",
+    b"qos": lambda job: "",
+    b"queue": lambda job: job.queue_name.split("@")[0],
+}
+WITHOUT_CASE = (b"account", b"qos")
+# enforce can be limited to these.
 ONLY_KINDS = (b"account", b"slurm_partition", b"queue")
 ADVICE = (b"told", b"told_until", b"median_wait_s")
+
+
+def as_compared(kind, encoded):
+    """Of names that are found without regard to case, one that is the same for all."""
+    return encoded.lower() if kind in WITHOUT_CASE else encoded
+
+
+def name_of(job, kind):
+    """A job's name as it is compared with those in the table; empty if it has none."""
+    return as_compared(kind, encode(KINDS[kind](job)))
 
 
 class Table:
@@ -292,7 +312,7 @@ class Table:
             kind, _, who = value.partition(b" ")
             if kind not in self.leave or word(who) is None:
                 return False
-            self.leave[kind].add(who.lower() if kind in (b"account", b"qos") else who)
+            self.leave[kind].add(as_compared(kind, who))
             return True
         if name == b"longest":
             words = value.split(b" ")
@@ -300,7 +320,7 @@ class Table:
             kind, who = words[0], word(words[1]) if len(words) == 3 else None
             if kind not in self.longest or who is None or seconds is None:
                 return False
-            who = who.lower() if kind in (b"account", b"qos") else who
+            who = as_compared(kind, who)
             longest = self.longest[kind]
             longest[who] = min(longest.get(who, seconds), seconds)
             return True
@@ -309,7 +329,7 @@ class Table:
             if kind not in ONLY_KINDS or word(who) is None:
                 return False
             names = self.only.setdefault(kind, set())
-            names.add(who.lower() if kind == b"account" else who)
+            names.add(as_compared(kind, who))
             return True
         if name in ADVICE:
             return self.take_advice(name, value)
@@ -380,12 +400,9 @@ class Table:
         inside = share == 100 or (
             job.user and check_sum(encode(job.user), self.deadline) % 100 < share
         )
-        if b"account" in self.only:
-            inside = inside and job.project and encode(job.project).lower() in self.only[b"account"]
-        if b"queue" in self.only:
-            inside = inside and encode(job.queue_name.split("@")[0]) in self.only[b"queue"]
-        # slurm_partitions are Slurm's, and no job is in one here.
-        return b"enforce" if inside and b"slurm_partition" not in self.only else b"observe"
+        for kind, names in self.only.items():
+            inside = inside and name_of(job, kind) in names
+        return b"enforce" if inside else b"observe"
 
 
 def read_table(config, deadline):
@@ -725,21 +742,21 @@ def check_plain(job, requested_time, config, now, deadline):
 
 def check_excluded(table, job, requested_time, now):
     """Raise LeftAlone for a job that the table excludes."""
-    queue = encode(job.queue_name.split("@")[0])
-    for kind, who in (
-        ("user", job.user and encode(job.user)),
-        ("account", job.project and encode(job.project).lower()),
-        ("queue", queue),
-        ("any", b"*"),
-    ):
-        longest = table.longest[kind.encode()].get(who)
-        if who in table.leave.get(kind.encode(), ()) or (
-            longest is not None and requested_time > longest
+    for kind in KINDS:
+        name = name_of(job, kind)
+        if name in table.leave[kind] or requested_time > table.longest[kind].get(
+            name, LONGEST_REQUEST_S
         ):
-            raise LeftAlone("longest" if kind == "any" else kind)
+            raise LeftAlone(kind.decode())
+    if requested_time > table.longest[b"any"].get(b"*", LONGEST_REQUEST_S):
+        raise LeftAlone("longest")
     start = job.start_time(now)
     for begins, ends, where in table.reservations:
-        if start < ends and start + requested_time > begins and (where is None or queue in where):
+        if (
+            start < ends
+            and start + requested_time > begins
+            and (where is None or name_of(job, b"queue") in where)
+        ):
             raise LeftAlone("reservation")
 
 

@@ -187,8 +187,53 @@ local parsers = {
   requested_time_bounds_s = numbers,
 }
 
-local without_case = { account = true, qos = true }
-local only_kinds = { account = true, slurm_partition = true, queue = true }
+local function number(value)
+  return type(value) == "number" and value > 0 and value < NO_VAL and value or nil
+end
+
+local function text(value)
+  return type(value) == "string" and value ~= "" and value or nil
+end
+
+local function project_of(job)
+  return text(job.account) or text(job.default_account)
+end
+
+-- Since Slurm 24.11 a job may name several QOS.
+local function add_parted(names, text)
+  for name in string.gmatch(text or "", "[^,]+") do
+    names[#names + 1] = match(name, "^%s*(.-)%s*$")
+  end
+end
+
+-- The kinds of names that a table knows (TABLE.md), and a job's names of each kind. `without_case`:
+-- Slurm finds them without regard to case. `only`: enforce can be limited to such names.
+local kinds = {
+  user = { names = function(job) return { text(job.user_name) } end },
+  account = { without_case = true, only = true,
+    names = function(job) return { project_of(job) } end },
+  slurm_partition = { only = true, names = function(_, records)
+    local names = {}
+    for name in pairs(records) do
+      names[#names + 1] = name
+    end
+    return names
+  end },
+  qos = { without_case = true, names = function(job, records)
+    local names = {}
+    -- "normal" is Slurm's own choice for a job that names none, and whose user has no default.
+    add_parted(names, text(job.qos) or text(job.default_qos) or "normal")
+    for _, record in pairs(records) do
+      add_parted(names, text(record.qos))
+    end
+    return names
+  end },
+  queue = { only = true, names = function() return {} end }, -- PBS', in which no job is here
+}
+
+local function as_compared(kind, encoded)
+  return kinds[kind] and kinds[kind].without_case and folded(encoded) or encoded
+end
 
 local repeated = {
   leave = function(settings, text)
@@ -196,7 +241,7 @@ local repeated = {
     if not settings.leave[kind] then
       return nil
     end
-    settings.leave[kind][without_case[kind] and folded(name) or name] = true
+    settings.leave[kind][as_compared(kind, name)] = true
     return true
   end,
   longest = function(settings, text)
@@ -205,17 +250,17 @@ local repeated = {
     if not of_kind then
       return nil
     end
-    name, seconds = without_case[kind] and folded(name) or name, tonumber(seconds)
+    name, seconds = as_compared(kind, name), tonumber(seconds)
     of_kind[name] = min(of_kind[name] or seconds, seconds)
     return true
   end,
   only = function(settings, text)
     local kind, name = match(text, "^(%S+) (%S+)$")
-    if not only_kinds[kind] then
+    if not (kinds[kind] and kinds[kind].only) then
       return nil
     end
     settings.only[kind] = settings.only[kind] or {}
-    settings.only[kind][without_case[kind] and folded(name) or name] = true
+    settings.only[kind][as_compared(kind, name)] = true
     return true
   end,
   told = function(settings, text)
@@ -288,12 +333,12 @@ local repeated = {
 -- The settings between the first line and the first bucket, or nil and what is wrong.
 local function parse_settings(text)
   local settings = {
-    -- Queues are PBS' and mean nothing here.
-    leave = { user = {}, account = {}, slurm_partition = {}, qos = {}, queue = {} },
-    longest = { user = {}, account = {}, slurm_partition = {}, qos = {}, queue = {}, any = {} },
-    reservations = {},
-    only = {}, told = {}, median_wait_s = {},
+    leave = {}, longest = { any = {} }, reservations = {}, only = {}, told = {},
+    median_wait_s = {},
   }
+  for kind in pairs(kinds) do
+    settings.leave[kind], settings.longest[kind] = {}, {}
+  end
   for line in string.gmatch(text, "([^\n]*)\n") do
     local key, value = match(line, "^(%S+) (.+)$")
     if repeated[key] then
@@ -561,14 +606,6 @@ end
 
 -- What is left alone --------------------------------------------------------------------------
 
-local function number(value)
-  return type(value) == "number" and value > 0 and value < NO_VAL and value or nil
-end
-
-local function text(value)
-  return type(value) == "string" and value ~= "" and value or nil
-end
-
 -- A user's own --time-min; without end it is one, too: above any limit, so that Slurm rejects it.
 local function own_time_min(job)
   return number(job.time_min) or job.time_min == INFINITE and INFINITE or nil
@@ -641,25 +678,9 @@ local function touches_reservation(t, job, records, requested_time, now)
   return false
 end
 
--- Whether the table leaves alone jobs of this name (encoded) that ask for so much.
-local function leaves(t, kind, name, requested_time)
-  local longest = t.longest[kind][name]
-  return t.leave[kind][name] or longest and requested_time > longest
-end
-
--- Whether one of these QOS is left alone: since Slurm 24.11 a job may name several.
-local function leaves_qos(t, names, requested_time)
-  for name in string.gmatch(names or "", "[^,]+") do
-    if leaves(t, "qos", folded(encode(match(name, "^%s*(.-)%s*$"))), requested_time) then
-      return true
-    end
-  end
-  return false
-end
-
 -- Whether the job must be planned with what its user asked for, as far as that can be told
 -- without a table: there a shortened one would be accepted, started or killed where a plain one is
--- not (SCHEDULERS: V1, V3, V4, V6).
+-- not (docs/left_alone.md: V1, V3, V4, V6).
 local function must_be_plain(job, records, requested_time)
   local comment = text(job.comment)
   if comment and find(comment, "foretime:off", 1, true) then
@@ -684,41 +705,46 @@ local function must_be_plain(job, records, requested_time)
   return script ~= nil and find(script, "--dea", 1, true) ~= nil
 end
 
--- Whether the table says so (V5).
-local function excluded(t, job, records, user, project, requested_time)
+-- Whether the table says so (docs/left_alone.md: V5).
+local function excluded(t, job, records, requested_time)
   local any = t.longest.any["*"]
-  if any and requested_time > any
-    or user and leaves(t, "user", encode(user), requested_time)
-    or project and leaves(t, "account", folded(encode(project)), requested_time)
-    -- Slurm's own choice for a job that names none, and whose user has no default.
-    or leaves_qos(t, text(job.qos) or text(job.default_qos) or "normal", requested_time) then
+  if any and requested_time > any then
     return true
   end
-  for name, record in pairs(records) do
-    if leaves(t, "slurm_partition", encode(name), requested_time)
-      or leaves_qos(t, text(record.qos), requested_time) then
-      return true
+  for word, kind in pairs(kinds) do
+    local leave, of_kind = t.leave[word], t.longest[word]
+    if next(leave) or next(of_kind) then
+      for _, name in ipairs(kind.names(job, records)) do
+        name = as_compared(word, encode(name))
+        local longest = of_kind[name]
+        if leave[name] or longest and requested_time > longest then
+          return true
+        end
+      end
     end
   end
   return false
 end
 
--- Whether enforce counts for this job: for a share of users, for some accounts, and where all
--- the slurm_partitions that it may run in are among those named.
-local function in_share(t, user, project, records)
-  local share, only = t.enforce_share_percent, t.only
+-- Whether enforce counts for this job: for a share of users, and where it is limited to names of a
+-- kind, for jobs that have such names, and no other ones of that kind.
+local function in_share(t, job, user, records)
+  local share = t.enforce_share_percent
   if share < 100 and not (user and check(encode(user)) % 100 < share) then
     return false
   end
-  if only.account and not (project and only.account[folded(encode(project))]) then
-    return false
-  end
-  for name in pairs(only.slurm_partition and records or {}) do
-    if not only.slurm_partition[encode(name)] then
+  for kind, wanted in pairs(t.only) do
+    local names = kinds[kind].names(job, records)
+    for _, name in ipairs(names) do
+      if not wanted[as_compared(kind, encode(name))] then
+        return false
+      end
+    end
+    if not names[1] then
       return false
     end
   end
-  return not only.queue -- PBS', in which no job is here
+  return true
 end
 
 -- Advice --------------------------------------------------------------------------------------
@@ -841,7 +867,7 @@ local function submit(job, part_list)
     return
   end
   local user = text(job.user_name)
-  local project = text(job.account) or text(job.default_account)
+  local project = project_of(job)
   if t.mechanism.rewrites and own_time_min(job) then
     return -- there time_min is the user's own floor of the kill limit
   end
@@ -852,15 +878,15 @@ local function submit(job, part_list)
   local seconds = scheduled_time(t, user, project, processors_of(job, records), requested_time)
   if not seconds or seconds >= requested_time and not own_time_min(job)
     or must_be_plain(job, records, requested_time)
-    or excluded(t, job, records, user, project, requested_time)
-    -- The look looks for it again, and it may be over by then (V3).
+    or excluded(t, job, records, requested_time)
+    -- The look looks for it again, and it may be over by then (docs/left_alone.md: V3).
     or not t.mechanism.at_look
       and touches_reservation(t, job, records, requested_time, now) then
     return
   end
   if t.mode == "advise" then
     advise(t, user, requested_time, seconds, now)
-  elseif t.mode == "observe" or not in_share(t, user, project, records) then
+  elseif t.mode == "observe" or not in_share(t, job, user, records) then
     log(slurm.log_info, "observe", "observe: would plan a job of %s with %d min instead of %d",
       tostring(user), seconds / 60, requested_time / 60)
   else
@@ -987,8 +1013,7 @@ local function modify(job_desc, job_rec, part_list, uid)
   local requested_time, records = time_limit_s(job), partitions_of(job, part_list)
   -- A planned job stays planned without a table, so it is judged without one, too.
   if not requested_time or not records or must_be_plain(job, records, requested_time)
-    or t and (excluded(t, job, records, text(job.user_name),
-      text(job.account) or text(job.default_account), requested_time)
+    or t and (excluded(t, job, records, requested_time)
       or touches_reservation(t, job, records, requested_time, now)) then
     put_back(job_desc, own)
   end

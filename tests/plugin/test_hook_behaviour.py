@@ -95,22 +95,6 @@ CASES = (
     Case("the row's largest job", 3_600, Job(user="small", project=None)),
     Case("a larger one", None, Job(user="small", project=None, processors=5), "no-row"),
     Case("a larger one, with a project", 18_060, Job(user="small", processors=5)),
-    Case("no limit", None, Job(walltime_s=None), "no-limit"),
-    Case("as good as none", None, Job(walltime_s=4_000_000_020), "no-limit"),
-    Case("opted out", None, Job(opted_out=True), "opt-out"),
-    Case("for a reservation", None, Job(reservation=True), "reservation-job"),
-    Case("user left alone", None, Job(user="left"), "user", table_text(lines=LEFT)),
-    Case("user of another case", 18_060, Job(user="LEFT"), table=table_text(lines=LEFT)),
-    Case("account left alone", None, Job(project="closed"), "account", table_text(lines=LEFT)),
-    Case("account of another case", None, Job(project="Closed"), "account", table_text(lines=LEFT)),
-    Case(
-        "table of another case",
-        None,
-        Job(project="UPPER"),
-        "account",
-        table_text(lines=("leave account Upper",)),
-    ),
-    Case("queue left alone", None, Job(queue="closed"), "queue", table_text(lines=LEFT)),
     *(
         Case(
             f"{line}, {asked} s asked for",
@@ -127,20 +111,11 @@ CASES = (
         for asked in (36_000, 36_060)
     ),
     Case("the shortest counts", None, reason="user", table=table_text(lines=TWICE)),
-    Case("before a reservation", 14_460, table=table_text(lines=LEFT)),
-    Case("into a reservation", None, Job(begin_time=90_000), "reservation", table_text(lines=LEFT)),
     Case(
         "into another's reservation",
         14_460,
         Job(begin_time=90_000, queue="long"),
         table=table_text(lines=LEFT),
-    ),
-    Case("until a reservation", 14_460, table=table_text(lines=("reservation 38000 39000 *",))),
-    Case(
-        "a second into it",
-        None,
-        reason="reservation",
-        table=table_text(lines=("reservation 37999 39000 *",)),
     ),
     Case("after it", 14_460, table=table_text(lines=("reservation 1000 2000 *",))),
     Case("in it", None, reason="reservation", table=table_text(lines=("reservation 1000 2001 *",))),

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from foretime_sidecar.table.table import (
     Advice,
-    LeftAlone,
     Mode,
     Table,
     TableRow,
@@ -29,7 +28,7 @@ TABLE = Table(
     written_at=NOW,
     valid_until=NOW + 100 * DAY_S,
     settings=TableSettings(mode=Mode.ADVISE, requested_time_bounds_s=(3600, 86_400)),
-    left_alone=LeftAlone(users=("carol",)),
+    left_alone=frozenset({("user", "carol")}),
     advice=Advice(told_until=NOW),
     rows=tuple(
         TableRow("user", name, time_class, 50_000)

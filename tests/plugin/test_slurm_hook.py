@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from foretime_sidecar.table.table import (
-    LeftAlone,
     Longest,
     Mechanism,
     Mode,
@@ -104,64 +103,18 @@ def test_observe_changes_nothing_and_says_so_once(site: Site) -> None:
     assert "and 1 more" in site.submit(now=NOW + 60).log[0]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"time_limit": 0},
-        {"time_limit": 4294967295},
-        {"het_job_offset": 0},
-        {"time_limit": 1441},
-        {"time_limit": 1441, "partition": "long,main"},
-        {"partition": "unknown"},
-        {"reservation": "course"},
-        {"script": "#!/bin/sh\n#SBATCH --deadline=now+1hour\n"},
-        {"script": "#!/bin/sh\n#SBATCH --dea now+1hour\n"},
-        {"account": None, "default_account": "Left"},
-        {"qos": "left"},
-        {"qos": "LEFT"},
-        {"qos": "normal,Left"},
-        {"qos": "x, upper ,normal"},
-        {"qos": "normal,A é"},
-        {"default_qos": "left"},
-        {"partition": "long"},
-    ],
-)
-def test_left_alone(site: Site, fields: dict[str, Any]) -> None:
-    site.write(
-        replace(
-            TABLE,
-            left_alone=LeftAlone(
-                accounts=("left",),
-                qos=("left", "Partition-QOS", "UPPER", "a é"),
-            ),
-        )
-    )
-    assert site.submit().changes == noted(241, generation=2)
+@pytest.mark.parametrize("fields", [{"time_limit": 0}, {"partition": "main,unknown"}])
+def test_what_slurm_refuses_is_left_to_it(site: Site, fields: dict[str, Any]) -> None:
+    assert site.submit().changes == OURS
     assert site.submit(**fields) == HookReply(0, {}, [])
 
 
-def test_a_job_without_any_qos_gets_normal(site: Site) -> None:
-    site.write(replace(TABLE, left_alone=LeftAlone(qos=("normal",))))
-    assert site.submit().changes == {}
-    assert site.submit(default_qos="fast").changes == noted(241, generation=2)
-
-
-@pytest.mark.parametrize(
-    ("longest", "fields"),
-    [
-        (Longest("qos", "fast", 35_999), {"qos": "FAST"}),
-        (Longest("qos", "partition-qos", 35_999), {"partition": "long"}),
-        (Longest("slurm_partition", "long", 35_999), {"partition": "long"}),
-        (Longest("account", "PHYS", 35_999), {}),
-        (Longest("user", "alice", 35_999), {}),
-        (Longest("any", None, 35_999), {}),
-    ],
-)
-def test_longer_jobs_are_left_alone(site: Site, longest: Longest, fields: dict[str, Any]) -> None:
+def test_a_max_time_that_only_the_table_has(site: Site) -> None:
+    longest = Longest("slurm_partition", "long", 35_999)
     site.write(replace(TABLE, longest=(longest,)))
-    assert site.submit(**fields).changes == {}
+    assert site.submit(partition="long").changes == {}
     site.write(replace(TABLE, longest=(replace(longest, requested_time=36_000),)))
-    assert site.submit(**fields).changes == noted(241, generation=3)
+    assert site.submit(partition="long").changes == noted(241, generation=3)
 
 
 def test_planned_at_the_look(site: Site) -> None:
@@ -269,8 +222,13 @@ def test_modification_is_judged_by_the_table(site: Site) -> None:
     site.write(
         replace(
             TABLE,
-            left_alone=LeftAlone(
-                accounts=("left",), slurm_partitions=("short",), qos=("lim", "partition-qos")
+            left_alone=frozenset(
+                {
+                    ("account", "left"),
+                    ("slurm_partition", "short"),
+                    ("qos", "lim"),
+                    ("qos", "partition-qos"),
+                }
             ),
             reservations=(Reservation(95_000, 96_000, ("main",)),),
         )

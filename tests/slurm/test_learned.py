@@ -133,7 +133,10 @@ def test_what_users_set_stays(cluster: SlurmCluster, site: ForetimeSite) -> None
 def test_no_refined_job_is_killed_where_the_soft_limit_is_lost(
     cluster: SlurmCluster, site: ForetimeSite
 ) -> None:
-    """V2 with a dead daemon: Slurm lowers the limit to what was refined, and the watchdog mends."""
+    """The daemon is dead, and Slurm lowers the limit to what was refined: the watchdog mends.
+
+    docs/left_alone.md: V2.
+    """
     whole = ("-n", "4", "-t", "10")
     running = [cluster.sbatch(*whole, "-w", node, user="root") for node in ("n1", "n2")]
     for name in running:

@@ -131,7 +131,7 @@ def test_every_job_runs_with_what_was_asked_for(cluster: SlurmCluster, site: For
 
 
 def test_what_would_be_refused_or_held_still_is(cluster: SlurmCluster, site: ForetimeSite) -> None:
-    """MaxTime and MaxWall below t_req: judged on t_req, as without the hook (SCHEDULERS: V4)."""
+    """MaxTime and MaxWall are judged on t_req, as without the hook (docs/left_alone.md: V4)."""
     longest = {(limit.kind, limit.name): limit.requested_time for limit in site.table().longest}
     assert longest == {("slurm_partition", "capped"): 300, ("account", "walled"): 600}
     above = cluster.sbatch("-n", "1", "-t", "20", "-p", "capped")

@@ -66,7 +66,7 @@ def test_a_look_takes_time_min_back_at_once(cluster: SlurmCluster) -> None:
 
 
 def test_a_job_that_starts_before_the_look_gets_its_limit_back(cluster: SlurmCluster) -> None:
-    """The race (SCHEDULERS: V2): Slurm lowers the limit of what starts between two looks."""
+    """The race (docs/left_alone.md: V2): Slurm lowers what starts between two looks."""
     site = ForetimeSite(cluster)
     site.publish()
     whole = ("-n", "4", "-t", "10")

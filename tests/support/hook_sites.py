@@ -87,7 +87,6 @@ class Job:
     queue: str = "main"
     opted_out: bool = False
     begin_time: int | None = None
-    reservation: bool = False
 
 
 class Site(Protocol):
@@ -133,7 +132,6 @@ class SlurmSite:
             "partition": job.queue,
             "comment": "foretime:off" if job.opted_out else None,
             "begin_time": job.begin_time,
-            "reservation": "course" if job.reservation else None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 
@@ -183,7 +181,6 @@ class PbsScheduler:
             "queue": job.queue,
             "Variable_List": {"FORETIME": "off"} if job.opted_out else None,
             "Execution_Time": job.begin_time,
-            "reserve_ID": "R1.pbs" if job.reservation else None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

@@ -16,6 +16,7 @@ from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, find
 from foretime_sidecar.ordering.order_words import ORDERS
 from foretime_sidecar.safety.enforce_warning import INSTEAD, MEASURED, lengthens_waits
 from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.table.name_kinds import ENFORCE_KINDS
 from foretime_sidecar.table.table import Mode, Table, read_table
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import spoken_clock
@@ -166,13 +167,10 @@ def _scheme(settings: Settings, table: dict[str, Any]) -> str:
 def _limits(settings: Settings) -> str:
     hook = settings.hook
     parts = [f"{hook.enforce_share_percent}% of users"]
-    for what, names in (
-        ("accounts", hook.enforce_only_accounts),
-        ("slurm_partitions", hook.enforce_only_slurm_partitions),
-        ("queues", hook.enforce_only_queues),
-    ):
+    for kind in ENFORCE_KINDS:
+        names = getattr(hook, f"enforce_only_{kind.plural}")
         if names:
-            parts.append(f"{what} {', '.join(names)}")
+            parts.append(f"{kind.plural} {', '.join(names)}")
     return "; ".join(parts)
 
 

@@ -155,14 +155,14 @@ class QueuedJob:
         Seconds that a running job has been suspended so far.
     held, dependent, deadline, heterogeneous
         Held by anyone; waiting for other jobs; must end by a time; part of a heterogeneous job.
+    shrinks_to_fit, opted_out
+        PBS may choose its walltime; its user wants it to be left alone.
     reason
         Why it does not run, in the scheduler's word; "" if none.
     qos, reservation
         Names, ``None`` if none.
     admin_comment
         Where the hook records what it decided; "" if none.
-    comment
-        The user's own; "" if none.
     priority
         As the scheduler orders the queue, higher first; 0 if it is unknown.
     name
@@ -188,11 +188,12 @@ class QueuedJob:
     dependent: bool = False
     deadline: bool = False
     heterogeneous: bool = False
+    shrinks_to_fit: bool = False
+    opted_out: bool = False
     reason: str = ""
     qos: str | None = None
     reservation: str | None = None
     admin_comment: str = ""
-    comment: str = ""
     priority: int = 0
     name: str = ""
     dependency: str = ""
@@ -295,7 +296,7 @@ class SiteLimits:
     accumulating
         Who has a limit on the time of all jobs together, or on one job's processors x time
         (GrpTRESMins, GrpTRESRunMins, MaxTRESMins, ...), by kind and name; of an account also the
-        accounts below it. Slurm judges these on time_min (SCHEDULERS: V5).
+        accounts below it. Slurm judges these on time_min (docs/left_alone.md: V5).
     longest_walltime
         MaxWall in seconds by kind and name; of an account also for the accounts below it.
     """

@@ -1,7 +1,7 @@
 """Puts the hook into a Slurm: all of it or nothing, in the safe order.
 
 First the soft limit, then the hook, for a time_min without the soft limit is what a job is killed
-at (SCHEDULERS: V2). `foretime_sidecar.install.slurm_uninstall` takes it out again.
+at (docs/left_alone.md: V2). `foretime_sidecar.install.slurm_uninstall` takes it out again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Takes the hook out of a Slurm in the safe order, and puts back what was there before.
 
 No new job is planned, waiting jobs get back what their users asked for, the hook goes, and the soft
-limit last, for a time_min without it is what a job is killed at (SCHEDULERS: V2).
+limit last, for a time_min without it is what a job is killed at (docs/left_alone.md: V2).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.settings.settings import HookSettings
+from foretime_sidecar.table.name_kinds import ENFORCE_KINDS, folded, names_of
 from foretime_sidecar.table.table import check, encode_name
 
 
@@ -16,17 +17,15 @@ def in_share(user: str | None, share_percent: int) -> bool:
 
 def outside(job: QueuedJob, hook: HookSettings) -> str:
     """Give what part of the cluster enforce is limited to that a job is not in, "" if it is."""
-    request = job.request
-    if not in_share(request.user, hook.enforce_share_percent):
+    if not in_share(job.request.user, hook.enforce_share_percent):
         return "share"
-    only = {name.lower() for name in hook.enforce_only_accounts}
-    if only and (request.project or "").lower() not in only:
-        return "only-accounts"
-    queues = (request.queue or "").split(",")
-    for name, wanted in (
-        ("only-slurm_partitions", hook.enforce_only_slurm_partitions),
-        ("only-queues", hook.enforce_only_queues),
-    ):
-        if wanted and not all(queue in wanted for queue in queues):
-            return name
+    only = folded(hook.enforced_only)
+    if not only:
+        return ""
+    names = names_of(job, hook.scheduler)
+    for kind in ENFORCE_KINDS:
+        wanted = {name for word, name in only if word == kind.word}
+        has = {name for word, name in names if word == kind.word}
+        if wanted and not (has and has <= wanted):
+            return f"only-{kind.plural}"
     return ""

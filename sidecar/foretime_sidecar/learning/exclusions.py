@@ -1,8 +1,9 @@
 """Which jobs must be planned with what their users asked for: for the table, and for each look.
 
 Where Slurm judges a job on time_min, a planned one would be accepted, started or killed where a
-plain one is not (SCHEDULERS: V1, V3 to V6). The hook knows of a submission what Lua shows of it; a
-look at the queue knows the job as Slurm made it, with its deadline and its QOS.
+plain one is not (docs/left_alone.md: V1, V3 to V6). The hook knows of a submission what Lua shows
+of it; a look at the queue knows the job as Slurm made it, with its deadline and its QOS. Both
+hooks and `why_plain` are held to tests/plugin/exclusion_cases.toml.
 """
 
 from __future__ import annotations
@@ -10,21 +11,25 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.clients.client import (
-    Holder,
+    UNLIMITED_S,
     QueuedJob,
+    QueueState,
     Reservation,
     SiteLimits,
     SlurmPartition,
 )
 from foretime_sidecar.settings.settings import Settings
-from foretime_sidecar.table.table import LeftAlone, Longest
+from foretime_sidecar.table.name_kinds import Names, Scheduler, folded, names_of
+from foretime_sidecar.table.table import Longest
 from foretime_sidecar.table.table import Reservation as TableReservation
 
-OPT_OUT = "foretime:off"  # in a job's comment
+# The hooks take a longer one for none: it would not be exact in Lua.
+LONGEST_REQUEST_S = 4_000_000_000
 
 # How soon a reservation that comes again can; only its next time is shown.
 _PERIODS_S = {
@@ -39,58 +44,93 @@ _OTHER_NODES = {"ANY_NODES", "REPLACE", "REPLACE_DOWN"}
 
 
 class Why(enum.Enum):
-    """Why a job must be planned with all of its limit, in words that follow "jobs"."""
+    """Why a job must be planned with all of its limit, in the audit's word.
 
-    OPTED_OUT = "opted out"
-    CHOSEN = "left alone by the settings"
-    PARTS = "of several parts"
-    DEADLINE = "with a deadline"
-    IN_RESERVATION = "for a reservation"
-    LIMITED = "with a limit that counts what is planned"
-    TOO_LONG = "longer than MaxTime, MaxWall or the lead time allow"
-    RESERVATION = "before a reservation"
+    Attributes
+    ----------
+    phrase
+        The same in words that follow "jobs".
+    """
+
+    NO_LIMIT = "no-limit", "without a time limit"
+    OPTED_OUT = "opt-out", "opted out"
+    CHOSEN = "settings", "left alone by the settings"
+    SHRINKS = "shrink-to-fit", "that shrink to fit"
+    PARTS = "heterogeneous", "of several parts"
+    DEADLINE = "deadline", "with a deadline"
+    IN_RESERVATION = "reservation-job", "for a reservation"
+    LIMITED = "limited", "with a limit that counts what is planned"
+    TOO_LONG = "too-long", "longer than MaxTime, MaxWall or the lead time allow"
+    RESERVATION = "reservation", "before a reservation"
+
+    phrase: str
+
+    def __new__(cls, word: str, phrase: str) -> Why:
+        """Make the word the value."""
+        why = object.__new__(cls)
+        why._value_, why.phrase = word, phrase
+        return why
 
     @property
     def is_danger(self) -> bool:
         """Whether it is so for a time_min of the user's own, too, once the soft limit is on."""
-        return self not in (Why.OPTED_OUT, Why.CHOSEN)
+        return self not in (Why.NO_LIMIT, Why.OPTED_OUT, Why.CHOSEN)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exclusions:
     """Who and what is left alone.
 
     Attributes
     ----------
     chosen
-        By the settings.
+        Names left alone by the settings.
     limited
-        By limits that Slurm would judge on time_min.
+        Names with limits that Slurm would judge on time_min.
     longest
         How much may be asked for.
     reservations
         Those ahead, and the magnetic ones.
     partition_qos
         The QOS of each slurm_partition that has one.
+    scheduler
+        Whose jobs they are about.
     """
 
-    chosen: LeftAlone = field(default_factory=LeftAlone)
-    limited: LeftAlone = field(default_factory=LeftAlone)
+    chosen: Names = frozenset()
+    limited: Names = frozenset()
     longest: tuple[Longest, ...] = ()
     reservations: tuple[TableReservation, ...] = ()
     partition_qos: Mapping[str, str] = field(default_factory=dict)
+    scheduler: Scheduler = "slurm"
 
     @property
-    def left_alone(self) -> LeftAlone:
+    def left_alone(self) -> Names:
         """All names, as the table has them."""
-        chosen, limited = self.chosen, self.limited
-        return LeftAlone(
-            users=(*chosen.users, *limited.users),
-            accounts=(*chosen.accounts, *limited.accounts),
-            slurm_partitions=(*chosen.slurm_partitions, *limited.slurm_partitions),
-            qos=(*chosen.qos, *limited.qos),
-            queues=chosen.queues,
-        )
+        return self.chosen | self.limited
+
+    @cached_property
+    def _folded(self) -> tuple[Names, Names]:
+        return folded(self.chosen), folded(self.limited)
+
+    def names_of(self, job: QueuedJob) -> Names:
+        """Give all names of a job, the QOS of its slurm_partitions among them, folded."""
+        names = names_of(job, self.scheduler)
+        qos = {("qos", self.partition_qos.get(name, "")) for name in queues_of(job)}
+        return names | folded(qos) if self.partition_qos else names
+
+    def is_chosen(self, names: Names) -> bool:
+        """Say whether the settings name one of a job's names."""
+        return not names.isdisjoint(self._folded[0])
+
+    def is_limited(self, names: Names) -> bool:
+        """Say whether one of a job's names has a limit."""
+        return not names.isdisjoint(self._folded[1])
+
+
+def queues_of(job: QueuedJob) -> frozenset[str]:
+    """Name the slurm_partitions or the PBS queue that a job is in."""
+    return frozenset(filter(None, (job.request.queue or "").split(",")))
 
 
 def exclusions_of(
@@ -98,9 +138,6 @@ def exclusions_of(
 ) -> Exclusions:
     """Put together what is left alone as of ``now``, epoch seconds."""
     hook = settings.hook
-
-    def limited(kind: Holder) -> tuple[str, ...]:
-        return tuple(sorted(name for holder, name in limits.accumulating if holder == kind))
 
     longest = [
         Longest("slurm_partition", partition.name, partition.max_time)
@@ -116,17 +153,12 @@ def exclusions_of(
     if hook.reservation_lead_time_s:
         longest.append(Longest("any", None, hook.reservation_lead_time_s))
     return Exclusions(
-        chosen=LeftAlone(
-            users=tuple(hook.leave_users),
-            accounts=tuple(hook.leave_accounts),
-            slurm_partitions=tuple(hook.leave_slurm_partitions),
-            qos=tuple(hook.leave_qos),
-            queues=tuple(hook.leave_queues),
-        ),
-        limited=LeftAlone(limited("user"), limited("account"), (), limited("qos")),
+        chosen=hook.left_alone,
+        limited=frozenset(limits.accumulating),
         longest=tuple(longest),
         reservations=reservations_ahead(reservations, limits.slurm_partitions, now),
         partition_qos={p.name: p.qos for p in limits.slurm_partitions if p.qos is not None},
+        scheduler=hook.scheduler,
     )
 
 
@@ -185,49 +217,37 @@ def why_plain(
     start_within_s
         It may start until so long after ``now`` without being looked at again.
     """
-    request = job.request
-    partitions = frozenset(filter(None, (request.queue or "").split(",")))
-    qos = {name.strip() for name in (job.qos or "").split(",")}
-    qos |= {exclusions.partition_qos.get(name, "") for name in partitions}
-    names = {
-        "user": {request.user or ""},
-        "account": {(request.project or "").lower()},
-        "slurm_partition": partitions,
-        "qos": {name.lower() for name in qos},
-        "any": {None},
-    }
-
-    def leaves(left: LeftAlone) -> bool:
-        return not (
-            names["user"].isdisjoint(left.users)
-            and names["account"].isdisjoint(map(str.lower, left.accounts))
-            and names["slurm_partition"].isdisjoint(left.slurm_partitions)
-            and names["qos"].isdisjoint(map(str.lower, left.qos))
-        )
-
-    if OPT_OUT in job.comment:
+    requested_time = job.request.requested_time
+    if requested_time == UNLIMITED_S or requested_time > LONGEST_REQUEST_S:
+        return Why.NO_LIMIT
+    if job.opted_out:
         return Why.OPTED_OUT
+    if job.shrinks_to_fit:
+        return Why.SHRINKS
     if job.heterogeneous:
         return Why.PARTS
     if job.deadline:
         return Why.DEADLINE
     if job.reservation:
         return Why.IN_RESERVATION
-    for longest in exclusions.longest:
-        name = longest.name
-        if name is not None and longest.kind in ("account", "qos"):
-            name = name.lower()
-        if request.requested_time > longest.requested_time and name in names.get(longest.kind, ()):
-            return Why.TOO_LONG
+    names = exclusions.names_of(job)
+    if any(
+        requested_time > longest.requested_time
+        and (longest.name is None or not names.isdisjoint(folded([(longest.kind, longest.name)])))
+        for longest in exclusions.longest
+    ):
+        return Why.TOO_LONG
+    pending = job.state is QueueState.PENDING
+    earliest_start = max(now, (pending and job.eligible_time) or 0)
+    latest_end = max(now + start_within_s, earliest_start) + requested_time
     for reservation in exclusions.reservations:
         where = reservation.slurm_partitions
-        latest_end = now + start_within_s + request.requested_time
         if (
-            now < reservation.end_time
+            earliest_start < reservation.end_time
             and latest_end > reservation.start_time
-            and (where is None or not partitions.isdisjoint(where))
+            and (where is None or not queues_of(job).isdisjoint(where))
         ):
             return Why.RESERVATION
-    if leaves(exclusions.limited):
+    if exclusions.is_limited(names):
         return Why.LIMITED
-    return Why.CHOSEN if leaves(exclusions.chosen) else None
+    return Why.CHOSEN if exclusions.is_chosen(names) else None

@@ -19,7 +19,6 @@ from foretime_sidecar.table.row_kinds import KINDS
 from foretime_sidecar.table.table import (
     NO_ADVICE,
     Advice,
-    EnforcedOnly,
     Mechanism,
     Mode,
     Scheme,
@@ -259,11 +258,7 @@ class Learner:
             ),
             left_alone=exclusions.left_alone,
             longest=exclusions.longest,
-            enforced_only=EnforcedOnly(
-                accounts=tuple(hook.enforce_only_accounts),
-                slurm_partitions=tuple(hook.enforce_only_slurm_partitions),
-                queues=tuple(hook.enforce_only_queues),
-            ),
+            enforced_only=hook.enforced_only,
             advice=advice,
             reservations=exclusions.reservations,
             rows=tuple(self._rows.values()) if learned is None else (),
@@ -300,8 +295,8 @@ def effective_mode(settings: Settings, configuration: SchedulerConfiguration) ->
     """Give the mode that the table may carry, and why if it is not the one that was set.
 
     Without a soft limit in the scheduler, ``time_min`` is a limit that jobs are killed at
-    (SCHEDULERS: V2), and so is a rewritten limit that no prolog restores: the hook must then only
-    observe.
+    (docs/left_alone.md: V2), and so is a rewritten limit that no prolog restores: the hook must
+    then only observe.
     """
     mode = Mode(settings.hook.mode)
     if mode is not Mode.ENFORCE or settings.hook.mechanism == "pbs-soft-walltime":

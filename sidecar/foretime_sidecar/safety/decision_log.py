@@ -11,10 +11,10 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState
+from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.job_note import JobNote, read_note
 from foretime_sidecar.learning.enforced_part import outside
-from foretime_sidecar.learning.exclusions import Exclusions, Why, why_plain
+from foretime_sidecar.learning.exclusions import Exclusions, why_plain
 from foretime_sidecar.learning.learner import Learner
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.settings.settings import HookSettings
@@ -81,18 +81,6 @@ class TableInForce:
     mode: str
 
 
-_WHY_PLAIN = {
-    Why.OPTED_OUT: "opt-out",
-    Why.CHOSEN: "settings",
-    Why.PARTS: "heterogeneous",
-    Why.DEADLINE: "deadline",
-    Why.IN_RESERVATION: "reservation-job",
-    Why.LIMITED: "limited",
-    Why.TOO_LONG: "too-long",
-    Why.RESERVATION: "reservation",
-}
-
-
 def judge(
     job: QueuedJob,
     hook: HookSettings,
@@ -116,7 +104,7 @@ def judge(
         What is left alone.
     """
     note = read_note(job.admin_comment)
-    reason = _left_alone(job, hook, table, exclusions)
+    reason = _left_alone(job, table, exclusions)
     if note is not None:
         return _noted(job, note, hook, reason)
     if job.is_short:
@@ -157,24 +145,15 @@ def _noted(
     return Action.PLANNED, note.time_min or note.lowered_limit, "-"  # at this look
 
 
-def _left_alone(
-    job: QueuedJob, hook: HookSettings, table: TableInForce, exclusions: Exclusions
-) -> str:
+def _left_alone(job: QueuedJob, table: TableInForce, exclusions: Exclusions) -> str:
     """Give why a job is left alone whatever is known of its user, "" if it need not be."""
-    request = job.request
     if not table.mode:
         return "table"
     if table.mode not in ("observe", "advise", "enforce"):
         return "off"
-    if request.requested_time >= UNLIMITED_S:
-        return "no-limit"
     starts = job.start_time if job.state is not QueueState.PENDING else job.eligible_time
-    why = why_plain(job, exclusions, max(request.submit_time, starts or 0))
-    if why is not None:
-        return _WHY_PLAIN[why]
-    # PBS' queues, which Slurm has none of.
-    queues = (request.queue or "").split(",")
-    return "settings" if any(name in hook.leave_queues for name in queues) else ""
+    why = why_plain(job, exclusions, max(job.request.submit_time, starts or 0))
+    return "" if why is None else why.value
 
 
 _FOLLOWED = (Action.PLANNED, Action.CHANGED, Action.CLEARED, Action.LEFT)
@@ -306,7 +285,7 @@ class DecisionLog:
             why = why_plain(job, exclusions, now)
             ours = job.time_min in refined.ours_of(job)
             action, scheduled_time = Action.CLEARED, limit
-            reason = ("refined" if ours else "modified") if why is None else _WHY_PLAIN[why]
+            reason = ("refined" if ours else "modified") if why is None else why.value
         elif note is None and not planned_before:
             return None  # its user's own
         else:

@@ -40,7 +40,7 @@ def lowered_limits(
     Under rewrite-limit PrologSlurmctld does so when a job starts; if it failed, the job would be
     killed at t_sched. A limit that is not t_sched was changed by somebody since, and stays. Under
     the native mechanism, where the soft limit was taken from slurm.conf, Slurm itself lowers the
-    limit of a job with a time_min as it starts it (SCHEDULERS: V2), to time_min or above.
+    limit of a job with a time_min as it starts it (docs/left_alone.md: V2), to time_min or above.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def time_min_changes(
             repairs += _planned(job, note, refined)
         elif short and (why.is_danger or (note is not None and note.is_ours(job.time_min))):
             own = note.own_time_min if note is not None and not why.is_danger else None
-            repairs += _with_time_min(job, own or 0, why.value)
+            repairs += _with_time_min(job, own or 0, why.phrase)
     return repairs
 
 
@@ -146,7 +146,7 @@ def limit_changes(
         if danger is None and job.time_min is None:
             due, why = lowered, AS_PLANNED
         else:
-            due, why = asked, danger.value if danger is not None else "with a time_min"
+            due, why = asked, danger.phrase if danger is not None else "with a time_min"
         if limit != due:
             repairs.append(_with_limit(job, due, why))
     return repairs

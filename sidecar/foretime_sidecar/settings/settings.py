@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from foretime_estimators.accuracy.accuracy import AccuracySettings, Scheme
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
-from pydantic import Field
+from pydantic import Field, create_model
 
 from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.settings.estimator_settings import EstimatorsSettings
 from foretime_sidecar.settings.learned_settings import LearnedSettings
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings_section import Names, Section
+from foretime_sidecar.table.name_kinds import ENFORCE_KINDS, KINDS, Scheduler
+from foretime_sidecar.table.name_kinds import Names as NamesByKind
 
 _PRODUCTION = AccuracySettings.production()
 
@@ -297,6 +299,18 @@ class TableSettings(Section):
     )
 
 
+def _with_names(hook: type[HookSettings]) -> type[HookSettings]:
+    """Add a setting for each kind of names."""
+    settings: dict[str, Any] = {
+        f"leave_{kind.plural}": (Names, Field(default=[], description=kind.meaning))
+        for kind in KINDS.values()
+    }
+    return create_model(
+        hook.__name__, __base__=hook, __module__=hook.__module__, __doc__=hook.__doc__, **settings
+    )
+
+
+@_with_names
 class HookSettings(Section):
     """What the hook does with the table: it reads these from it."""
 
@@ -386,22 +400,30 @@ class HookSettings(Section):
             "is left alone), or cleared."
         ),
     )
-    leave_users: Names = Field(default=[], description="Users whose jobs are left alone.")
-    leave_accounts: Names = Field(
-        default=[],
-        description=(
-            "Accounts whose jobs are left alone, besides those that Slurm limits by GrpTRESMins, "
-            "GrpTRESRunMins, GrpWall, MaxTRESMins or MaxTRESRunMins, which the daemon finds."
-        ),
-    )
-    leave_slurm_partitions: Names = Field(
-        default=[], description="slurm_partitions whose jobs are left alone."
-    )
-    leave_qos: Names = Field(
-        default=[],
-        description="QOS whose jobs are left alone, besides those with such limits.",
-    )
-    leave_queues: Names = Field(default=[], description="PBS queues whose jobs are left alone.")
+    # And leave_... of each kind of names.
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Whose hook it is."""
+        return "pbs" if self.mechanism == "pbs-soft-walltime" else "slurm"
+
+    @property
+    def left_alone(self) -> NamesByKind:
+        """Give all names of ``leave_...``."""
+        return frozenset(
+            (kind.word, name)
+            for kind in KINDS.values()
+            for name in getattr(self, f"leave_{kind.plural}")
+        )
+
+    @property
+    def enforced_only(self) -> NamesByKind:
+        """Give all names of ``enforce_only_...``."""
+        return frozenset(
+            (kind.word, name)
+            for kind in ENFORCE_KINDS
+            for name in getattr(self, f"enforce_only_{kind.plural}")
+        )
 
 
 class BreakerSettings(Section):

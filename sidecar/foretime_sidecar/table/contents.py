@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sidecar.table.row_kinds import KINDS, NOBODY, BackOff, LearnedRow
+from foretime_sidecar.table.name_kinds import KINDS, Names
+from foretime_sidecar.table.row_kinds import KINDS as ROW_KINDS
+from foretime_sidecar.table.row_kinds import NOBODY, BackOff, LearnedRow
 
 MICRO = 1_000_000
 
 
 Scope: TypeAlias = Literal["user", "project"]
-Kind: TypeAlias = Literal["user", "account", "slurm_partition", "qos", "queue"]
-KINDS_OF_NAMES: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 class Mode(enum.StrEnum):
@@ -87,39 +87,19 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Longest:
-    """Jobs of some kind that ask for more than this are left alone.
+    """Jobs of some name that ask for more than this are left alone.
 
     Attributes
     ----------
     kind, name
-        Whose: a kind of `LeftAlone`, singular, and a name; ``"any"`` and ``None`` for all jobs.
+        Whose: the word of a kind in `KINDS`, and a name; ``"any"`` and ``None`` for all jobs.
     requested_time
         Seconds that they may ask for.
     """
 
-    kind: Kind | Literal["any"]
+    kind: str
     name: str | None
     requested_time: int
-
-
-@dataclass(frozen=True, slots=True)
-class LeftAlone:
-    """Whose jobs the hook never touches: excluded, or limited by what Slurm judges on t_sched."""
-
-    users: tuple[str, ...] = ()
-    accounts: tuple[str, ...] = ()
-    slurm_partitions: tuple[str, ...] = ()
-    qos: tuple[str, ...] = ()
-    queues: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EnforcedOnly:
-    """Whom ``enforce`` is limited to, besides the share of users; ``()`` is no limit."""
-
-    accounts: tuple[str, ...] = ()
-    slurm_partitions: tuple[str, ...] = ()
-    queues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +169,13 @@ class Table:
         Epoch seconds; after ``valid_until`` the hook leaves every job alone.
     unplanned_since
         Jobs submitted later have never been planned, epoch seconds; ``None`` if some may have been.
-    settings, left_alone, enforced_only, advice, reservations, rows
+    settings, longest, advice, reservations, rows
         See their classes. A user or project without a row hasn't enough history.
+    left_alone
+        Whose jobs the hook never touches: excluded, or limited by what Slurm judges on t_sched.
+    enforced_only
+        Whom ``enforce`` is limited to, besides the share of users; a kind without names is no
+        limit.
     back_off, learned_rows
         Under the scheme ``learned``, in the place of ``rows``.
     """
@@ -199,9 +184,9 @@ class Table:
     written_at: int
     valid_until: int
     settings: TableSettings = field(default_factory=TableSettings)
-    left_alone: LeftAlone = field(default_factory=LeftAlone)
+    left_alone: Names = frozenset()
     longest: tuple[Longest, ...] = ()
-    enforced_only: EnforcedOnly = field(default_factory=EnforcedOnly)
+    enforced_only: Names = frozenset()
     advice: Advice = field(default_factory=Advice)
     unplanned_since: int | None = None
     reservations: tuple[Reservation, ...] = ()
@@ -241,6 +226,13 @@ def validate(table: Table) -> None:
     bounds = settings.requested_time_bounds_s
     if any(bound < 1 for bound in bounds) or list(bounds) != sorted(set(bounds)):
         raise InputError(f"table: requested_time_bounds_s is {bounds}; it must ascend from 1")
+    of_longest = {longest.kind for longest in table.longest} - {"any"}
+    for kind in sorted({kind for kind, _ in table.left_alone | table.enforced_only} | of_longest):
+        if kind not in KINDS:
+            raise InputError(f"table: no hook knows a name of kind {kind!r}")
+    for kind, name in table.enforced_only:
+        if not KINDS[kind].limits_enforce:
+            raise InputError(f"table: enforce can't be limited to the {kind} {name!r}")
     for longest in table.longest:
         if (longest.kind == "any") != (longest.name is None):
             raise InputError(f'table: {longest}: "any" goes with no name, and all else with one')
@@ -261,8 +253,8 @@ def validate(table: Table) -> None:
     seen: set[tuple[object, ...]] = set()
     for learned_row in table.learned_rows:
         _validate_row(learned_row)
-        kind = KINDS[learned_row.kind]
-        expected = (bool(kind.who) or learned_row.name == NOBODY, 1 + kind.sized)
+        row_kind = ROW_KINDS[learned_row.kind]
+        expected = (bool(row_kind.who) or learned_row.name == NOBODY, 1 + row_kind.sized)
         if (True, len(learned_row.values)) != expected or min(learned_row.values) < 0:
             raise InputError(f"table: {learned_row}: not as rows of its kind")
         if learned_row.key in seen:

@@ -17,13 +17,9 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import InputError, StateError
 
 from foretime_sidecar.table.contents import (
-    KINDS_OF_NAMES,
     MICRO,
     NO_ADVICE,
     Advice,
-    EnforcedOnly,
-    Kind,
-    LeftAlone,
     Longest,
     Mechanism,
     Mode,
@@ -36,16 +32,15 @@ from foretime_sidecar.table.contents import (
     UserTimeMin,
     validate,
 )
-from foretime_sidecar.table.row_kinds import KINDS, BackOff, LearnedRow
+from foretime_sidecar.table.name_kinds import ENFORCE_KINDS, KINDS, Kind, Names
+from foretime_sidecar.table.row_kinds import KINDS as ROW_KINDS
+from foretime_sidecar.table.row_kinds import BackOff, LearnedRow
 
 __all__ = [
     "MICRO",
     "NO_ADVICE",
     "VERSION",
     "Advice",
-    "EnforcedOnly",
-    "Kind",
-    "LeftAlone",
     "Longest",
     "Mechanism",
     "Mode",
@@ -119,6 +114,12 @@ def _listed(values: Iterable[int]) -> str:
     return ",".join(map(str, values)) or "-"
 
 
+def _name_lines(setting: str, kinds: Iterable[Kind], names: Names) -> Iterable[str]:
+    for kind in kinds:
+        for name in sorted(name for word, name in names if word == kind.word):
+            yield f"{setting} {kind.word} {encode_name(name)}\n"
+
+
 def _settings_lines(table: Table) -> Iterable[str]:
     for setting in fields(table.settings):
         value = getattr(table.settings, setting.name)
@@ -130,27 +131,11 @@ def _settings_lines(table: Table) -> Iterable[str]:
     if table.back_off is not None:
         yield f"size_bounds {_listed(table.back_off.size_bounds)}\n"
         yield f"backoff {','.join(table.back_off.kinds)}\n"
-    left = table.left_alone
-    for kind, names in (
-        ("user", left.users),
-        ("account", left.accounts),
-        ("slurm_partition", left.slurm_partitions),
-        ("qos", left.qos),
-        ("queue", left.queues),
-    ):
-        for name in sorted(set(names)):
-            yield f"leave {kind} {encode_name(name)}\n"
+    yield from _name_lines("leave", KINDS.values(), table.left_alone)
     for longest in table.longest:
         name = "*" if longest.name is None else encode_name(longest.name)
         yield f"longest {longest.kind} {name} {longest.requested_time}\n"
-    only = table.enforced_only
-    for kind, names in (
-        ("account", only.accounts),
-        ("slurm_partition", only.slurm_partitions),
-        ("queue", only.queues),
-    ):
-        for name in sorted(set(names)):
-            yield f"only {kind} {encode_name(name)}\n"
+    yield from _name_lines("only", ENFORCE_KINDS, table.enforced_only)
     advice = table.advice
     if advice.told_until is not None:
         yield f"told_until {advice.told_until}\n"
@@ -303,9 +288,9 @@ def parse_table(content: bytes, where: str = "table") -> Table:
 
 def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
     settings: dict[str, str] = {}
-    left: dict[str, list[str]] = {kind: [] for kind in KINDS_OF_NAMES}
+    left: set[tuple[str, str]] = set()
     longest: list[Longest] = []
-    only: dict[str, list[str]] = {kind: [] for kind in ("account", "slurm_partition", "queue")}
+    only: set[tuple[str, str]] = set()
     told: list[tuple[str, int]] = []
     median_wait_s: list[tuple[int, int]] = []
     reservations: list[Reservation] = []
@@ -325,7 +310,7 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
                             None if largest == "-" else int(largest),
                         )
                     )
-                case [kind, name, values, adjustment, largest] if kind in KINDS:
+                case [kind, name, values, adjustment, largest] if kind in ROW_KINDS:
                     learned.append(
                         LearnedRow(
                             kind,
@@ -336,13 +321,13 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
                         )
                     )
                 case ["leave", kind, name]:
-                    left[kind].append(decode_name(name))
+                    left.add((kind, decode_name(name)))
                 case ["longest", "any", "*", seconds]:
                     longest.append(Longest("any", None, int(seconds)))
                 case ["longest", kind, name, seconds]:
-                    longest.append(Longest(KINDS_OF_NAMES[kind], decode_name(name), int(seconds)))
+                    longest.append(Longest(kind, decode_name(name), int(seconds)))
                 case ["only", kind, name]:
-                    only[kind].append(decode_name(name))
+                    only.add((kind, decode_name(name)))
                 case ["told", name, at]:
                     told.append((decode_name(name), int(at)))
                 case ["median_wait_s", time_class, seconds]:
@@ -360,26 +345,16 @@ def _table_from(lines: list[str], header: re.Match[str], where: str) -> Table:
                     settings[key] = value
                 case _:
                     settings[line] = ""  # not as written: found out when compared
-        except (ValueError, KeyError) as error:
+        except ValueError as error:
             raise StateError(f"{where}:{number}: damaged: {line[:200]!r}") from error
     return Table(
         generation=int(header["generation"]),
         written_at=int(header["written"]),
         valid_until=int(header["valid"]),
         settings=_settings_from(settings, where),
-        left_alone=LeftAlone(
-            users=tuple(left["user"]),
-            accounts=tuple(left["account"]),
-            slurm_partitions=tuple(left["slurm_partition"]),
-            qos=tuple(left["qos"]),
-            queues=tuple(left["queue"]),
-        ),
+        left_alone=frozenset(left),
         longest=tuple(longest),
-        enforced_only=EnforcedOnly(
-            accounts=tuple(only["account"]),
-            slurm_partitions=tuple(only["slurm_partition"]),
-            queues=tuple(only["queue"]),
-        ),
+        enforced_only=frozenset(only),
         advice=Advice(
             told_until=int(settings["told_until"]) if "told_until" in settings else None,
             told=tuple(told),

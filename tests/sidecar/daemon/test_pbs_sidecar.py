@@ -128,7 +128,7 @@ def test_the_daemon_learns_publishes_and_forecasts(assets: Path, tmp_path: Path)
         table = read_table(tmp_path / "table")
         assert table.settings.mode is Mode.ENFORCE
         assert table.settings.mechanism is TableMechanism.TIME_MIN
-        assert table.left_alone.queues == ("debug",)
+        assert table.left_alone == {("queue", "debug")}
         assert [(r.start_time, r.end_time) for r in table.reservations] == [
             (NOW + 86_400, NOW + 93_600)
         ]

@@ -1,9 +1,11 @@
-"""Which jobs are planned with what their users asked for, whatever is known of their users."""
+"""What is left alone: the site's limits and reservations, as they are read and put together.
+
+Which jobs follow from it is in tests/plugin/exclusion_cases.toml.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from foretime_estimators.jobs.errors import SchedulerError
@@ -37,52 +39,15 @@ JOB = QueuedJob(
 )
 
 
-def why(
-    limits: SiteLimits = LIMITS, settings: Settings | None = None, **changed: Any
-) -> Why | None:
-    fields = JobRequest.__dataclass_fields__
-    request = replace(JOB.request, **{k: v for k, v in changed.items() if k in fields})
-    job = replace(JOB, request=request, **{k: v for k, v in changed.items() if k not in fields})
-    return why_plain(job, exclusions_of(settings or Settings(), LIMITS, [], NOW), NOW)
+def test_a_job_without_names_is_in_nobodys_way() -> None:
+    nameless = replace(JOB.request, user=None, project=None, queue=None)
+    exclusions = exclusions_of(Settings(), LIMITS, [], NOW)
+    assert why_plain(replace(JOB, request=nameless, qos=None), exclusions, NOW) is None
 
 
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        ({}, None),
-        ({"comment": "a foretime:off"}, Why.OPTED_OUT),
-        ({"heterogeneous": True}, Why.PARTS),
-        ({"deadline": True}, Why.DEADLINE),
-        ({"reservation": "course"}, Why.IN_RESERVATION),
-        ({"queue": "short"}, Why.TOO_LONG),
-        ({"queue": "main,short"}, Why.TOO_LONG),
-        ({"queue": "short", "requested_time": 2 * HOUR}, Why.LIMITED),
-        ({"user": "cy"}, Why.LIMITED),
-        ({"project": "tight"}, Why.LIMITED),
-        ({"qos": "x, HELD"}, Why.LIMITED),
-        ({"user": None, "project": None, "queue": None, "qos": None}, None),
-    ],
-)
-def test_a_job_as_the_queue_shows_it(changed: dict[str, Any], expected: Why | None) -> None:
-    assert why(**changed) is expected
-
-
-def test_what_the_settings_leave_alone() -> None:
-    settings = Settings.model_validate({"hook": {"leave_accounts": ["P"]}})
-    assert why(settings=settings) is Why.CHOSEN
-    assert not Why.CHOSEN.is_danger
-    lead = Settings.model_validate({"hook": {"reservation_lead_time_s": 3 * HOUR - 1}})
-    assert why(settings=lead) is Why.TOO_LONG
-    lead = Settings.model_validate({"hook": {"reservation_lead_time_s": 3 * HOUR}})
-    assert why(settings=lead) is None
-
-
-def test_max_wall_counts_under_rewrite_limit_alone() -> None:
-    settings = Settings.model_validate({"hook": {"mechanism": "rewrite-limit"}})
-    assert why(settings=settings) is Why.TOO_LONG
-    assert why(settings=settings, project="q") is None
-    assert why(settings=settings, project="q", qos="Slow") is None
-    assert why(settings=settings, project="q", qos="Slow", requested_time=6 * HOUR) is Why.TOO_LONG
+def test_what_users_and_sites_choose_is_no_danger() -> None:
+    chosen = {Why.NO_LIMIT, Why.OPTED_OUT, Why.CHOSEN}
+    assert {why for why in Why if not why.is_danger} == chosen
 
 
 def spans(*reservations: Reservation) -> list[tuple[int, int, tuple[str, ...] | None]]:

@@ -18,6 +18,7 @@ from foretime_sidecar.clients.slurm.json import parse_configuration
 from foretime_sidecar.learning.exclusions import Exclusions, exclusions_of
 from foretime_sidecar.learning.learner import Learner, effective_mode
 from foretime_sidecar.settings.settings import AccuracySection, HookSettings, Settings
+from foretime_sidecar.table.name_kinds import KINDS
 from foretime_sidecar.table.table import Mode, Table, TableRow, parse_table, table_bytes
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,14 +156,14 @@ def test_a_change_that_was_not_published_is_still_one(record: Record) -> None:
 
 
 def test_the_table_carries_the_settings() -> None:
-    hook = HookSettings(
-        mode="enforce",
-        mechanism="rewrite-limit",
-        user_time_min="clear",
-        leave_users=["a"],
-        leave_accounts=["b"],
-        leave_slurm_partitions=["c"],
-        leave_qos=["d"],
+    left = {kind: [kind[0]] for kind in KINDS}
+    hook = HookSettings.model_validate(
+        {
+            "mode": "enforce",
+            "mechanism": "rewrite-limit",
+            "user_time_min": "clear",
+            **{f"leave_{KINDS[kind].plural}": names for kind, names in left.items()},
+        }
     )
     accuracy = AccuracySection(scheme="user", minimum_adjustment=0.25, class_bounds_s=[60])
     settings = Settings(hook=hook, accuracy=accuracy)
@@ -170,13 +171,7 @@ def test_the_table_carries_the_settings() -> None:
         3, 4, 5, Mode.ENFORCE, exclusions_of(settings, SiteLimits(), [Reservation("r", 10, 20)], 5)
     )
     assert (table.generation, table.written_at, table.valid_until) == (3, 4, 5)
-    left = table.left_alone
-    assert (left.users, left.accounts, left.slurm_partitions, left.qos) == (
-        ("a",),
-        ("b",),
-        ("c",),
-        ("d",),
-    )
+    assert table.left_alone == {(kind, name) for kind, names in left.items() for name in names}
     written = table.settings
     assert (written.mode.value, written.scheme.value) == ("enforce", "user")
     assert (written.mechanism.value, written.user_time_min.value) == (

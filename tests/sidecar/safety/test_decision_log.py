@@ -17,7 +17,6 @@ from foretime_sidecar.safety.reasons import REASONS
 from foretime_sidecar.settings.settings import HookSettings, Settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import (
-    LeftAlone,
     Mode,
     Reservation,
     Table,
@@ -111,8 +110,8 @@ SHORT = replace(PENDING, time_min=HOUR, admin_comment=NOTE)
             ("observed", HOUR, "only-slurm_partitions"),
         ),
         (PENDING, "enforce", {"enforce_only_queues": ["q"]}, ("observed", HOUR, "only-queues")),
-        (PENDING, "enforce", {"leave_queues": ["main"]}, ("left", None, "settings")),
-        (replace(PENDING, comment="x foretime:off"), "enforce", {}, ("left", None, "opt-out")),
+        (replace(PENDING, opted_out=True), "enforce", {}, ("left", None, "opt-out")),
+        (replace(PENDING, shrinks_to_fit=True), "enforce", {}, ("left", None, "shrink-to-fit")),
         (replace(PENDING, heterogeneous=True), "enforce", {}, ("left", None, "heterogeneous")),
         (replace(PENDING, reservation="r"), "enforce", {}, ("left", None, "reservation-job")),
         (
@@ -146,10 +145,10 @@ def test_each_job_has_its_reason(
 def test_exclusions_count() -> None:
     site = Site()
     site.exclusions = Exclusions(
-        chosen=LeftAlone(users=("alice",)), reservations=(Reservation(NOW, NOW + 9),)
+        chosen=frozenset({("user", "alice")}), reservations=(Reservation(NOW, NOW + 9),)
     )
     assert site.note(PENDING) == [("left", None, "reservation")]
-    site.exclusions = Exclusions(chosen=LeftAlone(accounts=("Phys",)))
+    site.exclusions = Exclusions(chosen=frozenset({("account", "Phys")}))
     other = replace(PENDING, request=replace(REQUEST, job_id="8"))
     assert site.note(other) == [("left", None, "settings")]
 

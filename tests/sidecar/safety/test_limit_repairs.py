@@ -231,7 +231,7 @@ def test_a_job_gets_its_time_min_at_the_look(tmp_path: Path) -> None:
             waiting("2", 300, admin_comment=RAISED),
             waiting("3", 300, admin_comment=""),
             waiting("4", 420, admin_comment=RAISED),
-            waiting("5", None, comment="x foretime:off"),
+            waiting("5", None, opted_out=True),
             waiting("6", None, state=QueueState.RUNNING),
             waiting("7", None, request=JobRequest("7", "ann", "p", 8, 540, START)),
         ]
@@ -288,7 +288,7 @@ def test_what_users_have_set_since_stays(how: str, tmp_path: Path) -> None:
         ]
     )
     if how == "opted out":
-        client.jobs = [replace(job, comment="foretime:off") for job in client.jobs]
+        client.jobs = [replace(job, opted_out=True) for job in client.jobs]
     if how == "no parameter":
         client.parameters = {}
     sidecar = _looking(client, tmp_path, **({"mode": "observe"} if how == "observe" else {}))
@@ -346,7 +346,7 @@ def test_limits_are_lowered_at_the_look(tmp_path: Path) -> None:
             _noted("1", 90),
             _noted("2_[3-9]", 90),
             _noted("3", 90, deadline=True),
-            _noted("4", 90, comment="foretime:off"),
+            _noted("4", 90, opted_out=True),
             _noted("5", 70),
             _noted("6", 30),
             _noted("7", 120),

@@ -163,7 +163,7 @@ def test_the_first_time_min_is_already_refined(site: Site) -> None:
         waiting("1", deadline=True),
         waiting("1", heterogeneous=True),
         waiting("1", reservation="r"),
-        waiting("1", comment="foretime:off"),
+        waiting("1", opted_out=True),
         waiting("1", qos="left"),
     ],
 )
@@ -358,7 +358,7 @@ def test_a_refusal_is_no_failure_of_the_others(
 
 @pytest.mark.parametrize("soft_limit", [True, False])
 def test_no_job_is_killed_at_a_refined_time(soft_limit: bool, site: Site) -> None:
-    """V2: without the soft limit Slurm lowers the limit of a job to time_min as it starts it."""
+    """Without the soft limit Slurm lowers a starting job to time_min (docs/left_alone.md: V2)."""
     site.says.seconds = 1800
     site.look()
     started = replace(

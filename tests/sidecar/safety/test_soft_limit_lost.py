@@ -1,4 +1,4 @@
-"""When Slurm loses time_min_as_soft_limit, waiting jobs lose their time_min (SCHEDULERS: V2)."""
+"""When Slurm loses the soft limit, waiting jobs lose their time_min (docs/left_alone.md: V2)."""
 
 from __future__ import annotations
 

@@ -213,6 +213,8 @@ def _queued(job_id: str, job: Json, now: int | None) -> QueuedJob | None:
         suspended_time=0 if pending else _suspended(job, started, state, now),
         held=pending and bool(holds) and not (dependent and holds == "s"),
         dependent=dependent,
+        shrinks_to_fit=any(_resource(job, f"{end}_walltime") is not None for end in ("min", "max")),
+        opted_out=str(_resource(job, "FORETIME", "Variable_List")).lower() == "off",
         reason=_text(job, "comment") or "" if pending else "",
         reservation=_text(job, "queue") if is_reservation_queue(_text(job, "queue")) else None,
     )

@@ -34,6 +34,7 @@ logger = logging.getLogger("foretime")
 
 Json = Mapping[str, Any]
 
+OPT_OUT = "foretime:off"  # in a job's comment
 _MOST_NAMED = 10  # jobs in one line of the log
 
 # How a job that did start ended; one that never started is NEVER_STARTED in any state.
@@ -281,11 +282,11 @@ def _queued(job: Json) -> QueuedJob | None:
         dependent=reason.startswith("Dependency") or bool(job["dependency"]),
         deadline=bool(number(job["deadline"])),
         heterogeneous=bool(number(job["het_job_id"])),
+        opted_out=OPT_OUT in (_text(job["comment"]) or ""),
         reason="" if reason == "None" else reason,
         qos=_text(job["qos"]),
         reservation=_text(job["resv_name"]),
         admin_comment=_text(job["admin_comment"]) or "",
-        comment=_text(job["comment"]) or "",
         priority=number(job["priority"]) or 0,
         name=_text(job.get("name")) or "",
         dependency=_text(job["dependency"]) or "",

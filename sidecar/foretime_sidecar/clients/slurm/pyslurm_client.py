@@ -30,7 +30,7 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.request_time import RequestTime
-from foretime_sidecar.clients.slurm.json import QUEUE_STATES, count_tasks, pending_tasks
+from foretime_sidecar.clients.slurm.json import OPT_OUT, QUEUE_STATES, count_tasks, pending_tasks
 from foretime_sidecar.clients.slurm.release import slurm_release
 
 _UP = ("IDLE", "MIXED", "ALLOCATED", "COMPLETING")
@@ -216,11 +216,11 @@ def _queued(job: Any) -> QueuedJob | None:  # noqa: ANN401
         dependent=reason.startswith("Dependency") or bool(job.dependencies),
         deadline=bool(job.deadline),
         heterogeneous=bool(job.heterogeneous_id),
+        opted_out=OPT_OUT in (job.comment or ""),
         reason="" if reason == "None" else reason,
         qos=job.qos or None,
         reservation=job.reservation or None,
         admin_comment=job.admin_comment or "",
-        comment=job.comment or "",
         priority=job.priority or 0,
     )
 
