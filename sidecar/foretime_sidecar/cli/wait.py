@@ -15,8 +15,6 @@ from urllib.parse import quote
 
 import typer
 from foretime_estimators.jobs.errors import ForetimeError, InputError
-from rich.live import Live
-from rich.text import Text
 
 from foretime_sidecar.answers.daemon_client import DaemonError, RefusedError, ask
 from foretime_sidecar.answers.wait_report import cheapest, wait_report
@@ -270,6 +268,9 @@ def _gone(update: Update) -> dict[str, Any]:
 
 def _show_on_screen(question: _Question, found: Iterator[Update]) -> None:
     """Keep one report on the terminal up to date."""
+    from rich.live import Live  # takes as long to import as all that a single answer needs
+    from rich.text import Text
+
     with Live(Text(""), auto_refresh=False) as live:
         for update in found:
             live.update(Text(f"{_clock()}  {_words(update)}\n\n{question.report(update.forecast)}"))

@@ -61,6 +61,11 @@ def spoken_day(moment: int, now: int) -> str:
     return day if then.year == today.year else f"{day} {then.year}"
 
 
+def dated_clock(moment: int) -> str:
+    """Write a moment (epoch seconds) with its date and seconds: ``2026-11-21 13:05:00``."""
+    return f"{_local(moment):%Y-%m-%d %H:%M:%S}"
+
+
 def _local(moment: int) -> datetime:
     return datetime.fromtimestamp(moment, UTC).astimezone()
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -156,6 +157,22 @@ def test_no_daemon_is_one_line_and_its_own_exit_code(tmp_path: Path) -> None:
     )
     with pytest.raises(DaemonError, match="no foretime daemon answers at 127"):
         ask("127.0.0.1:9", "/v1/forecast", {})
+
+
+def test_a_daemon_that_restarts_is_asked_again(
+    site: MockSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, pauses = tmp_path / "s", []
+
+    def restart(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            path.symlink_to(site.socket_path)
+
+    for sleeper in ("foretime_sidecar.answers.daemon_client.time", "tenacity.nap.time"):
+        monkeypatch.setattr(sleeper, SimpleNamespace(sleep=restart))
+    assert ask(f"unix:{path}", "/healthz", {})["status"] == "ok"
+    assert len(pauses) == 2
 
 
 def test_why_there_is_no_answer_as_json(tmp_path: Path, site: MockSite) -> None:
