@@ -40,6 +40,13 @@ PATHS = {
     "all": "/v1/jobs/forecasts",
     "all, brief": "/v1/jobs/forecasts?brief=1",
 }
+MODELS = {
+    "/v1/forecast": "ForecastAnswer",
+    "/v1/jobs/{job_id}/forecast": "ForecastAnswer",
+    "/v1/jobs/forecasts": "PendingForecasts",
+    "/v1/advice": "Advice",
+}
+PARTS = ("BriefForecast", "Alternative", "StartBound", "Reason", "Calibration", "OtherJobs")
 # Of those who see the job: the others are bob's.
 OF_ANN = {"running"}
 
@@ -55,12 +62,12 @@ class _Commands(SlurmCommands):
             "5": {"reason": "PartitionNodeLimit"},
         }
         jobs = [replace(job, **marks.get(job.request.job_id, {})) for job in queue.jobs]
-        wide = [
+        wide = tuple(
             replace(job, request=replace(job.request, processors=100))
             if job.request.job_id == "5"
             else job
             for job in jobs
-        ]
+        )
         return replace(queue, jobs=wide)
 
 
@@ -122,3 +129,24 @@ def test_every_field_of_every_answer(
     golden = json.loads((repository / "tests/golden/forecast_answers.json").read_text())
     found = answers(tmp_path, private_data, monkeypatch)
     assert found == golden["coarse" if private_data else "exact"]
+
+
+def test_the_api_describes_every_field(tmp_path: Path, repository: Path) -> None:
+    settings = Settings.model_validate({"table": {"path": str(tmp_path / "table")}})
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+    sidecar = Sidecar(settings, SlurmCommands(slurm.run), Store(":memory:"))
+    described = create_app(sidecar, Health(NOW), lambda: NOW).openapi()
+    replies = {
+        path: methods["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        for path, methods in described["paths"].items()
+        if "get" in methods
+    }
+    assert {path: replies[path]["$ref"].rpartition("/")[2] for path in MODELS} == MODELS
+    document = (repository / "docs/api.md").read_text()
+    fields = [
+        (name, field)
+        for model in (*MODELS.values(), *PARTS)
+        for name, field in described["components"]["schemas"][model]["properties"].items()
+    ]
+    assert [name for name, field in fields if "description" not in field] == []
+    assert [name for name, _ in fields if f"`{name}`" not in document] == []
