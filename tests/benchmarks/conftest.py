@@ -2,7 +2,8 @@
 
 A benchmark says in ``extra_info`` what it measured beside time, each key with its unit; what is
 known here is in the table, everything is in the JSON. ``jobs`` (how many one round ran) gives
-jobs/s. A goal stands under ``goal_jobs_per_s`` (at least), ``goal_s`` or ``goal_ratio`` (at most).
+jobs/s. A goal stands under ``goal_jobs_per_s`` (at least), ``goal_s``, ``goal_cpu_s`` or
+``goal_ratio`` (at most).
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def verdict(bench: Any) -> str:
         goal, reached = f">= {info['goal_jobs_per_s']:,}/s", speed >= info["goal_jobs_per_s"]
     elif "goal_s" in info:
         goal, reached = f"<= {info['goal_s']:g} s", bench.stats.min <= info["goal_s"]
+    elif "goal_cpu_s" in info:
+        goal, reached = f"<= {info['goal_cpu_s']:g} s CPU", info["cpu_s"] <= info["goal_cpu_s"]
     elif "goal_bytes_per_job" in info:
         goal = f"< {info['goal_bytes_per_job']} bytes"
         reached = info["bytes_per_job"] < info["goal_bytes_per_job"]

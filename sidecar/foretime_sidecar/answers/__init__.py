@@ -2,5 +2,5 @@
 
 Knows the daemon by its address alone.
 
-Public names: `ask`, `DaemonError`, `wait_report`, `updates`.
+Public names: `ask`, `ask_forecast`, `ask_advice`, `DaemonError`, `wait_report`, `updates`.
 """

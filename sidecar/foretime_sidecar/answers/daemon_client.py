@@ -1,22 +1,28 @@
-"""Asks the daemon over its HTTP interface, as the commands do."""
+"""Asks the daemon over its HTTP interface, as the commands do.
+
+A person waits for the answer, so this imports little: not requests, and tenacity only to try again.
+"""
 
 from __future__ import annotations
 
+import http.client
+import json
 import socket
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
-import requests
-import requests_unixsocket
-import tenacity
 from foretime_estimators.jobs.errors import ForetimeError, InputError
 
 from foretime_sidecar.settings.daemon_address import TOKEN_HEADER, TOKEN_PATH, parse_listen
 
 _CONNECT_S, _ANSWER_S = 2, 60
-_ATTEMPTS = 3
+_ATTEMPTS, _PAUSE_S = 3, 0.1
+# A unix socket says that it is busy where a port lets one wait.
+_PASSING = (ConnectionError, FileNotFoundError, BlockingIOError)
 _ELSEWHERE = "; give --settings or --socket, to say where it is"
 
 
@@ -42,6 +48,10 @@ class RefusedError(InputError):
         self.status = status
 
 
+class _SlowError(Exception):
+    """The daemon took the question and gave no answer in time."""
+
+
 def ask(listen: str, path: str, question: Mapping[str, Any], method: str = "GET") -> dict[str, Any]:
     """Ask the daemon; for what changes anything, ask for a token first.
 
@@ -63,70 +73,83 @@ def ask(listen: str, path: str, question: Mapping[str, Any], method: str = "GET"
     DaemonError
         If it does not answer, or can't.
     """
-    retrying = tenacity.Retrying(
-        stop=tenacity.stop_after_attempt(_ATTEMPTS),
-        wait=tenacity.wait_exponential(multiplier=0.1, max=1) + tenacity.wait_random(0, 0.1),
-        retry=tenacity.retry_if_exception_type(
-            # A unix socket says that it is busy where a port lets one wait.
-            (requests.ConnectionError, ConnectionError, FileNotFoundError, BlockingIOError)
-        ),
-        reraise=True,
-    )
     headers = {}
     if method != "GET":
         headers[TOKEN_HEADER] = ask(listen, TOKEN_PATH, {})["token"]
+    where = parse_listen(listen)
+    given = {name: value for name, value in question.items() if value is not None}
+    target = f"{path}?{urlencode(given)}" if given else path
     try:
-        reply = retrying(_request, parse_listen(listen), path, question, method, headers)
-        body = reply.json()
+        status, said = _patiently(lambda: _request(where, target, method, headers))
+        body = json.loads(said)
     except PermissionError as error:
         raise DaemonError(
             f"you may not connect to {listen}; ask the administrator about api.socket_mode"
         ) from error
-    except requests.Timeout as error:
+    except _SlowError as error:
         raise DaemonError(
             f"the foretime daemon at {listen} took more than {_ANSWER_S} s; try again later"
         ) from error
-    except requests.JSONDecodeError as error:
-        raise DaemonError(
-            f"{listen}: what answers there is no foretime daemon{_ELSEWHERE}"
-        ) from error
-    except OSError as error:  # which requests' own errors are, too
+    except (OSError, http.client.IncompleteRead) as error:
         raise DaemonError(
             f"no foretime daemon answers at {listen}; is it running (systemctl status foretime)?"
+        ) from error
+    except (http.client.HTTPException, ValueError) as error:
+        raise DaemonError(
+            f"{listen}: what answers there is no foretime daemon{_ELSEWHERE}"
         ) from error
     if not isinstance(body, dict):
         raise DaemonError(f"{listen}: what answers there is no foretime daemon{_ELSEWHERE}")
     if "error" in body:
-        said = f"{body['error']['what']}; {body['error']['remedy']}"
-        if reply.status_code < 500:
-            raise RefusedError(said, reply.status_code)
-        raise DaemonError(said)
+        refusal = f"{body['error']['what']}; {body['error']['remedy']}"
+        if status < 500:
+            raise RefusedError(refusal, status)
+        raise DaemonError(refusal)
     return body
 
 
+def _patiently(once: Callable[[], tuple[int, bytes]]) -> tuple[int, bytes]:
+    """Ask, and ask again a little later if nobody answers."""
+    try:
+        return once()
+    except _PASSING:
+        time.sleep(_PAUSE_S)
+    import tenacity  # costs as much as all the rest of this, and is seldom needed
+
+    retrying = tenacity.Retrying(
+        stop=tenacity.stop_after_attempt(_ATTEMPTS - 1),
+        wait=tenacity.wait_exponential(multiplier=2 * _PAUSE_S, max=1)
+        + tenacity.wait_random(0, _PAUSE_S),
+        retry=tenacity.retry_if_exception_type(_PASSING),
+        reraise=True,
+    )
+    return retrying(once)
+
+
 def _request(
-    where: Path | tuple[str, int],
-    path: str,
-    question: Mapping[str, Any],
-    method: str,
-    headers: Mapping[str, str],
-) -> requests.Response:
-    if isinstance(where, Path):
-        # requests hides why a unix socket can't be connected to.
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(_CONNECT_S)
-            probe.connect(str(where))
-        base = f"http+unix://{quote(str(where), safe='')}"
-    else:
-        host = f"[{where[0]}]" if ":" in where[0] else where[0]
-        base = f"http://{host}:{where[1]}"
-    with requests_unixsocket.Session() as session:
-        session.trust_env = False  # no proxy stands between us and our own machine
-        reply: requests.Response = session.request(
-            method,
-            f"{base}{path}",
-            params=question,
-            headers=headers,
-            timeout=(_CONNECT_S, _ANSWER_S),
-        )
-        return reply
+    where: Path | tuple[str, int], target: str, method: str, headers: Mapping[str, str]
+) -> tuple[int, bytes]:
+    """Ask once: the status and the body of what is said."""
+    host, port = ("localhost", None) if isinstance(where, Path) else where
+    with closing(http.client.HTTPConnection(host, port)) as connection:
+        connection.sock = _connected(where)
+        connection.sock.settimeout(_ANSWER_S)
+        try:
+            connection.request(method, target, headers=dict(headers))
+            reply = connection.getresponse()
+            return reply.status, reply.read()
+        except TimeoutError as error:
+            raise _SlowError from error
+
+
+def _connected(where: Path | tuple[str, int]) -> socket.socket:
+    if not isinstance(where, Path):
+        return socket.create_connection(where, _CONNECT_S)
+    connected = socket.socket(socket.AF_UNIX)
+    try:
+        connected.settimeout(_CONNECT_S)
+        connected.connect(str(where))
+    except OSError:
+        connected.close()
+        raise
+    return connected

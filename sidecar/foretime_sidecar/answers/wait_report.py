@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import OLD_S, bound_text, bounds, headline, spoken_wait
+
+if TYPE_CHECKING:  # the command imports this before it has asked anything
+    from foretime_sidecar.forecast_answer.advice import Advice, Alternative
+    from foretime_sidecar.forecast_answer.forecast import Calibration, ForecastAnswer
 
 _LABEL = 9
 
 
 def wait_report(
-    forecast: Mapping[str, Any],
+    forecast: ForecastAnswer,
     now: int,
     *,
-    sooner: Mapping[str, Any] | None = None,
+    sooner: Alternative | None = None,
     notes: Sequence[str] = (),
     width: int = 80,
 ) -> str:
@@ -29,27 +33,27 @@ def wait_report(
     now
         Epoch seconds.
     sooner
-        The change that would start it sooner: one of ``alternatives`` of ``/v1/advice``.
+        The change that would start it sooner.
     notes
         What was not looked at.
     width
         Of the terminal.
     """
     lines = textwrap.wrap(headline(forecast, now), width)
-    if forecast["likely_wait_s"] is not None:
+    if forecast.times is not None:
         lines += ["", *_bounds(forecast, now), ""]
     said = [("Job", _job(forecast))]
-    if forecast["state"] != "running" and forecast["likely_wait_s"] is not None:
-        said.append(("Why", f"{forecast['reason']['text']}."))
-    if (bound := forecast.get("start_no_later_than")) is not None:
+    if forecast.state != "running" and forecast.times is not None:
+        said.append(("Why", f"{forecast.reason.text}."))
+    if (bound := forecast.start_no_later_than) is not None:
         said.append(("Latest", f"It {bound_text(bound, now)}."))
     if sooner is not None:
         said.append(("Sooner", _sooner(sooner)))
     said.append(("Queue", _queue(forecast)))
-    if (past := forecast.get("calibration")) is not None:
-        said.append(("So far", _calibration(past)))
-    if forecast["assumptions"]:
-        said.append(("Assumed", f"{'; '.join(forecast['assumptions'])}."))
+    if (past := forecast.calibration) is not None and past.within_95 is not None:
+        said.append(("So far", _calibration(past, past.within_95)))
+    if forecast.assumptions:
+        said.append(("Assumed", f"{'; '.join(forecast.assumptions)}."))
     said += [("Note", f"{note}.") for note in notes]
     for label, text in said:
         lines += textwrap.wrap(
@@ -60,11 +64,11 @@ def wait_report(
             break_on_hyphens=False,
         )
         if label == "Sooner" and sooner is not None:
-            lines.append(f"{'':<{_LABEL}}sbatch {sooner['sbatch']}")
+            lines.append(f"{'':<{_LABEL}}sbatch {sooner.sbatch}")
     return "\n".join(lines)
 
 
-def _bounds(forecast: Mapping[str, Any], now: int) -> list[str]:
+def _bounds(forecast: ForecastAnswer, now: int) -> list[str]:
     """Give a table: how sure, within how long, by when."""
     rows = [("sure", "starts within", "by"), *bounds(forecast, now)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -74,51 +78,49 @@ def _bounds(forecast: Mapping[str, Any], now: int) -> list[str]:
     ]
 
 
-def _job(forecast: Mapping[str, Any]) -> str:
-    processors = forecast["processors"]
+def _job(forecast: ForecastAnswer) -> str:
+    processors = forecast.processors
     text = "1 processor" if processors == 1 else f"{processors:,} processors"
-    if forecast["nodes"] is not None:
-        text += f" on {forecast['nodes']:,} node{'s' if forecast['nodes'] > 1 else ''}"
-    text += f" for {format_duration(forecast['requested_time_s'])}"
-    if forecast["partition"] is not None:
-        text += f" in {forecast['partition']}"
-    if forecast["scheduled_time_s"] < forecast["requested_time_s"]:
-        text += f"; such jobs mostly end within {format_duration(forecast['scheduled_time_s'])}"
+    if forecast.nodes is not None:
+        text += f" on {forecast.nodes:,} node{'s' if forecast.nodes > 1 else ''}"
+    text += f" for {format_duration(forecast.requested_time_s)}"
+    if forecast.partition is not None:
+        text += f" in {forecast.partition}"
+    if forecast.scheduled_time_s < forecast.requested_time_s:
+        text += f"; such jobs mostly end within {format_duration(forecast.scheduled_time_s)}"
     return f"{text}."
 
 
-def _sooner(change: Mapping[str, Any]) -> str:
-    forecast = change["forecast"]
-    text = f"{change['text']}: likely {spoken_wait(change['sooner_s'])} sooner"
-    if forecast["likely_wait_s"] is not None:
-        bound = spoken_wait(forecast["wait_s"]["0.95"], up=True)
-        text += f", 95% sure within {bound}"
-    cost = {"same": "for the same", "less": "for less", "more": "for more"}[change["cost"]]
+def _sooner(change: Alternative) -> str:
+    text = f"{change.text}: likely {spoken_wait(change.sooner_s or 0)} sooner"
+    if (times := change.forecast.times) is not None:
+        text += f", 95% sure within {spoken_wait(times.wait_s['0.95'], up=True)}"
+    cost = {"same": "for the same", "less": "for less", "more": "for more"}[change.cost]
     return f"{text}, {cost} processor-time."
 
 
-def _queue(forecast: Mapping[str, Any]) -> str:
-    age_s = forecast["snapshot_age_s"]
+def _queue(forecast: ForecastAnswer) -> str:
+    age_s = forecast.snapshot_age_s
     text = (
-        f"{spoken_wait(age_s)} ago: {forecast['running_jobs']:,} running, "
-        f"{forecast['pending_jobs']:,} waiting"
+        f"{spoken_wait(age_s)} ago: {forecast.running_jobs:,} running, "
+        f"{forecast.pending_jobs:,} waiting"
     )
-    if forecast["left_out"]:
-        left_out = ", ".join(f"{count:,} {why}" for why, count in forecast["left_out"].items())
+    if forecast.left_out:
+        left_out = ", ".join(f"{count:,} {why}" for why, count in forecast.left_out.items())
         text += f"; left out: {left_out}"
     if age_s > OLD_S:
         text += ". That is long ago: the daemon does not reach the scheduler"
     return f"{text}."
 
 
-def _calibration(past: Mapping[str, Any]) -> str:
+def _calibration(past: Calibration, within_95: float) -> str:
     return (
-        f"of {past['forecasts_scored']:,} forecasts in {past['days']} days "
-        f"{100 * past['within_95']:.1f}% started within their 95% bound."
+        f"of {past.forecasts_scored:,} forecasts in {past.days} days "
+        f"{100 * within_95:.1f}% started within their 95% bound."
     )
 
 
-def cheapest(advised: Mapping[str, Any], forecast: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def cheapest(advised: Advice, forecast: ForecastAnswer) -> Alternative | None:
     """Give the cheapest change that starts a job sooner; ``None`` if there is none.
 
     Parameters
@@ -128,11 +130,10 @@ def cheapest(advised: Mapping[str, Any], forecast: Mapping[str, Any]) -> Mapping
     forecast
         Of the job itself: one in the queue has a place there that a new one would not have.
     """
-    index = advised["cheapest"]
-    if index is None:
+    if advised.cheapest is None:
         return None
-    found: Mapping[str, Any] = advised["alternatives"][index]
-    here, there = forecast["likely_wait_s"], found["forecast"]["likely_wait_s"]
+    found = advised.alternatives[advised.cheapest]
+    here, there = forecast.likely_wait_s, found.forecast.likely_wait_s
     if here is None or there is None or there >= here:
         return None
-    return {**found, "sooner_s": here - there}
+    return found.model_copy(update={"sooner_s": here - there})

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from foretime_sidecar.answers.daemon_client import DaemonError, RefusedError
+
+if TYPE_CHECKING:  # the command imports this before it has asked anything
+    from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
 
 _NOT_FOUND, _TOO_MANY = 404, 429
 
@@ -25,17 +28,17 @@ class Update:
         Whether the job, which was in the queue, no longer is.
     """
 
-    forecast: dict[str, Any]
+    forecast: ForecastAnswer
     trouble: str | None = None
     gone: bool = False
 
     @property
     def last(self) -> bool:
         """Whether there is nothing more to wait for."""
-        return self.gone or self.forecast["state"] == "running"
+        return self.gone or self.forecast.state == "running"
 
 
-def updates(ask_once: Callable[[], dict[str, Any]], pause: Callable[[], None]) -> Iterator[Update]:
+def updates(ask_once: Callable[[], ForecastAnswer], pause: Callable[[], None]) -> Iterator[Update]:
     """Ask until the job has started or is gone; a daemon that is away for a while is asked again.
 
     Parameters
@@ -50,7 +53,7 @@ def updates(ask_once: Callable[[], dict[str, Any]], pause: Callable[[], None]) -
     ForetimeError
         If there is no first answer, or the daemon finds the question wrong.
     """
-    forecast: dict[str, Any] | None = None
+    forecast: ForecastAnswer | None = None
     while True:
         try:
             forecast = ask_once()

@@ -1,20 +1,20 @@
-"""Options of the commands that speak of the site's daemon, and which settings they go by."""
+"""Options of the commands that speak of the site's daemon, and where it is by them."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sidecar.answers.daemon_client import DaemonError
-from foretime_sidecar.settings.api_settings import ApiSettings
-from foretime_sidecar.settings.daemon_address import parse_listen
-from foretime_sidecar.settings.settings import Settings
-from foretime_sidecar.settings.settings_file import read_settings
+from foretime_sidecar.settings.daemon_address import DEFAULT_LISTEN, parse_listen
+from foretime_sidecar.settings.listen_setting import read_listen
+
+Value = TypeVar("Value")
 
 SETTINGS_FILE = Path("/etc/foretime/foretime.toml")
 """The site's settings, if nothing else is named."""
@@ -35,31 +35,19 @@ SocketOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@dataclass(frozen=True, slots=True)
-class SiteSettings:
-    """What a command goes by.
-
-    Attributes
-    ----------
-    settings
-        The settings.
-    file
-        Where they stand; ``None`` if there is no file and all are at their defaults.
-    """
-
-    settings: Settings
-    file: Path | None
-
-    @property
-    def missing(self) -> str:
-        """That there is no file, in words; "" if there is one."""
-        if self.file is not None:
-            return ""
-        return f"no settings file: {SETTINGS_FILE} is not there, so every setting is at its default"
-
-
-def find_settings(given: Path | None) -> SiteSettings:
+def read_site(given: Path | None, read: Callable[[Path], Value]) -> tuple[Value, Path] | None:
     """Read the file that --settings names, else $FORETIME_SETTINGS, else the site's, if there.
+
+    Parameters
+    ----------
+    given
+        What --settings names.
+    read
+        Reads all of it or a part.
+
+    Returns
+    -------
+    What was read, and from where; ``None`` if nothing is named and the site has no file.
 
     Raises
     ------
@@ -67,26 +55,24 @@ def find_settings(given: Path | None) -> SiteSettings:
         If a file can't be read or is wrong, or one that was named is not there.
     """
     if given is not None:
-        return SiteSettings(read_settings(given), given)
+        return read(given), given
     if named := os.environ.get(SETTINGS_VARIABLE):
         try:
-            return SiteSettings(read_settings(Path(named)), Path(named))
+            return read(Path(named)), Path(named)
         except InputError as error:
             raise InputError(f"${SETTINGS_VARIABLE}: {error}") from error
     try:
-        return SiteSettings(read_settings(SETTINGS_FILE), SETTINGS_FILE)
+        return read(SETTINGS_FILE), SETTINGS_FILE
     except InputError as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
-            return SiteSettings(Settings(), None)
+            return None
         raise
 
 
-def site_settings(given: Path | None) -> Settings:
-    """Give the site's settings; without a file say on stderr that the defaults count."""
-    found = find_settings(given)
-    if found.missing:
-        typer.echo(f"note: {found.missing}", err=True)
-    return found.settings
+def site_listen(given: Path | None) -> str:
+    """Say where the daemon is, as in ``api.listen``, by the settings alone; see `read_site`."""
+    found = read_site(given, read_listen)
+    return DEFAULT_LISTEN if found is None else found[0]
 
 
 def where(settings: Path | None, socket_path: Path | None) -> str:
@@ -107,16 +93,15 @@ def where(settings: Path | None, socket_path: Path | None) -> str:
             raise InputError("--socket and --settings both say where the daemon is: give one")
         return f"unix:{socket_path.absolute()}"
     try:
-        return find_settings(settings).settings.api.listen
+        return site_listen(settings)
     except InputError as error:
         named = settings is not None or os.environ.get(SETTINGS_VARIABLE)
         if named or not isinstance(error.__cause__, PermissionError):
             raise
-    listen = ApiSettings().listen
-    place = parse_listen(listen)
+    place = parse_listen(DEFAULT_LISTEN)
     if isinstance(place, Path) and not place.exists():
         raise DaemonError(
             f"no foretime daemon listens at {place}, and you may not read {SETTINGS_FILE}, which "
             "may name another place; ask the administrator, and give --socket"
         )
-    return listen
+    return DEFAULT_LISTEN

@@ -10,14 +10,11 @@ from typing import Annotated, Any
 
 import typer
 from foretime_estimators.jobs.errors import InputError
-from rich.table import Table
-from rich.text import Text
 
 from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, SocketOption, where
-from foretime_sidecar.cli.whole_tables import print_whole
-from foretime_sidecar.ordering.order_words import said_value
 from foretime_sidecar.wording.durations import format_duration, parse_duration
+from foretime_sidecar.wording.waits import dated_clock
 
 
 def parse_since(text: str, now: float) -> int:
@@ -80,68 +77,20 @@ def decisions(
     if queue_order:
         if job is not None or user is not None:
             raise InputError("--queue-order is of the whole queue: leave out --job and --user")
-        path, name, table = "/v1/queue-order/switches", "switches", _switches
+        path, name = "/v1/queue-order/switches", "switches"
     else:
-        path, name, table = "/v1/decisions", "decisions", _table
+        path, name = "/v1/decisions", "decisions"
     found = ask(where(settings, socket_path), path, asked)[name]
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     elif not found:
         typer.echo("No such decisions.")
     else:
-        print_whole(table(found))
+        # Rich is imported once the daemon has answered.
+        from foretime_sidecar.cli.decision_tables import decision_table, switch_table
+        from foretime_sidecar.cli.whole_tables import print_whole
 
-
-def _switches(found: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("time", "order", "before"):
-        table.add_column(name)
-    table.add_column("waiting", justify="right")
-    table.add_column("case")
-    for order in found[-1]["qualities"]:
-        table.add_column(order.upper(), justify="right")
-    for one in found:
-        before, qualities = one["instead_of"], one["qualities"]
-        table.add_row(
-            _local(one["happened_at"]),
-            one["order"],
-            before or "-",
-            "-" if before is None else str(one["waiting_jobs"]),
-            one["case"] or "-",
-            *(said_value(one["quality"], qualities.get(name)) for name in found[-1]["qualities"]),
-        )
-    return table
-
-
-def _table(found: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("time", "job", "user", "account", "queue", "decision"):
-        table.add_column(name)
-    for name in ("old", "new"):
-        table.add_column(name, justify="right")
-    table.add_column("reason")
-    table.add_column("table", justify="right")
-    for one in found:
-        new, generation = one["scheduled_time_s"], one["generation"]
-        words = (
-            _local(one["made_at"]),
-            one["job_id"],
-            one["user"] or "-",
-            one["project"] or "-",
-            one["queue"] or "-",
-            one["action"],
-            format_duration(one["requested_time_s"]),
-            "-" if new is None else format_duration(new),
-            one["reason"],
-            "-" if generation is None else str(generation),
-        )
-        table.add_row(*map(Text, words))
-    return table
-
-
-def _local(seconds: int) -> str:
-    moment = datetime.datetime.fromtimestamp(seconds).astimezone()
-    return f"{moment:%Y-%m-%d %H:%M:%S}"
+        print_whole(switch_table(found) if queue_order else decision_table(found))
 
 
 def explain(
@@ -196,5 +145,5 @@ def describe(answer: dict[str, Any]) -> list[str]:
     for one in answer["history"]:
         new = one["scheduled_time_s"]
         planned = "" if new is None else f" with {format_duration(new)}"
-        lines.append(f"  {_local(one['made_at'])}  {one['action']}{planned} ({one['reason']})")
+        lines.append(f"  {dated_clock(one['made_at'])}  {one['action']}{planned} ({one['reason']})")
     return lines

@@ -13,12 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from foretime_sidecar.cli.daemon_options import (
-    JsonOption,
-    SettingsOption,
-    SiteSettings,
-    find_settings,
-)
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption
+from foretime_sidecar.cli.site_settings import SiteSettings, find_settings
 from foretime_sidecar.clients.pbs.server import PbsServer
 from foretime_sidecar.clients.slurm.controller import SlurmController
 from foretime_sidecar.install.doctor.checkup import (

@@ -20,11 +20,11 @@ from foretime_sidecar.cli.daemon_options import (
     JsonOption,
     SettingsOption,
     SocketOption,
-    site_settings,
     where,
 )
 from foretime_sidecar.cli.decisions import parse_since
 from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.site_settings import site_settings
 from foretime_sidecar.cli.whole_tables import print_whole
 from foretime_sidecar.scoreboard.estimator_board import estimator_in_use
 from foretime_sidecar.settings.settings import Settings

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 from foretime_sim.mocks.plugin_files import plugin_file
 
-from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, site_settings
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption
+from foretime_sidecar.cli.site_settings import site_settings
 from foretime_sidecar.clients.pbs.server import PbsServer
 from foretime_sidecar.clients.slurm.controller import SlurmController
 from foretime_sidecar.install import pbs_install, slurm_install, slurm_uninstall

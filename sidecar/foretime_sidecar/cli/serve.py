@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from foretime_sidecar.cli.daemon_options import SettingsOption, site_settings
+from foretime_sidecar.cli.daemon_options import SettingsOption
+from foretime_sidecar.cli.site_settings import site_settings
 from foretime_sidecar.web.server import Daemon
 
 

@@ -9,7 +9,8 @@ import typer
 from foretime_estimators.jobs.errors import ForetimeError
 
 from foretime_sidecar.answers.daemon_client import ask
-from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, site_settings
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption
+from foretime_sidecar.cli.site_settings import site_settings
 from foretime_sidecar.clients.slurm.controller import SlurmController
 from foretime_sidecar.safety.planning_switch import give_back, switch_off, switch_on
 

@@ -10,15 +10,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 from foretime_estimators.jobs.errors import ForetimeError, InputError
-from rich.live import Live
-from rich.text import Text
 
-from foretime_sidecar.answers.daemon_client import DaemonError, RefusedError, ask
+from foretime_sidecar.answers.daemon_client import DaemonError, RefusedError
+from foretime_sidecar.answers.forecast_asking import ask_advice, ask_forecast
 from foretime_sidecar.answers.wait_report import cheapest, wait_report
 from foretime_sidecar.answers.wait_watch import Update, updates
 from foretime_sidecar.cli.daemon_options import SettingsOption, SocketOption, where
@@ -26,6 +25,10 @@ from foretime_sidecar.job_options.batch_script import BatchScript, read_script
 from foretime_sidecar.job_options.job_request import asked_job, is_job_id
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import headline, spoken_clock
+
+if TYPE_CHECKING:
+    from foretime_sidecar.forecast_answer.advice import Alternative
+    from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
 
 REFRESH_S = 20.0
 """Pause between two answers of --watch; the daemon looks at the queue once a minute."""
@@ -137,7 +140,7 @@ def wait(
         if watch:
             _watch(question, as_json=as_json)
         elif as_json:
-            typer.echo(json.dumps(question.forecast(), indent=2))
+            typer.echo(json.dumps(_plain(question.forecast()), indent=2))
         else:
             typer.echo(question.advised())
     except ForetimeError as error:
@@ -169,18 +172,18 @@ class _Question:
     parameters: Mapping[str, str]
     notes: tuple[str, ...] = ()
 
-    def forecast(self) -> dict[str, Any]:
+    def forecast(self) -> ForecastAnswer:
         """Give the daemon's answer."""
-        return ask(self.listen, self.path, self.parameters)
+        return ask_forecast(self.listen, self.path, self.parameters)
 
     def advised(self) -> str:
         """Give the answer in words, with the cheapest change that starts the job sooner."""
         forecast = self.forecast()
-        if forecast["state"] == "running":
+        if forecast.state == "running":
             return self.report(forecast)
         work = self.parameters or _work_of(forecast)
         try:
-            advised = ask(self.listen, "/v1/advice", work)
+            advised = ask_advice(self.listen, work)
         except (RefusedError, DaemonError) as error:
             # The forecast is what was asked for.
             return self.report(forecast, notes=[f"no advice: {error}"])
@@ -188,8 +191,8 @@ class _Question:
 
     def report(
         self,
-        forecast: Mapping[str, Any],
-        sooner: Mapping[str, Any] | None = None,
+        forecast: ForecastAnswer,
+        sooner: Alternative | None = None,
         notes: Sequence[str] = (),
     ) -> str:
         """Put an answer in words."""
@@ -199,14 +202,19 @@ class _Question:
         )
 
 
-def _work_of(forecast: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(forecast: ForecastAnswer) -> dict[str, Any]:
+    """Give an answer as JSON can hold it."""
+    return forecast.model_dump(mode="json")
+
+
+def _work_of(forecast: ForecastAnswer) -> dict[str, Any]:
     """Give the parameters of a new job with the same work as one in the queue."""
     return {
-        "processors": forecast["processors"],
-        "time": format_duration(forecast["requested_time_s"]),
-        "account": forecast["account"],
-        "partition": forecast["partition"],
-        "user": forecast["user"],
+        "processors": forecast.processors,
+        "time": format_duration(forecast.requested_time_s),
+        "account": forecast.account,
+        "partition": forecast.partition,
+        "user": forecast.user,
     }
 
 
@@ -249,7 +257,8 @@ def _watch(question: _Question, *, as_json: bool) -> None:
         found = updates(question.forecast, pause)
         if as_json:
             for update in found:
-                typer.echo(json.dumps(update.forecast if not update.trouble else _gone(update)))
+                said = _gone(update) if update.trouble else _plain(update.forecast)
+                typer.echo(json.dumps(said))
         elif sys.stdout.isatty():
             _show_on_screen(question, found)
         else:
@@ -270,6 +279,9 @@ def _gone(update: Update) -> dict[str, Any]:
 
 def _show_on_screen(question: _Question, found: Iterator[Update]) -> None:
     """Keep one report on the terminal up to date."""
+    from rich.live import Live  # takes as long to import as all that a single answer needs
+    from rich.text import Text
+
     with Live(Text(""), auto_refresh=False) as live:
         for update in found:
             live.update(Text(f"{_clock()}  {_words(update)}\n\n{question.report(update.forecast)}"))

@@ -8,7 +8,8 @@ import time
 import typer
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption, site_settings
+from foretime_sidecar.cli.daemon_options import JsonOption, SettingsOption
+from foretime_sidecar.cli.site_settings import site_settings
 from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.safety.watchdog import WatchdogResult, watch
 from foretime_sidecar.wording.durations import format_duration

@@ -10,7 +10,6 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sidecar.job_options.batch_script import BatchScript
 from foretime_sidecar.job_options.begin_time import parse_begin
-from foretime_sidecar.job_options.pbs_options import read_pbs_options
 from foretime_sidecar.job_options.sbatch_options import ASKED, NOT_ASKED, Option, read_options
 from foretime_sidecar.job_options.sbatch_values import array_tasks, checked
 
@@ -120,7 +119,11 @@ def asked_job(
             option for line in script.slurm for option in read_options(line.words, line.where)
         ]
         notes += _add(given, of_slurm)
-        of_pbs = list(read_pbs_options(script.pbs, now))
+        of_pbs: list[Option] = []
+        if script.pbs:
+            from foretime_sidecar.job_options.pbs_options import read_pbs_options  # what logs know
+
+            of_pbs += read_pbs_options(script.pbs, now)
         if _SIZE & {option.name for option in of_pbs}:
             given = {name: option for name, option in given.items() if name not in _SIZE}
         notes += _add(given, of_pbs)

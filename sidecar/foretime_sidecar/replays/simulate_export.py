@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.policy import Backfill
-from foretime_sim.policies.policy_switching import TABLE_1_CASES, SwitchingCounters
+from foretime_sim.policies.policy_switching import TABLE_1_CASES
+from foretime_sim.policies.switching_counters import SwitchingCounters
 from foretime_sim.scores.metrics import METRICS
 from foretime_sim.scores.policy_comparison import PolicyCase, PolicyComparison
 from foretime_sim.scores.start_promises import PROMISE_METRICS

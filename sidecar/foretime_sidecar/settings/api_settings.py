@@ -7,6 +7,7 @@ import re
 from foretime_estimators.jobs.errors import InputError
 from pydantic import Field, field_validator
 
+from foretime_sidecar.settings.daemon_address import DEFAULT_LISTEN
 from foretime_sidecar.settings.settings_section import Names, Section, refused_as_value
 
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}(:[0-9]{1,5})?", re.ASCII)
@@ -22,7 +23,7 @@ class ApiSettings(Section):
     """Where and to whom the daemon answers."""
 
     listen: str = Field(
-        default="unix:/run/foretime/foretime.sock",
+        default=DEFAULT_LISTEN,
         description=(
             "unix:PATH, where callers are known by the socket's peer, or a loopback "
             "address such as 127.0.0.1:8642, where without a token, a MUNGE credential or the "

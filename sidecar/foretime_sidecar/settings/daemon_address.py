@@ -8,6 +8,10 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import InputError
 
 _UNIX = "unix:"
+DEFAULT_LISTEN = f"{_UNIX}/run/foretime/foretime.sock"
+"""``api.listen``, if it is not set."""
+TOKEN_HEADER = "X-Foretime-Token"  # noqa: S105 - its name
+TOKEN_PATH = "/v1/token"  # noqa: S105 - its path
 
 
 def parse_listen(listen: str) -> Path | tuple[str, int]:
@@ -40,9 +44,3 @@ def parse_listen(listen: str) -> Path | tuple[str, int]:
     if not 0 <= number <= 65535:
         raise InputError(f"api.listen = {listen!r}: a port is at most 65535")
     return str(address), number
-
-
-TOKEN_HEADER = "X-Foretime-Token"  # noqa: S105 - its name
-
-
-TOKEN_PATH = "/v1/token"  # noqa: S105 - its path

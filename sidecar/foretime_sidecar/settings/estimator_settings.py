@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from foretime_estimators.estimators.registry import parse_estimator
 from pydantic import Field, field_validator
 
 from foretime_sidecar.settings.settings_section import Names, Section, refused_as_value
@@ -49,4 +48,6 @@ class EstimatorsSettings(Section):
     @field_validator("names")
     @classmethod
     def _are_estimators(cls, value: list[str]) -> list[str]:
+        from foretime_estimators.estimators.registry import parse_estimator  # brings numpy
+
         return [refused_as_value(name, parse_estimator) for name in value]

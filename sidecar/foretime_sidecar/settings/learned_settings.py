@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from foretime_estimators.estimators.registry import parse_estimator
 from pydantic import Field, field_validator
 
 from foretime_sidecar.settings.settings_section import Names, Section, refused_as_value
@@ -56,6 +55,8 @@ class LearnedSettings(Section):
     @field_validator("estimator")
     @classmethod
     def _is_estimator(cls, value: str) -> str:
+        from foretime_estimators.estimators.registry import parse_estimator  # brings numpy
+
         return refused_as_value(value, parse_estimator)
 
     @field_validator("backoff")

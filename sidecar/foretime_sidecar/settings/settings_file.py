@@ -21,6 +21,7 @@ from foretime_sim.files.toml_text import parse_toml
 
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_section import Names
+from foretime_sidecar.settings.settings_text import settings_text
 
 _WATCHDOG_PERIOD_S = 60  # of contrib/systemd/foretime-watchdog.timer
 
@@ -44,15 +45,7 @@ def read_settings(path: Path) -> Settings:
     InputError
         Naming file, line, setting and value, and for an unknown name the nearest valid one.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        remedy = "name a TOML file (foretime config show prints one to begin with)"
-        if isinstance(error, PermissionError):
-            remedy = "run this as root or as the daemon's user, or name another file"
-        raise InputError(f"{path}: can't read the settings: {reason}; {remedy}") from error
-    return parse_settings(text, str(path))
+    return parse_settings(settings_text(path), str(path))
 
 
 def parse_settings(text: str, where: str = "settings") -> Settings:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 from foretime_estimators.time_units import HOUR_S, MINUTE_S
 
 from foretime_sidecar.wording.durations import whole_minutes
+
+if TYPE_CHECKING:  # commands import this before they have asked anything
+    from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
 
 # Up to which wait it is said in which steps: nobody plans by the minute a day ahead.
 _STEPS_S = ((1800, MINUTE_S), (3 * HOUR_S, 300), (12 * HOUR_S, 900), (48 * HOUR_S, HOUR_S))
@@ -61,6 +63,11 @@ def spoken_day(moment: int, now: int) -> str:
     return day if then.year == today.year else f"{day} {then.year}"
 
 
+def dated_clock(moment: int) -> str:
+    """Write a moment (epoch seconds) with its date and seconds: ``2026-11-21 13:05:00``."""
+    return f"{_local(moment):%Y-%m-%d %H:%M:%S}"
+
+
 def _local(moment: int) -> datetime:
     return datetime.fromtimestamp(moment, UTC).astimezone()
 
@@ -83,17 +90,17 @@ def compact_wait(seconds: float) -> str:
     return f"{count:.1f} {unit}".replace(".0 ", " ") if count < 9.95 else f"{count:.0f} {unit}"
 
 
-def bounds(forecast: Mapping[str, Any], now: int) -> list[tuple[str, str, str]]:
+def bounds(forecast: BriefForecast, now: int) -> list[tuple[str, str, str]]:
     """Give how sure it is, within how long a job starts, and by when, for each bound of a forecast.
 
     Both from when the daemon answered, and rounded alike; those above the likely wait are rounded
-    up, so that they still hold.
+    up, so that they still hold. None without a forecast.
     """
-    answered_at = forecast["made_at"]
-    if forecast["state"] == "pending":  # a job of the queue is forecast as of the last look at it
-        answered_at += forecast["snapshot_age_s"]
+    answered_at = forecast.made_at
+    if forecast.state == "pending":  # a job of the queue is forecast as of the last look at it
+        answered_at += forecast.snapshot_age_s
     rows = []
-    for level, start in forecast["start_time"].items():
+    for level, start in (forecast.start_time or {}).items():
         sure, up = percent(float(level)), float(level) > 0.5
         wait_s = max(start - answered_at, 0)
         by = (answered_at + _rounded(wait_s, up=up)) // MINUTE_S * MINUTE_S
@@ -103,8 +110,8 @@ def bounds(forecast: Mapping[str, Any], now: int) -> list[tuple[str, str, str]]:
     return rows
 
 
-def headline(forecast: Mapping[str, Any], now: int) -> str:
-    """Say in one sentence when a job starts, by an answer of ``/v1/forecast`` and its like.
+def headline(forecast: BriefForecast, now: int) -> str:
+    """Say in one sentence when a job starts.
 
     Parameters
     ----------
@@ -113,18 +120,18 @@ def headline(forecast: Mapping[str, Any], now: int) -> str:
     now
         Epoch seconds.
     """
-    if forecast["state"] == "running":
-        started = forecast["started_at"]
+    if forecast.state == "running":
+        started = forecast.started_at
         if started is None:
             return "It has started."
         return (
             f"It started at {spoken_clock(started, now)}, {spoken_wait(max(now - started, 0))} ago."
         )
-    if forecast["likely_wait_s"] is None:
-        return f"No forecast: {forecast['reason']['text']}."
+    if (times := forecast.times) is None:
+        return f"No forecast: {forecast.reason.text}."
     said = {sure: (within, by) for sure, within, by in bounds(forecast, now)}
     (likely, at), (bound, by) = said["50%"], said["95%"]
-    at_once = forecast["starts_now"]
+    at_once = times.starts_now
     if at_once >= _SURE:
         return f"Starts now, {percent(at_once)} sure."
     within = f"95% sure within {bound} (by {by})"
@@ -137,14 +144,14 @@ def headline(forecast: Mapping[str, Any], now: int) -> str:
 OLD_S = 600
 
 
-def bound_text(bound: Mapping[str, Any], now: int) -> str:
+def bound_text(bound: StartBound, now: int) -> str:
     """Put such an answer in words, which promise nothing."""
-    by, noted = spoken_clock(bound["time"], now), spoken_clock(bound["noted_at"], now)
-    verb = "should have started" if bound["time"] < now else "should start"
+    by, noted = spoken_clock(bound.time, now), spoken_clock(bound.noted_at, now)
+    verb = "should have started" if bound.time < now else "should start"
     said = f"{verb} by {by}, as things stood when it was first seen ({noted}); no guarantee"
-    if bound["kept_share"] is None:
+    if bound.kept_share is None or bound.judged is None:
         return f"{said}, and how often that holds here is not known yet"
     return (
-        f"{said}: that held for {100 * bound['kept_share']:.0f}% of {bound['judged']:,} jobs in "
-        f"{bound['days']} days"
+        f"{said}: that held for {100 * bound.kept_share:.0f}% of {bound.judged:,} jobs in "
+        f"{bound.days} days"
     )

@@ -13,7 +13,7 @@ from foretime_estimators.jobs.errors import ForetimeError
 from foretime_sim.engine.node_allocation import NodeAllocation, broken_law
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.reservations import AdvanceReservation
-from foretime_sim.policies.policy_switching import SwitchingCounters
+from foretime_sim.policies.switching_counters import SwitchingCounters
 from foretime_sim.workloads.bgp_jobs import broken_bgp_law
 from foretime_sim.workloads.resource_requests import fit_requests
 from foretime_sim.workloads.workload import Workload

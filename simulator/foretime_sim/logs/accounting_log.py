@@ -15,8 +15,8 @@ from foretime_estimators.jobs.jobs import Ending
 from foretime_sim.files.compressed_files import name_without_endings
 from foretime_sim.logs.accounting import ending_of_state, endings_and_status
 from foretime_sim.logs.accounting_resources import RESOURCE_FACTS, requests_of_facts
+from foretime_sim.machines.largest_machine import MAX_PROCESSORS
 from foretime_sim.workloads.job_log import (
-    MAX_PROCESSORS,
     JobLog,
     count_jobs,
     count_lines,

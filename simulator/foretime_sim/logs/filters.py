@@ -10,7 +10,8 @@ from foretime_estimators.arrays import BoolArray, Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.durations import MAX_SECONDS
-from foretime_sim.workloads.job_log import MAX_PROCESSORS, JobLog, count_jobs
+from foretime_sim.machines.largest_machine import MAX_PROCESSORS
+from foretime_sim.workloads.job_log import JobLog, count_jobs
 from foretime_sim.workloads.resource_columns import ResourceRequests
 from foretime_sim.workloads.workload import Workload
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from foretime_estimators.jobs.jobs import Ending
 
 from foretime_sim.files.durations import MAX_SECONDS
-from foretime_sim.workloads.job_log import MAX_PROCESSORS
+from foretime_sim.machines.largest_machine import MAX_PROCESSORS
 
 STAMP = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d:\d\d:\d\d)", re.ASCII)
 JOB_ID = re.compile(r"\d+(?:\[\d*\]|-\d+)?(?:\.\S+)?", re.ASCII)

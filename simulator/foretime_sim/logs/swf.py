@@ -26,7 +26,8 @@ from foretime_estimators.jobs.jobs import Ending
 from foretime_sim import _core
 from foretime_sim.files.compressed_files import name_without_endings, read_text, write_text
 from foretime_sim.files.durations import MAX_SECONDS
-from foretime_sim.workloads.job_log import MAX_PROCESSORS, JobLog, count_lines, labels_of_numbers
+from foretime_sim.machines.largest_machine import MAX_PROCESSORS
+from foretime_sim.workloads.job_log import JobLog, count_lines, labels_of_numbers
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.workload import ENDINGS, MaskedEndings
 

@@ -61,9 +61,9 @@ order FCFS, SJF, LJF, but SJF, FCFS, LJF while LJF is current; then, as in each 
 everybody is planned in the order that is current now, which sorts once more. So FCFS mostly has the
 schedule of SJF while it is compared, and that of LJF, which sorted last, when it is run.
 
-**Counted** (`SwitchingCounters`). The case of table 1 is counted at each self-tuning try with three
-orders: the first is the table's FCFS, the second its SJF, the third its LJF. Case 5 is the same as
-4b, and counts as that.
+**Counted** (`switching_counters`). The case of table 1 is counted at each self-tuning try with
+three orders: the first is the table's FCFS, the second its SJF, the third its LJF. Case 5 is the
+same as 4b, and counts as that.
 """
 
 from __future__ import annotations
@@ -72,8 +72,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-from foretime_estimators.arrays import Int8Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.policies.choices import NamedChoice
@@ -373,48 +371,3 @@ def _number(key: str, value: str, kind: type[int] | type[float]) -> float:
     except ValueError:
         what = "a whole number" if kind is int else "a number"
         raise InputError(f"{key}={value}: give {what}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchingCounters:
-    """What a decider did (Streit 2002, tables 5 and 6).
-
-    Attributes
-    ----------
-    orders
-        Those of `PolicySwitching`.
-    started_under
-        int8, shape (jobs,): index in ``orders`` of that which was current when each job started;
-        -1 for one that has not been started.
-    tries
-        How often the decider was asked.
-    switches
-        Of these, how often each order became current that was not.
-    waiting_at_tries
-        Jobs waiting at the tries, summed up.
-    cases
-        How often each of `TABLE_1_CASES` arose; ``None`` unless self-tuning with three orders.
-    """
-
-    orders: tuple[Order, ...]
-    started_under: Int8Array
-    tries: int
-    switches: tuple[int, ...]
-    waiting_at_tries: int
-    cases: dict[str, int] | None
-
-    @property
-    def same_policy(self) -> int:
-        """Tries after which the order was the same as before."""
-        return self.tries - sum(self.switches)
-
-    @property
-    def mean_backlog(self) -> float:
-        """Jobs waiting at a try, on average; nan without one."""
-        return self.waiting_at_tries / self.tries if self.tries else math.nan
-
-    @property
-    def jobs_started(self) -> Int64Array:
-        """Jobs that started under each of ``orders``."""
-        started = self.started_under[self.started_under >= 0]
-        return np.bincount(started, minlength=len(self.orders)).astype(np.int64)

@@ -19,9 +19,9 @@ from foretime_sim.policies.policy_switching import (
     Decider,
     PolicySwitching,
     Quality,
-    SwitchingCounters,
 )
 from foretime_sim.policies.schedule_quality import Comparable, Ratio, as_double, exactly, relative
+from foretime_sim.policies.switching_counters import SwitchingCounters
 from foretime_sim.reference.profile import Profile
 from foretime_sim.reference.simulated import ReferenceJob, Simulated
 

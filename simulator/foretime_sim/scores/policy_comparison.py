@@ -20,7 +20,7 @@ from foretime_sim.engine.estimated_run import (
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy
-from foretime_sim.policies.policy_switching import SwitchingCounters
+from foretime_sim.policies.switching_counters import SwitchingCounters
 from foretime_sim.scores.gains import MetricComparison, compare_metric, mean, resampled_figures
 from foretime_sim.scores.intervals import Interval, Weeks, gains, t_interval
 from foretime_sim.scores.metrics import (

@@ -13,9 +13,6 @@ from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.resource_columns import ResourceRequests
 from foretime_sim.workloads.workload import MaskedEndings, Workload
 
-MAX_PROCESSORS = 100_000_000
-"""No job and no machine in a log may be larger than this."""
-
 
 @dataclass(frozen=True, slots=True)
 class JobLog:

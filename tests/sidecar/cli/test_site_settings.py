@@ -15,7 +15,8 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.answers.daemon_client import DaemonError
 from foretime_sidecar.cli import daemon_options
 from foretime_sidecar.cli.application import app
-from foretime_sidecar.cli.daemon_options import find_settings, site_settings, where
+from foretime_sidecar.cli.daemon_options import where
+from foretime_sidecar.cli.site_settings import SiteSettings, find_settings, site_settings
 from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.settings.settings import Settings
 from typer.testing import CliRunner
@@ -52,7 +53,7 @@ def test_no_test_reads_this_machines_settings() -> None:
 def test_an_option_goes_over_the_environment_and_that_over_the_default(
     default: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert find_settings(None) == daemon_options.SiteSettings(Settings(), None)
+    assert find_settings(None) == SiteSettings(Settings(), None)
     write(default)
     assert find_settings(None).file == default
     named = write(tmp_path / "named.toml")
@@ -89,6 +90,29 @@ def test_a_wrong_default_is_told_of(default: Path) -> None:
     default.mkdir()
     with pytest.raises(InputError, match="Is a directory"):
         site_settings(None)
+
+
+def test_where_the_daemon_is_needs_no_other_setting_to_be_right(default: Path) -> None:
+    default.write_text('[hook]\nmode = "enforec"\n')
+    assert where(None, None) == DEFAULT
+    default.write_text('[hook]\nmode = "enforec"\n[api]\nlisten = "127.0.0.1:8642"\n')
+    assert where(None, None) == "127.0.0.1:8642"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("api = 1\n", "default.toml:1: api = 1: it is a section; write [api] and below it"),
+        ("\n[api]\nlisten = 8642\n", "default.toml:3: api.listen = 8642: input should be a valid"),
+        ("[api\n", "default.toml: not TOML: "),
+        ("\udcff", "default.toml: can't read the settings: not UTF-8 text"),
+    ],
+)
+def test_where_the_daemon_is_said_wrongly(default: Path, text: str, says: str) -> None:
+    default.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(InputError) as caught:
+        where(None, None)
+    assert says in str(caught.value)
 
 
 def test_an_enforcing_site_is_not_told_that_it_observes(run: Run, default: Path) -> None:
@@ -189,9 +213,7 @@ def test_users_ask_where_the_daemon_listens_by_default(
 ) -> None:
     with TemporaryDirectory() as folder, closing(socket.socket(socket.AF_UNIX)) as listening:
         default = f"unix:{folder}/s"
-        monkeypatch.setattr(
-            daemon_options, "ApiSettings", lambda: ApiSettings.model_validate({"listen": default})
-        )
+        monkeypatch.setattr(daemon_options, "DEFAULT_LISTEN", default)
         with pytest.raises(DaemonError) as caught:
             where(None, None)
         assert str(caught.value) == (

@@ -9,11 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.answers.daemon_client import DaemonError, ask
+from foretime_sidecar.answers.forecast_asking import ask_forecast
+from foretime_sidecar.answers.wait_report import wait_report
 from foretime_sidecar.cli.wait import wait
 from foretime_sidecar.wording.waits import headline
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
@@ -22,6 +25,7 @@ from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner, Result
 
 from tests.support.mock_site import MockSite
+from tests.support.told_forecasts import told_forecast
 
 NOW = 1_700_000_000
 
@@ -46,12 +50,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockSite]:
 
 
 def test_a_job_to_come_in_words(site: MockSite) -> None:
-    before = ask(site.listen, "/v1/forecast", {"ntasks": 8, "time": "2:00:00"})
+    before = ask_forecast(site.listen, "/v1/forecast", {"ntasks": 8, "time": "2:00:00"})
     result = run("-n", "8", "-t", "2:00:00", "--socket", str(site.socket_path))
     assert result.exit_code == 0, result.output
-    forecast = ask(site.listen, "/v1/forecast", {"ntasks": 8, "time": "2:00:00"})
+    forecast = ask_forecast(site.listen, "/v1/forecast", {"ntasks": 8, "time": "2:00:00"})
     # 64 processors, taken for at most 29 minutes more, and then for 10 by the one that waits.
-    assert 0 < forecast["likely_wait_s"] <= forecast["wait_s"]["0.95"] <= 1740 + 600
+    assert forecast.times is not None
+    assert 0 < forecast.times.likely_wait_s <= forecast.times.wait_s["0.95"] <= 1740 + 600
     said, table, *_ = result.output.split("\n\n")
     # As time goes by, a wait may be rounded to another number.
     headlines = [headline(each, int(time.time())) for each in (before, forecast)]
@@ -66,7 +71,7 @@ def test_a_job_to_come_in_words(site: MockSite) -> None:
 def test_a_job_of_the_queue_in_words(site: MockSite) -> None:
     result = run(site.waiting, "--socket", str(site.socket_path))
     assert result.exit_code == 0, result.output
-    forecast = ask(site.listen, f"/v1/jobs/{site.waiting}/forecast", {})
+    forecast = ask_forecast(site.listen, f"/v1/jobs/{site.waiting}/forecast", {})
     said = " ".join(result.output.split("\n\n")[0].split())
     assert said == headline(forecast, int(time.time()))
     assert "\nJob      64 processors for 00:10:00 in main.\n" in result.output
@@ -158,6 +163,22 @@ def test_no_daemon_is_one_line_and_its_own_exit_code(tmp_path: Path) -> None:
         ask("127.0.0.1:9", "/v1/forecast", {})
 
 
+def test_a_daemon_that_restarts_is_asked_again(
+    site: MockSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, pauses = tmp_path / "s", []
+
+    def restart(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            path.symlink_to(site.socket_path)
+
+    for sleeper in ("foretime_sidecar.answers.daemon_client.time", "tenacity.nap.time"):
+        monkeypatch.setattr(sleeper, SimpleNamespace(sleep=restart))
+    assert ask(f"unix:{path}", "/healthz", {})["status"] == "ok"
+    assert len(pauses) == 2
+
+
 def test_why_there_is_no_answer_as_json(tmp_path: Path, site: MockSite) -> None:
     nowhere = str(tmp_path / "none")
     result = run("-n", "1", "-t", "60", "--json", "--socket", nowhere)
@@ -178,15 +199,14 @@ def test_why_there_is_no_answer_as_json(tmp_path: Path, site: MockSite) -> None:
     }
 
 
-@pytest.mark.parametrize("said", [b"not http at all", b"HTTP/1.0 200 OK\r\n\r\n<p>hello"])
-def test_something_else_answers(tmp_path: Path, said: bytes) -> None:
-    path = tmp_path / "s"
+@contextlib.contextmanager
+def answering(path: Path, said: bytes) -> Iterator[str]:
+    """Say the same to whoever connects and asks; give where."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
 
         def answer() -> None:
-            # Each attempt connects twice: to see whether anybody is there, and to ask.
             with contextlib.suppress(OSError):
                 while True:
                     connection, _ = listener.accept()
@@ -197,11 +217,51 @@ def test_something_else_answers(tmp_path: Path, said: bytes) -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         try:
-            with pytest.raises(DaemonError, match="no foretime daemon"):
-                ask(f"unix:{path}", "/v1/forecast", {"processors": 1, "time": "1"})
+            yield f"unix:{path}"
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join(30)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"not http at all",
+        b"HTTP/1.0 200 OK\r\n\r\n<p>hello",
+        b"HTTP/1.0 200 OK\r\n\r\n[]",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}",
+    ],
+)
+def test_something_else_answers(tmp_path: Path, said: bytes) -> None:
+    with (
+        answering(tmp_path / "s", said) as listen,
+        pytest.raises(DaemonError, match="no foretime daemon"),
+    ):
+        ask(listen, "/v1/forecast", {"processors": 1, "time": "1"})
+
+
+def test_a_daemon_of_another_version(tmp_path: Path) -> None:
+    said = b'HTTP/1.0 200 OK\r\n\r\n{"job_id": 4711}'
+    with (
+        answering(tmp_path / "s", said) as listen,
+        pytest.raises(DaemonError) as caught,
+    ):
+        ask_forecast(listen, "/v1/jobs/4711/forecast", {})
+    assert str(caught.value) == (
+        f"the foretime daemon at {listen} answers otherwise than expected: job_id: Input should be "
+        "a valid string; is it of the same version as this command?"
+    )
+
+
+def test_how_often_bounds_held_is_said_once_it_is_known() -> None:
+    done = {"forecasts_scored": 1234, "days": 30}
+    unknown = told_forecast(calibration={**done, "within_95": None})
+    assert "So far" not in wait_report(unknown, NOW)
+    known = told_forecast(calibration={**done, "within_95": 0.9512})
+    assert (
+        "So far   of 1,234 forecasts in 30 days 95.1% started within their 95% bound."
+        in wait_report(known, NOW)
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.cli.application import app as command
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.cluster import Cluster, ClusterNode, ClusterPartition
+from foretime_sidecar.forecast_answer.coarsening import Telling, coarsened
 from foretime_sidecar.forecasts import latest_starts as noted_bounds
 from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBound, NotedBounds
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
@@ -21,7 +22,6 @@ from foretime_sidecar.queue.queue_events import END, START, Event
 from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.web.api.bound_answers import bound_answer
-from foretime_sidecar.web.api.private_answers import coarse_bound
 from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
 from foretime_sidecar.web.auth.peer import Peer
@@ -203,7 +203,7 @@ def test_in_words_that_promise_nothing() -> None:
     kept = KeptBounds(30, 1234, 9, 0.9712)
     answer = bound_answer(BOUND, kept, NOW + HOUR)
     assert answer is not None
-    assert (answer["time"], answer["wait_s"], answer["judged"]) == (NOW + 3 * HOUR, 2 * HOUR, 1234)
+    assert (answer.time, answer.wait_s, answer.judged) == (NOW + 3 * HOUR, 2 * HOUR, 1234)
     text = bound_text(answer, NOW + HOUR)
     assert text.startswith("should start by ")
     assert "as things stood when it was first seen" in text
@@ -217,11 +217,11 @@ def test_in_words_that_promise_nothing() -> None:
 
 def test_coarse_where_jobs_are_hidden() -> None:
     answers = [bound_answer(BOUND, None, NOW + later) for later in (0, 600, 4 * HOUR)]
-    coarse = [coarse_bound(each, NOW) for each in answers if each is not None]
-    (time,) = {each["time"] for each in coarse}
+    coarse = [coarsened(each, Telling(NOW, "")) for each in answers if each is not None]
+    (time,) = {each.time for each in coarse}
     assert time >= BOUND.latest_start, "asked again and again it stays, and is not earlier"
     assert time % HOUR == 0
-    assert all(each["planned_start"] is None for each in coarse)
+    assert all(each.planned_start is None for each in coarse)
 
 
 def test_the_daemon_tells_it(tmp_path: Path) -> None:

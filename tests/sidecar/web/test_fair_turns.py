@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
 from foretime_sidecar.web.api.forecasts import ForecastDesk
 from foretime_sidecar.web.auth.callers import Caller
 from foretime_sidecar.web.auth.identity import Identity, name_of
@@ -84,7 +85,7 @@ def test_nothing_else_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     let_go = threading.Event()
     answered = ForecastDesk.answer
 
-    def slow(self: ForecastDesk, question: Any, caller: Caller) -> dict[str, Any]:
+    def slow(self: ForecastDesk, question: Any, caller: Caller) -> ForecastAnswer:
         if not caller.sees_everybody:
             let_go.wait(120)
         return answered(self, question, caller)

@@ -13,9 +13,9 @@ from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.clients.slurm.json import parse_configuration as slurm_configuration
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.forecast_answer.coarsening import coarse_count, coarse_wait
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
-from foretime_sidecar.web.api.private_answers import coarse_count, coarse_wait
 from foretime_sidecar.web.application import create_app
 from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity

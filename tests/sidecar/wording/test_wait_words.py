@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any
 
 import pytest
+from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
 from foretime_sidecar.wording.waits import (
     bounds,
     compact_wait,
@@ -17,6 +17,8 @@ from foretime_sidecar.wording.waits import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.support.told_forecasts import told_forecast
 
 pytestmark = pytest.mark.usefixtures("stockholm")
 
@@ -74,18 +76,17 @@ def test_moments_in_words(moment: str, clock: str) -> None:
     assert spoken_clock(int(datetime.fromisoformat(moment).timestamp()), int(now)) == clock
 
 
-def forecast(now: int, likely_s: int, bound_s: int, age_s: int = 0) -> dict[str, Any]:
+def forecast(now: int, likely_s: int, bound_s: int, age_s: int = 0) -> ForecastAnswer:
     """Give a daemon's answer, at ``now``, for a job of the queue, looked at so long before."""
     waits = {"0.5": likely_s, "0.75": likely_s, "0.9": bound_s, "0.95": bound_s}
-    return {
-        "state": "pending",
-        "made_at": now - age_s,
-        "snapshot_age_s": age_s,
-        "starts_now": 0.1,
-        "likely_wait_s": likely_s,
-        "wait_s": waits,
-        "start_time": {level: now - age_s + wait for level, wait in waits.items()},
-    }
+    return told_forecast(
+        made_at=now - age_s,
+        snapshot_age_s=age_s,
+        starts_now=0.1,
+        likely_wait_s=likely_s,
+        wait_s=waits,
+        start_time={level: now - age_s + wait for level, wait in waits.items()},
+    )
 
 
 SOON = "under a minute"

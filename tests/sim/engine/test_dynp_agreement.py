@@ -21,8 +21,8 @@ from foretime_sim.policies.policy_switching import (
     Decider,
     PolicySwitching,
     Quality,
-    SwitchingCounters,
 )
+from foretime_sim.policies.switching_counters import SwitchingCounters
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 from hypothesis import event, given, settings

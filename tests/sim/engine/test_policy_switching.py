@@ -18,8 +18,8 @@ from foretime_sim.policies.policy_switching import (
     Decider,
     PolicySwitching,
     Quality,
-    SwitchingCounters,
 )
+from foretime_sim.policies.switching_counters import SwitchingCounters
 
 
 def test_the_papers_settings_are_the_defaults() -> None:

@@ -13,9 +13,9 @@ from foretime_sim.policies.policy_switching import (
     Decider,
     PolicySwitching,
     Quality,
-    SwitchingCounters,
 )
 from foretime_sim.policies.role_times import job_times
+from foretime_sim.policies.switching_counters import SwitchingCounters
 from foretime_sim.reference import flat as reference
 from foretime_sim.reference.dynp import PolicySwitcher, case_of_table_1
 from foretime_sim.reference.profile import PlainProfile

@@ -1,15 +1,14 @@
-"""Start no later than, as the daemon answers it and in words."""
+"""Start no later than, as the daemon answers it."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from foretime_sidecar.forecast_answer.forecast import StartBound
 from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBound
 
 
 def bound_answer(
     bound: NotedBound | None, kept: KeptBounds | None, made_at: int
-) -> dict[str, Any] | None:
+) -> StartBound | None:
     """Answer when a waiting job would start no later than.
 
     Parameters
@@ -24,13 +23,13 @@ def bound_answer(
     if bound is None:
         return None
     share = None if kept is None else kept.kept_share
-    known: dict[str, float | None] = {"kept_share": None, "judged": None, "days": None}
-    if kept is not None and share is not None:
-        known = {"kept_share": round(share, 4), "judged": kept.judged, "days": kept.days}
-    return {
-        "time": bound.latest_start,
-        "wait_s": max(bound.latest_start - made_at, 0),
-        "planned_start": bound.planned_start,
-        "noted_at": bound.noted_at,
-        **known,
-    }
+    known = kept if share is not None else None
+    return StartBound(
+        time=bound.latest_start,
+        wait_s=max(bound.latest_start - made_at, 0),
+        planned_start=bound.planned_start,
+        noted_at=bound.noted_at,
+        kept_share=None if share is None else round(share, 4),
+        judged=None if known is None else known.judged,
+        days=None if known is None else known.days,
+    )

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, Path, Query
 from foretime_estimators.jobs.errors import InputError, StateError
@@ -14,6 +14,15 @@ from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.forecast_answer.advice import Advice, Alternative
+from foretime_sidecar.forecast_answer.coarsening import coarse_count
+from foretime_sidecar.forecast_answer.forecast import (
+    AnyForecast,
+    ForecastAnswer,
+    OtherJobs,
+    PendingForecasts,
+    StartBound,
+)
 from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJobForecast
 from foretime_sidecar.forecasts.job_advice import like_jobs, shapes
 from foretime_sidecar.forecasts.job_question import JobParameters, JobQuestion, question_of
@@ -22,12 +31,7 @@ from foretime_sidecar.forecasts.wait_map import WaitMap
 from foretime_sidecar.queue.forecast_question import NewJob
 from foretime_sidecar.web.api import forecast_answers
 from foretime_sidecar.web.api.bound_answers import bound_answer
-from foretime_sidecar.web.api.private_answers import (
-    HIDE_ACCOUNTS,
-    coarse_count,
-    coarse_forecast,
-    coarse_grid,
-)
+from foretime_sidecar.web.api.private_answers import HIDE_ACCOUNTS, coarse_forecast, coarse_grid
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
 from foretime_sidecar.web.connections.fair_turns import FairTurns
 
@@ -44,14 +48,14 @@ def add_forecasts(app: FastAPI, desk: ForecastDesk, turns: FairTurns) -> None:
     """Add the paths to the application; each is described in ``docs/api.md``."""
 
     @app.get("/v1/forecast")
-    async def forecast(caller: Asker, parameters: Parameters) -> dict[str, Any]:
+    async def forecast(caller: Asker, parameters: Parameters) -> ForecastAnswer:
         """Say when a job submitted now would start."""
         return await turns.take(
             caller, lambda: desk.answer(desk.question(parameters, caller), caller)
         )
 
     @app.get("/v1/advice")
-    async def advice(caller: Asker, parameters: Parameters) -> dict[str, Any]:
+    async def advice(caller: Asker, parameters: Parameters) -> Advice:
         """Say when the same work would start in other shapes."""
         return await turns.take(
             caller, lambda: desk.advice(desk.question(parameters, caller), caller)
@@ -72,19 +76,19 @@ def add_forecasts(app: FastAPI, desk: ForecastDesk, turns: FairTurns) -> None:
         return desk.reliability(days)
 
     @app.get("/v1/jobs/forecasts")
-    def forecasts(caller: Asker, brief: bool = False) -> dict[str, Any]:
+    def forecasts(caller: Asker, brief: bool = False) -> PendingForecasts:
         """Say when the pending jobs that the caller may see will start."""
         return desk.pending(caller, brief=brief)
 
     @app.get("/v1/jobs/{job_id}/forecast")
     def of_job(
         caller: Asker, job_id: Annotated[str, Path(min_length=1, max_length=64)]
-    ) -> dict[str, Any]:
+    ) -> ForecastAnswer:
         """Say when a job in the queue will start, or did."""
         return desk.of_job(job_id, caller)
 
 
-def _cost(processor_seconds: int, asked: int) -> str:
+def _cost(processor_seconds: int, asked: int) -> Literal["more", "same", "less"]:
     if processor_seconds == asked:
         return "same"
     return "more" if processor_seconds > asked else "less"
@@ -112,9 +116,7 @@ def _elsewhere(own: Sequence[FinishedJob], request: JobRequest, board: Board) ->
     ][:_MOST_ELSEWHERE]
 
 
-def _bound(
-    forecasting: WaitForecasting, forecast: JobForecast, board: Board
-) -> dict[str, Any] | None:
+def _bound(forecasting: WaitForecasting, forecast: JobForecast, board: Board) -> StartBound | None:
     if forecasting.bounds is None:
         return None
     request = forecast.request
@@ -181,7 +183,7 @@ class ForecastDesk:
     def _hidden(self) -> bool:
         return "jobs" in self._sidecar.private_data
 
-    def _coarse(self, answer: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    def _coarse(self, answer: AnyForecast, caller: Caller) -> AnyForecast:
         why = self.why_coarse(caller)
         return answer if why is None else coarse_forecast(answer, why)
 
@@ -198,7 +200,7 @@ class ForecastDesk:
 
     # -- jobs in the queue -----------------------------------------------------------------------
 
-    def of_job(self, job_id: str, caller: Caller) -> dict[str, Any]:
+    def of_job(self, job_id: str, caller: Caller) -> ForecastAnswer:
         """Answer for one job of the queue."""
         forecasting, board = self.board()
         pending, running = board.pending_job(job_id), board.running_job(job_id)
@@ -213,7 +215,7 @@ class ForecastDesk:
                 scheduled,
                 self.now(),
                 forecasting.reliability,
-                bound=_bound(forecasting, pending, board),
+                _bound(forecasting, pending, board),
             )
             return self._coarse(answer, caller)
         if running is not None and caller.sees_job(running.request.user):
@@ -236,31 +238,30 @@ class ForecastDesk:
             "look at the number; a job that was submitted just now is there in a minute",
         )
 
-    def pending(self, caller: Caller, *, brief: bool) -> dict[str, Any]:
+    def pending(self, caller: Caller, *, brief: bool) -> PendingForecasts:
         """Answer for all pending jobs that a caller may see."""
         forecasting, board = self.board()
         seen = [row for row in board.rows if caller.sees_job(row.request.user)]
         now = self.now()
+        answers = [
+            forecast_answers.of_pending(
+                board,
+                row,
+                self._scheduled_time(row.request),
+                now,
+                forecasting.reliability,
+                _bound(forecasting, row, board),
+            )
+            for row in seen
+        ]
         others = sum(row.job.tasks for row in board.rows) - sum(row.job.tasks for row in seen)
-        return {
-            "made_at": board.made_at,
-            "jobs": [
-                self._coarse(
-                    forecast_answers.of_pending(
-                        board,
-                        row,
-                        self._scheduled_time(row.request),
-                        now,
-                        forecasting.reliability,
-                        bound=_bound(forecasting, row, board),
-                        brief=brief,
-                    ),
-                    caller,
-                )
-                for row in seen
-            ],
-            "others": {"pending": coarse_count(others) if self.why_coarse(caller) else others},
-        }
+        return PendingForecasts(
+            made_at=board.made_at,
+            jobs=[self._coarse(each.brief(), caller) for each in answers]
+            if brief
+            else [self._coarse(each, caller) for each in answers],
+            others=OtherJobs(pending=coarse_count(others) if self.why_coarse(caller) else others),
+        )
 
     # -- jobs that nobody has submitted ----------------------------------------------------------
 
@@ -269,18 +270,18 @@ class ForecastDesk:
         self._admit(caller)
         return question_of(parameters, caller.may_see(parameters.user), self.now())
 
-    def answer(self, question: JobQuestion, caller: Caller) -> dict[str, Any]:
+    def answer(self, question: JobQuestion, caller: Caller) -> ForecastAnswer:
         """Answer for a job that nobody has submitted."""
         answer, forecast = self._answer(question, caller)
         if question.begin is None:
             waits = forecast.waits
-            age_s = max(answer["made_at"] - forecast.board.made_at, 0)
+            age_s = max(answer.made_at - forecast.board.made_at, 0)
             later = None if waits is None else waits.later(age_s)
             forecasting, _ = self.board()
-            forecasting.asked("what-if", answer["made_at"], question.request, later)
+            forecasting.asked("what-if", answer.made_at, question.request, later)
         return answer
 
-    def advice(self, question: JobQuestion, caller: Caller) -> dict[str, Any]:
+    def advice(self, question: JobQuestion, caller: Caller) -> Advice:
         """Answer for a job, and for the same work in other shapes.
 
         The cheapest is, of those that start sooner, the one that asks for least processor-time, and
@@ -298,11 +299,11 @@ class ForecastDesk:
             soft_limit=board.moment.look.soft_limit,
             slurm=sidecar.settings.scheduler.kind == "slurm",
         )
-        likely_s = asked["likely_wait_s"] or 0
+        likely_s = asked.likely_wait_s or 0
         # Nobody can be sooner than the job is to begin: of the rest a part counts.
-        waits_s = likely_s - max((question.begin or 0) - asked["made_at"], 0)
+        waits_s = likely_s - max((question.begin or 0) - asked.made_at, 0)
         area = question.request.processors * question.request.requested_time
-        alternatives: list[dict[str, Any]] = []
+        alternatives: list[Alternative] = []
         worthwhile = []
         for shape in found:
             try:
@@ -310,22 +311,22 @@ class ForecastDesk:
             except InputError:  # such a job can't run
                 continue
             sooner_s = None
-            if asked["likely_wait_s"] is not None and answer["likely_wait_s"] is not None:
-                sooner_s = likely_s - answer["likely_wait_s"]
+            if asked.likely_wait_s is not None and answer.likely_wait_s is not None:
+                sooner_s = likely_s - answer.likely_wait_s
                 if sooner_s >= max(_WORTH_S, waits_s // 20):
                     worthwhile.append((shape.processor_seconds, len(alternatives)))
             alternatives.append(
-                {
-                    "change": shape.change,
-                    "text": shape.text,
-                    "sbatch": shape.sbatch,
-                    "cost": _cost(shape.processor_seconds, area),
-                    "sooner_s": sooner_s,
-                    "forecast": answer,
-                }
+                Alternative(
+                    change=shape.change,
+                    text=shape.text,
+                    sbatch=shape.sbatch,
+                    cost=_cost(shape.processor_seconds, area),
+                    sooner_s=sooner_s,
+                    forecast=answer,
+                )
             )
         cheapest = min(worthwhile)[1] if worthwhile else None
-        return {"asked": asked, "alternatives": alternatives, "cheapest": cheapest}
+        return Advice(asked=asked, alternatives=alternatives, cheapest=cheapest)
 
     def map(self, slurm_partition: str | None, caller: Caller) -> dict[str, Any]:
         """Give the latest maps, or that of one slurm_partition."""
@@ -381,7 +382,7 @@ class ForecastDesk:
         caller: Caller,
         of_board: Board | None = None,
         planned_s: int | None = None,
-    ) -> tuple[dict[str, Any], NewJobForecast]:
+    ) -> tuple[ForecastAnswer, NewJobForecast]:
         forecasting, board = self.board()
         board = of_board or board
         job, withheld = question.request, self._withheld(question.request, caller)

@@ -21,12 +21,14 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from foretime_sidecar.daemon.self_metrics import Health
+from foretime_sidecar.forecast_answer.advice import Advice
+from foretime_sidecar.forecast_answer.coarsening import coarse_count
+from foretime_sidecar.forecast_answer.forecast import BriefForecast
 from foretime_sidecar.forecasts.job_question import JobParameters
 from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS
 from foretime_sidecar.job_options.sbatch_values import checked
 from foretime_sidecar.ordering.order_words import ORDERS
 from foretime_sidecar.web.api.forecasts import ForecastDesk
-from foretime_sidecar.web.api.private_answers import coarse_count
 from foretime_sidecar.web.api.queue_order import queue_order_answer
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
 from foretime_sidecar.web.auth.rate_limits import RateLimits
@@ -157,13 +159,11 @@ class _Page:
             "iso": datetime.fromtimestamp(board.made_at, UTC).isoformat(),
             "order": self._order(caller, now),
         }
-        shown |= _jobs(
-            pending["jobs"], pending["others"]["pending"], parameters.get("page", "1"), now
-        )
+        shown |= _jobs(pending.jobs, pending.others.pending, parameters.get("page", "1"), now)
         shown["maps"] = self._maps(caller)
         shown["record"] = self._record(now)
         # Of jobs that the caller sees: others may be in slurm_partitions that are hidden.
-        queues = {name for job in pending["jobs"] for name in (job["partition"] or "").split(",")}
+        queues = {name for job in pending.jobs for name in (job.partition or "").split(",")}
         shown["slurm_partitions"] = sorted(queues - {""})
         if not asked:
             return 200, shown
@@ -226,17 +226,16 @@ class _Page:
         """
         self._limits.charge("/v1/advice", caller)
         advised = self._desk.advice(self._desk.question(_job_parameters(asked), caller), caller)
-        forecast = advised["asked"]
-        answered = forecast["likely_wait_s"] is not None
+        forecast = advised.asked
         scale = scale_of([forecast])
         return {
             "headline": headline(forecast, now),
-            "bounds": bounds(forecast, now) if answered else [],
+            "bounds": bounds(forecast, now),
             "bar": bar(forecast, scale),
             "ticks": scale.ticks(),
-            "why": _sentence(forecast["reason"]["text"]),
+            "why": _sentence(forecast.reason.text),
             "alternatives": _alternatives(advised),
-            "assumptions": [_sentence(text) for text in forecast["assumptions"]],
+            "assumptions": [_sentence(text) for text in forecast.assumptions],
         }
 
 
@@ -279,32 +278,29 @@ def _sentence(text: str) -> str:
     return f"{stripped[:1].upper()}{stripped[1:]}." if stripped else ""
 
 
-def _alternatives(advised: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _alternatives(advised: Advice) -> list[dict[str, Any]]:
     """Give the same work in other shapes, soonest first."""
     rows = []
-    for index, one in enumerate(advised["alternatives"]):
-        forecast = one["forecast"]
-        if forecast["likely_wait_s"] is None:
+    for index, one in enumerate(advised.alternatives):
+        if (times := one.forecast.times) is None:
             continue
         rows.append(
             {
-                "order": forecast["likely_wait_s"],
-                "text": _sentence(one["text"]),
-                "likely": spoken_wait(forecast["likely_wait_s"]),
-                "bound": spoken_wait(forecast["wait_s"]["0.95"], up=True),
-                "cost": one["cost"],
-                "sbatch": one["sbatch"],
-                "cheapest": index == advised["cheapest"],
+                "order": times.likely_wait_s,
+                "text": _sentence(one.text),
+                "likely": spoken_wait(times.likely_wait_s),
+                "bound": spoken_wait(times.wait_s["0.95"], up=True),
+                "cost": one.cost,
+                "sbatch": one.sbatch,
+                "cheapest": index == advised.cheapest,
             }
         )
     return sorted(rows, key=lambda row: row["order"])
 
 
-def _jobs(jobs: Sequence[Mapping[str, Any]], others: int, page: str, now: int) -> dict[str, Any]:
+def _jobs(jobs: Sequence[BriefForecast], others: int, page: str, now: int) -> dict[str, Any]:
     """Lay out one page of jobs, those that start first before others."""
-    ordered = sorted(
-        jobs, key=lambda job: (job["likely_wait_s"] is None, job["likely_wait_s"] or 0)
-    )
+    ordered = sorted(jobs, key=lambda job: (job.likely_wait_s is None, job.likely_wait_s or 0))
     pages = max(-(-len(ordered) // _JOBS_A_PAGE), 1)
     number = min(max(int(page), 1), pages) if re.fullmatch(r"\d{1,6}", page, re.ASCII) else 1
     on_page = ordered[(number - 1) * _JOBS_A_PAGE : number * _JOBS_A_PAGE]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import bound_text, bounds, compact_wait, percent
 
@@ -157,11 +158,11 @@ class Bar:
     likely: float
 
 
-def bar(forecast: Mapping[str, Any], scale: WaitScale) -> Bar | None:
+def bar(forecast: BriefForecast, scale: WaitScale) -> Bar | None:
     """Draw a forecast; ``None`` if there is none."""
-    if forecast["likely_wait_s"] is None:
+    if (times := forecast.times) is None:
         return None
-    places = [scale.at(forecast["wait_s"][level]) for level in ("0.5", "0.75", "0.9", "0.95")]
+    places = [scale.at(times.wait_s[level]) for level in ("0.5", "0.75", "0.9", "0.95")]
     pieces = tuple(
         (begin, round(end - begin, 2), sure)
         for sure, (begin, end) in enumerate(itertools.pairwise(places))
@@ -203,37 +204,36 @@ class JobRow:
     bar: Bar | None
 
 
-def job_rows(jobs: Sequence[Mapping[str, Any]], scale: WaitScale, now: int) -> list[JobRow]:
+def job_rows(jobs: Sequence[BriefForecast], scale: WaitScale, now: int) -> list[JobRow]:
     """Lay out jobs of an answer of ``/v1/jobs/forecasts``."""
     return [_job_row(job, scale, now) for job in jobs]
 
 
-def scale_of(forecasts: Sequence[Mapping[str, Any]]) -> WaitScale:
+def scale_of(forecasts: Sequence[BriefForecast]) -> WaitScale:
     """Give the scale for some forecasts together."""
-    answered = [each for each in forecasts if each["likely_wait_s"] is not None]
-    return WaitScale.over(each["wait_s"]["0.95"] for each in answered)
+    known = [each.times for each in forecasts]
+    return WaitScale.over(times.wait_s["0.95"] for times in known if times is not None)
 
 
-def _job_row(job: Mapping[str, Any], scale: WaitScale, now: int) -> JobRow:
+def _job_row(job: BriefForecast, scale: WaitScale, now: int) -> JobRow:
     said: tuple[str | None, str | None, str | None, str | None] = (None, None, None, None)
-    if job["likely_wait_s"] is not None:
+    if (times := job.times) is not None:
         (_, likely, _), *_, (_, bound, by) = bounds(job, now)
-        said = likely, bound, by, percent(job["starts_now"])
-    tasks = job.get("tasks") or 1
+        said = likely, bound, by, percent(times.starts_now)
     return JobRow(
-        job["job_id"] or "",
-        job["user"] or "–",
-        f"{job['processors']:,}" if tasks == 1 else f"{tasks:,} × {job['processors']:,}",
-        format_duration(job["requested_time_s"]),
-        job["partition"] or "–",
+        job.job_id or "",
+        job.user or "–",
+        f"{job.processors:,}" if job.tasks == 1 else f"{job.tasks:,} × {job.processors:,}",
+        format_duration(job.requested_time_s),
+        job.partition or "–",
         *said,
-        job["reason"]["text"],
-        _latest(job["start_no_later_than"], now),
+        job.reason.text,
+        _latest(job.start_no_later_than, now),
         bar(job, scale),
     )
 
 
-def _latest(bound: Mapping[str, Any] | None, now: int) -> str:
+def _latest(bound: StartBound | None, now: int) -> str:
     if bound is None:
         return ""
     text = bound_text(bound, now)

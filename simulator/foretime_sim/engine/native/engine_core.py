@@ -17,8 +17,9 @@ from foretime_sim.policies.advance_reservations import check_interval, check_res
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
-from foretime_sim.policies.policy_switching import TABLE_1_CASES, PolicySwitching, SwitchingCounters
+from foretime_sim.policies.policy_switching import TABLE_1_CASES, PolicySwitching
 from foretime_sim.policies.slack import SlackJobs, SlackSettings
+from foretime_sim.policies.switching_counters import SwitchingCounters
 
 
 def core_engine(
