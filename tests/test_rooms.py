@@ -20,6 +20,11 @@ CPP_ROOMS = (
     "bindings",
 )  # fmt: skip
 """The native core's, the lowest first."""
+SQL = re.compile(
+    r"\bselect\s.*\bfrom\b|\binsert\s+into\b|\bdelete\s+from\b|\bupdate\s+\w+\s+set\b"
+    r"|\bon\s+conflict\b|\bpragma\b",
+    flags=re.IGNORECASE | re.DOTALL,
+)
 
 
 def rooms(repository: Path) -> list[Path]:
@@ -29,6 +34,21 @@ def rooms(repository: Path) -> list[Path]:
         for package, root in PACKAGES.items()
         for door in (repository / root / package).rglob("*/__init__.py")
     ]
+
+
+def imported_by(tree: ast.Module) -> set[str]:
+    """The packages that a module imports."""
+    return {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
 
 
 def test_every_room_says_what_it_holds(repository: Path) -> None:
@@ -66,18 +86,35 @@ def test_the_plugin_imports_nothing_of_ours(repository: Path) -> None:
     files = [*(repository / "plugin").rglob("*.py")]
     assert files
     for path in files:
-        imported = {
-            name.split(".")[0]
-            for node in ast.walk(ast.parse(path.read_text()))
-            for name in (
-                [alias.name for alias in node.names]
-                if isinstance(node, ast.Import)
-                else [node.module or ""]
-                if isinstance(node, ast.ImportFrom)
-                else []
-            )
-        }
+        imported = imported_by(ast.parse(path.read_text()))
         assert not imported & PACKAGES.keys(), path
+
+
+def test_sql_is_in_the_room_of_the_store_alone(repository: Path) -> None:
+    sidecar = repository / "sidecar" / "foretime_sidecar"
+    inside = 0
+    for path in sidecar.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        docs = {
+            ast.get_docstring(node, clean=False)
+            for node in ast.walk(tree)
+            if isinstance(node, documented)
+        }
+        found = [
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value not in docs
+            and SQL.search(node.value)
+        ]
+        found += [name for name in imported_by(tree) if name in ("sqlite3", "sqlite_utils")]
+        if path.parent == sidecar / "store":
+            inside += len(found)
+        else:
+            assert not found, path
+    assert inside, "it is not found where it is"
 
 
 def test_rooms_of_the_native_core_include_only_rooms_below(repository: Path) -> None:

@@ -29,7 +29,6 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.cluster import Cluster
-from foretime_sidecar.daemon.personal_data import erase
 from foretime_sidecar.daemon.poll_rate import Pause
 from foretime_sidecar.daemon.table_publication import PublishedTable, TablePublication
 from foretime_sidecar.forecasts.forecast_log import ServedForecasts
@@ -39,7 +38,6 @@ from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.learning.estimator_scheme import LearnedScheme
 from foretime_sidecar.learning.exclusions import Exclusions, exclusions_of
 from foretime_sidecar.learning.learner import Learner, effective_mode
-from foretime_sidecar.ordering.order_switches import OrderSwitches
 from foretime_sidecar.ordering.ordering import QueueOrdering
 from foretime_sidecar.ordering.switched_order import SwitchedOrder
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
@@ -52,6 +50,8 @@ from foretime_sidecar.safety.starvation_guard import StarvationGuard
 from foretime_sidecar.scoreboard.scoreboard import ShadowScoreboard
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.model_states import ModelStates
+from foretime_sidecar.store.order_switches import OrderSwitches
+from foretime_sidecar.store.personal_data import erase
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mode
 

@@ -11,12 +11,10 @@ has no more use for it.
 
 from __future__ import annotations
 
-import json
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from foretime_estimators.jobs.jobs import JobRequest
@@ -25,6 +23,11 @@ from foretime_sim.waits.wait_scores import pinball_loss
 from foretime_sidecar.forecasts.forecast_board import Waits
 from foretime_sidecar.forecasts.forecast_reliability import Reliability, reliability
 from foretime_sidecar.queue.queue_events import START, SUBMISSION, Event, Key
+from foretime_sidecar.store.served_forecasts import (
+    ForecastRow,
+    ForecastRows,
+    ForecastScore,
+)
 from foretime_sidecar.store.store import Store
 
 # Doublings of the wait count from here.
@@ -57,29 +60,6 @@ class Served:
     waits: Waits
 
 
-_INSERT = """
-INSERT INTO served_forecasts (
-    kind, made_at, counts_from, job_id, submit_time, user, project, queue, processors,
-    requested_time_s, starts_now, likely_wait_s, wait_s
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_LINK = """
-UPDATE served_forecasts SET job_id = ?, submit_time = ?, counts_from = ?
-WHERE seq = (
-    SELECT seq FROM served_forecasts
-    WHERE kind = 'what-if' AND job_id IS NULL AND user = ? AND processors = ?
-        AND requested_time_s = ? AND ifnull(queue, ?) IS ? AND ifnull(project, ?) IS ?
-        AND made_at BETWEEN ? AND ?
-    ORDER BY made_at DESC LIMIT 1
-)
-"""
-_WAITING = "SELECT DISTINCT job_id, submit_time FROM served_forecasts "
-_SCORE = """
-UPDATE served_forecasts
-SET outcome = ?, waited_s = ?, held_from = ?, pinball_s = ?, wait_s = NULL WHERE seq = ?
-"""
-
-
 class ServedForecasts:
     """Keeps served forecasts in the store, and scores them; forecasts are added from one thread.
 
@@ -94,6 +74,7 @@ class ServedForecasts:
     def __init__(self, store: Store, lock: threading.RLock, smallest_group: int) -> None:
         self._smallest_group = smallest_group
         self._store = store
+        self._rows = ForecastRows(store)
         self._lock = lock
         # Of jobs that wait: how many doublings of their wait are kept, and how many answers.
         self._kept: dict[Key, int] = {}
@@ -102,16 +83,13 @@ class ServedForecasts:
         self._open = self._unscored()
 
     def _unscored(self) -> set[Key]:
-        return self._keys("WHERE outcome IS NULL AND job_id IS NOT NULL", ())
+        with self._lock:
+            return self._rows.open_jobs()
 
     def reread(self) -> None:
         """Take note that somebody's forecasts were erased."""
         self._asking.clear()
         self._open = self._unscored()
-
-    def _keys(self, where: str, parameters: tuple[object, ...]) -> set[Key]:
-        with self._lock:
-            return set(self._store.rows(_WAITING + where, parameters))
 
     def keep(self, made_at: int, pending: Iterable[tuple[JobRequest, Waits]]) -> None:
         """Keep what is due of all pending jobs' forecasts of one moment."""
@@ -130,7 +108,7 @@ class ServedForecasts:
 
     def add(self, served: Iterable[Served]) -> None:
         """Keep forecasts; of those that were asked for of one job only so many."""
-        rows: list[tuple[Any, ...]] = []
+        rows = []
         for each in served:
             request, key = each.request, (each.request.job_id, each.request.submit_time)
             if each.kind == "what-if":
@@ -141,26 +119,27 @@ class ServedForecasts:
                 self._asked[key] = self._asked.get(key, 0) + 1
                 if self._asked[key] > _MOST_ASKED_OF_JOB:
                     continue
+            job_id, submit_time = (None, None) if each.kind == "what-if" else key
             rows.append(
-                (
-                    each.kind,
-                    each.made_at,
-                    each.made_at,
-                    *((None, None) if each.kind == "what-if" else key),
-                    request.user,
-                    request.project,
-                    request.queue,
-                    request.processors,
-                    request.requested_time,
-                    each.waits.starts_now,
-                    each.waits.at(0.5),
-                    json.dumps(each.waits.wait_s),
+                ForecastRow(
+                    kind=each.kind,
+                    made_at=each.made_at,
+                    counts_from=each.made_at,
+                    job_id=job_id,
+                    submit_time=submit_time,
+                    user=request.user,
+                    project=request.project,
+                    queue=request.queue,
+                    processors=request.processors,
+                    requested_time_s=request.requested_time,
+                    starts_now=each.waits.starts_now,
+                    likely_wait_s=each.waits.at(0.5),
+                    wait_s=each.waits.wait_s,
                 )
             )
-        with self._lock:
-            # Of whom it was erased while it was on its way here.
-            forgotten_at = self._store.forgotten_at
-            self._write(_INSERT, [row for row in rows if row[1] > (forgotten_at(row[5]) or -1)])
+        if rows:
+            with self._lock:
+                self._rows.add(rows)
 
     def waits_for(self, event: Event) -> bool:
         """Say whether an event is what came of a forecast."""
@@ -174,52 +153,40 @@ class ServedForecasts:
         """Link what-ifs to jobs that were submitted, and score those that started."""
         events = list(events)
         self._link([event.request for event in events if event.kind == SUBMISSION])
-        scored: list[tuple[object, ...]] = []
+        scored: list[ForecastScore] = []
         for event in events:
             outcome = _outcome(event)
             if event.key in self._open and outcome is not None:
                 self._open.discard(event.key)
                 scored += self._scores(event, outcome)
-        self._write(_SCORE, scored)
+        if scored:
+            with self._lock:
+                self._rows.score(scored)
 
     def _link(self, submitted: list[JobRequest]) -> None:
-        links = [
-            (
-                *(job.job_id, job.submit_time, job.submit_time),
-                *(job.user, job.processors, job.requested_time),
-                *(job.queue, job.queue, job.project, job.project),
-                *(job.submit_time - _LINKED_WITHIN_S, job.submit_time),
-            )
+        asked = [
+            job
             for job in submitted
             if job.user is not None
             and self._asking.get(job.user, 0) >= job.submit_time - _LINKED_WITHIN_S
         ]
-        if links:
-            self._write(_LINK, links)
-            oldest = min(job.submit_time for job in submitted)
-            self._open |= self._keys(
-                "WHERE kind = 'what-if' AND outcome IS NULL AND submit_time >= ?", (oldest,)
-            )
-
-    def _scores(self, event: Event, outcome: str) -> list[tuple[object, ...]]:
-        with self._lock:
-            rows = self._store.rows(
-                "SELECT seq, counts_from, wait_s FROM served_forecasts "
-                "WHERE job_id = ? AND submit_time = ? AND outcome IS NULL",
-                event.key,
-            )
-        scored: list[tuple[object, ...]] = []
-        for seq, counts_from, text in rows:
-            wait_s, waited_s = json.loads(text), max(event.time - counts_from, 0)
-            loss = pinball_loss(np.array([float(waited_s)]), np.array([wait_s], dtype=np.float64))
-            pinball = float(loss[0]) if outcome == "started" else None
-            scored.append((outcome, waited_s, bisect_left(wait_s, waited_s), pinball, seq))
-        return scored
-
-    def _write(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        if rows:
+        if asked:
             with self._lock:
-                self._store.write("keep forecasts", statement, rows)
+                self._rows.link(asked, _LINKED_WITHIN_S)
+                self._open |= self._rows.linked_since(min(job.submit_time for job in submitted))
+
+    def _scores(self, event: Event, outcome: str) -> list[ForecastScore]:
+        with self._lock:
+            kept = self._rows.open_of(event.key)
+        scored = []
+        for seq, counts_from, wait_s in kept:
+            waited_s = max(event.time - counts_from, 0)
+            loss = pinball_loss(np.array([float(waited_s)]), np.array([wait_s], dtype=np.float64))
+            pinball_s = float(loss[0]) if outcome == "started" else None
+            scored.append(
+                ForecastScore(outcome, waited_s, bisect_left(wait_s, waited_s), pinball_s, seq)
+            )
+        return scored
 
 
 def _doublings(waited_s: int) -> int:

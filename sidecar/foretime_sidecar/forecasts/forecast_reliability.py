@@ -6,17 +6,16 @@ withdrawn, or still waits, tells nothing of the bounds that it has not waited pa
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from foretime_estimators.time_units import DAY_S
 from foretime_sim.waits.forecaster import LEVELS
 
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S
+from foretime_sidecar.store.served_forecasts import ForecastRows, ScoredForecast
 from foretime_sidecar.store.store import Store
 
 _AT_95 = LEVELS.index(0.95)
@@ -75,16 +74,6 @@ class Reliability:
     by_day: tuple[DayScores, ...]
 
 
-_DONE = """
-SELECT made_at, user, starts_now, likely_wait_s, waited_s, held_from, pinball_s, outcome
-FROM served_forecasts WHERE outcome IS NOT NULL AND made_at >= ? AND made_at <= ?
-"""
-_WAITING = """
-SELECT counts_from, wait_s FROM served_forecasts
-WHERE outcome IS NULL AND job_id IS NOT NULL AND made_at >= ? AND made_at <= ?
-"""
-
-
 def reliability(store: Store, now: int, days: int, smallest_group: int) -> Reliability:
     """Work out how well the forecasts of the last days have done.
 
@@ -107,24 +96,24 @@ def reliability(store: Store, now: int, days: int, smallest_group: int) -> Relia
         If the store can't be read.
     """
     span = now - days * DAY_S, now
-    done = store.rows_apart(_DONE, span)
-    started = [row for row in done if row[-1] == "started"]
-    users = {row[1] for row in started if row[1] is not None}
+    kept = ForecastRows(store)
+    done = kept.scored(*span)
+    started = [row for row in done if row.outcome == "started"]
+    users = {row.user for row in started if row.user is not None}
     if len(users) < smallest_group:
         none = (None,) * len(LEVELS)
         return Reliability(days, 0, 0, LEVELS, none, None, None, None, ())
     # From which level on a bound is not known to be missed.
-    passed = [int(row[5]) for row in done if row[-1] != "started"]
+    passed = [row.held_from for row in done if row.outcome != "started"]
     passed += [
-        bisect_left(json.loads(wait_s), now - counts_from)
-        for counts_from, wait_s in store.rows_apart(_WAITING, span)
+        bisect_left(wait_s, now - counts_from) for counts_from, wait_s in kept.waiting(*span)
     ]
-    held = _counts([int(row[5]) for row in started])
+    held = _counts([row.held_from for row in started])
     missed_early = len(passed) - _counts(passed)
     within = held / (len(started) + missed_early)
-    by_day: dict[int, list[tuple[Any, ...]]] = {}
+    by_day: dict[int, list[ScoredForecast]] = {}
     for row in started:
-        by_day.setdefault(row[0] // DAY_S * DAY_S, []).append(row)
+        by_day.setdefault(row.made_at // DAY_S * DAY_S, []).append(row)
     return Reliability(
         days,
         len(started),
@@ -133,17 +122,17 @@ def reliability(store: Store, now: int, days: int, smallest_group: int) -> Relia
         tuple(within.tolist()),
         _brier(started),
         _median_error(started),
-        float(np.mean([row[6] for row in started])),
+        float(np.mean([row.pinball_s for row in started])),
         tuple(
             DayScores(
                 day,
                 len(rows),
-                sum(row[5] <= _AT_95 for row in rows) / len(rows),
+                sum(row.held_from <= _AT_95 for row in rows) / len(rows),
                 _median_error(rows),
                 _brier(rows),
             )
             for day, rows in sorted(by_day.items())
-            if len({row[1] for row in rows if row[1] is not None}) >= smallest_group
+            if len({row.user for row in rows if row.user is not None}) >= smallest_group
         ),
     )
 
@@ -153,11 +142,11 @@ def _counts(held_from: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int6
     return np.cumsum(np.bincount(np.array(held_from, np.int64), minlength=len(LEVELS) + 1))[:-1]
 
 
-def _brier(rows: Sequence[tuple[Any, ...]]) -> float:
-    said = np.array([row[2] for row in rows])
-    started_now = np.array([row[4] <= NOW_S for row in rows])
+def _brier(rows: Sequence[ScoredForecast]) -> float:
+    said = np.array([row.starts_now for row in rows])
+    started_now = np.array([row.waited_s <= NOW_S for row in rows])
     return float(np.mean((said - started_now) ** 2))
 
 
-def _median_error(rows: Sequence[tuple[Any, ...]]) -> int:
-    return round(float(np.median([abs(row[3] - row[4]) for row in rows])))
+def _median_error(rows: Sequence[ScoredForecast]) -> int:
+    return round(float(np.median([abs(row.likely_wait_s - row.waited_s) for row in rows])))

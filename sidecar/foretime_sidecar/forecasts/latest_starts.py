@@ -21,31 +21,14 @@ from foretime_sim.policies.slack import SlackSettings
 
 from foretime_sidecar.queue.forecast_question import QueueMoment
 from foretime_sidecar.queue.queue_events import START, Event, Key
+from foretime_sidecar.store.finished_waits import FinishedWaits
+from foretime_sidecar.store.start_bounds import BoundOutcome, NotedBound, StartBounds
 from foretime_sidecar.store.store import Store
 
 AVERAGED_DAYS = 30
 MOST_ON_NODES = 1_000
 """The first jobs of a queue on nodes that are planned; time grows with their square and more."""
 _AVERAGE_EVERY_S = 3600
-
-
-@dataclass(frozen=True, slots=True)
-class NotedBound:
-    """When a job would start no later than.
-
-    Attributes
-    ----------
-    noted_at
-        When it was first seen, epoch seconds.
-    planned_start
-        As all were planned on their requests then, epoch seconds.
-    latest_start
-        Epoch seconds.
-    """
-
-    noted_at: int
-    planned_start: int
-    latest_start: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +51,6 @@ class KeptBounds:
     judged: int
     users: int
     kept_share: float | None
-
-
-_INSERT = "INSERT INTO start_bounds VALUES (?, ?, ?, ?, ?, ?, NULL, NULL) ON CONFLICT DO NOTHING"
-_OPEN = (
-    "SELECT job_id, submit_time, noted_at, planned_start, latest_start FROM start_bounds "
-    "WHERE outcome IS NULL"
-)
-_JUDGE = (
-    "UPDATE start_bounds SET outcome = ?, happened_at = ? "
-    "WHERE job_id = ? AND submit_time = ? AND outcome IS NULL"
-)
-_JUDGED = """
-SELECT outcome = 'kept', user FROM start_bounds
-WHERE noted_at > :since AND noted_at <= :now AND outcome IN ('kept', 'missed')
-UNION ALL
-SELECT 0, user FROM start_bounds
-WHERE noted_at > :since AND noted_at <= :now AND outcome IS NULL AND latest_start < :now
-"""
-_AVERAGE = """
-SELECT avg(max(start_time - ifnull(eligible_time, submit_time), 0)) FROM jobs
-WHERE start_time IS NOT NULL AND end_time > ? AND end_time <= ?
-"""
 
 
 class NotedBounds:
@@ -115,7 +76,8 @@ class NotedBounds:
         smallest_group: int,
         most_jobs: int,
     ) -> None:
-        self._store = store
+        self._rows = StartBounds(store)
+        self._finished = FinishedWaits(store)
         self._lock = lock
         self._settings = SlackSettings(slack_factor=slack_factor)
         self._smallest_group = smallest_group
@@ -126,8 +88,7 @@ class NotedBounds:
 
     def _read(self) -> dict[Key, NotedBound]:
         with self._lock:
-            rows = self._store.rows(_OPEN)
-        return {(row[0], row[1]): NotedBound(*row[2:]) for row in rows}
+            return self._rows.open()
 
     def reread(self) -> None:
         """Take note that somebody's rows were erased."""
@@ -145,8 +106,8 @@ class NotedBounds:
         known = self._average
         if known is None or not 0 <= now - known[0] < _AVERAGE_EVERY_S or known[1] is None:
             with self._lock:
-                rows = self._store.rows(_AVERAGE, (now - AVERAGED_DAYS * DAY_S, now))
-            known = self._average = now, rows[0][0]
+                mean_s = self._finished.mean_between(now - AVERAGED_DAYS * DAY_S, now)
+            known = self._average = now, mean_s
         return known[1]
 
     def note(self, moment: QueueMoment) -> int:
@@ -188,16 +149,10 @@ class NotedBounds:
             key = request.job_id, request.submit_time
             times = int(bounds.planned_start[row]), int(bounds.latest_start[row])
             told.setdefault(key, (request.user, NotedBound(snapshot.now, *times)))
-        rows = [
-            (*key, user, bound.noted_at, bound.planned_start, bound.latest_start)
-            for key, (user, bound) in told.items()
-        ]
         with self._lock:
-            forgotten_at = self._store.forgotten_at
-            rows = [row for row in rows if row[3] > (forgotten_at(row[2]) or -1)]
-            self._store.write("note start bounds", _INSERT, rows)
+            noted = self._rows.add(told)
         self._open = {**self._open, **{key: bound for key, (_, bound) in told.items()}}
-        return len(rows)
+        return noted
 
     def learn(self, events: Iterable[Event]) -> None:
         """Judge the bounds of jobs that started or were withdrawn.
@@ -207,7 +162,7 @@ class NotedBounds:
         StateError
             If the store can't be written.
         """
-        judged = {}
+        judged: dict[Key, tuple[BoundOutcome, int]] = {}
         for event in events:
             bound = self._open.get(event.key)
             if bound is None or event.key in judged:
@@ -221,8 +176,7 @@ class NotedBounds:
                 judged[event.key] = ("missed" if past else "withdrawn"), event.time
         if judged:
             with self._lock:
-                rows = [(*found, *key) for key, found in judged.items()]
-                self._store.write("judge start bounds", _JUDGE, rows)
+                self._rows.judge(judged)
             self._open = {key: bound for key, bound in self._open.items() if key not in judged}
 
     def kept(self, now: int, days: int) -> KeptBounds:
@@ -233,8 +187,7 @@ class NotedBounds:
         StateError
             If the store can't be read.
         """
-        span = {"since": now - days * DAY_S, "now": now}
-        rows = self._store.rows_apart(_JUDGED, span)
+        rows = self._rows.judged(now - days * DAY_S, now)
         users = {row[1] for row in rows if row[1] is not None}
         if len(users) < self._smallest_group:
             return KeptBounds(days, 0, 0, None)

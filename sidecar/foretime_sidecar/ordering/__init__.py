@@ -2,5 +2,5 @@
 
 Knows no forecast and no web server.
 
-Public names: `QueueOrdering`, `OrderSwitches`, `SwitchedOrder`.
+Public names: `QueueOrdering`, `SwitchedOrder`.
 """

@@ -1,55 +1,13 @@
-"""The log of dynP's decisions: which order the queue has stood in since when, and why."""
+"""What dynP's decisions are in the log of them (`foretime_sidecar.store.order_switches`)."""
 
 from __future__ import annotations
 
-import json
 import math
-import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from foretime_sim.engine.order_tuning import Tuning
 from foretime_sim.policies.order import Order
 
-from foretime_sidecar.store.store import Store
-
-_INSERT = "INSERT INTO order_switches VALUES (NULL, ?, ?, ?, ?, ?, ?)"
-_SELECT = (
-    "SELECT happened_at, queue_order, instead_of, case_of_table_1, waiting_jobs, evidence "
-    "FROM order_switches "
-)
-
-
-@dataclass(frozen=True, slots=True)
-class OrderSwitch:
-    """One line of the log.
-
-    Attributes
-    ----------
-    happened_at
-        Epoch seconds.
-    order
-        What the queue stands in from here on.
-    instead_of
-        The order before; ``None`` where dynP began.
-    case
-        Of table 1 (Streit 2002); ``None`` where it does not apply.
-    waiting_jobs
-        Jobs that it was decided by.
-    qualities
-        Of the schedule in each order, by name, lower is better; ``None`` where nobody starts soon
-        enough to count.
-    quality
-        Which it is, as in ``queue_order.quality``.
-    """
-
-    happened_at: int
-    order: str
-    instead_of: str | None
-    case: str | None
-    waiting_jobs: int
-    qualities: Mapping[str, float | None]
-    quality: str
+from foretime_sidecar.store.order_switches import OrderSwitch
 
 
 def qualities_of(tuning: Tuning) -> dict[str, float | None]:
@@ -60,90 +18,19 @@ def qualities_of(tuning: Tuning) -> dict[str, float | None]:
     }
 
 
-class OrderSwitches:
-    """The log, in the store.
+def beginning(now: int, order: Order, quality: str) -> OrderSwitch:
+    """Give the line that dynP begins with: an order, and none before it."""
+    return OrderSwitch(now, order.value, None, None, 0, {}, quality)
 
-    Parameters
-    ----------
-    store, lock
-        The sidecar's; the lock is held for a statement at a time.
-    """
 
-    def __init__(self, store: Store, lock: threading.RLock) -> None:
-        self._store = store
-        self._lock = lock
-
-    def latest(self) -> OrderSwitch | None:
-        """Give the last line, ``None`` if there is none.
-
-        Raises
-        ------
-        StateError
-            If the store can't be read.
-        """
-        found = self._read("ORDER BY seq DESC LIMIT 1", ())
-        return found[0] if found else None
-
-    def since(self, happened_at: int, limit: int) -> list[OrderSwitch]:
-        """Give the latest so many lines since a time, oldest first.
-
-        Raises
-        ------
-        StateError
-            If the store can't be read.
-        """
-        where = "WHERE happened_at >= ? ORDER BY seq DESC LIMIT ?"
-        return self._read(where, (happened_at, limit))[::-1]
-
-    def counts(self) -> dict[str, int]:
-        """Count the switches to each order that are in the log, by name."""
-        with self._lock:
-            return dict(
-                self._store.rows(
-                    "SELECT queue_order, count(*) FROM order_switches "
-                    "WHERE instead_of IS NOT NULL GROUP BY queue_order"
-                )
-            )
-
-    def begin(self, now: int, order: Order, quality: str) -> OrderSwitch:
-        """Write down that dynP begins, with an order."""
-        return self._write(OrderSwitch(now, order.value, None, None, 0, {}, quality))
-
-    def note(self, now: int, tuning: Tuning, quality: str) -> OrderSwitch:
-        """Write down a switch.
-
-        Raises
-        ------
-        StateError
-            If the store can't be written.
-        """
-        return self._write(
-            OrderSwitch(
-                now,
-                tuning.chosen.value,
-                tuning.current.value,
-                tuning.case,
-                tuning.waiting,
-                qualities_of(tuning),
-                quality,
-            )
-        )
-
-    def _write(self, switch: OrderSwitch) -> OrderSwitch:
-        evidence = {"qualities": switch.qualities, "quality": switch.quality}
-        row = (
-            switch.happened_at,
-            switch.order,
-            switch.instead_of,
-            switch.case,
-            switch.waiting_jobs,
-            json.dumps(evidence),
-        )
-        with self._lock:
-            self._store.write("log the queue's order", _INSERT, [row])
-        return switch
-
-    def _read(self, where: str, parameters: tuple[object, ...]) -> list[OrderSwitch]:
-        with self._lock:
-            rows = self._store.rows(_SELECT + where, parameters)
-        return [OrderSwitch(*row[:5], **json.loads(row[5])) for row in rows]
+def switch_of(now: int, tuning: Tuning, quality: str) -> OrderSwitch:
+    """Give the line of a decision that changes the order."""
+    return OrderSwitch(
+        now,
+        tuning.chosen.value,
+        tuning.current.value,
+        tuning.case,
+        tuning.waiting,
+        qualities_of(tuning),
+        quality,
+    )

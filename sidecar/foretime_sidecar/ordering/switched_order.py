@@ -26,13 +26,14 @@ from foretime_sim.policies.policy_switching import Quality
 from foretime_sim.policies.role_times import RoleTimes, by_role
 
 from foretime_sidecar.clients.client import QueuedJob
-from foretime_sidecar.ordering.order_switches import OrderSwitch, OrderSwitches
+from foretime_sidecar.ordering.order_switches import beginning, switch_of
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.user_shares import capped_weights
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sidecar.queue.time_bound import TimeBound, TooLongError
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
+from foretime_sidecar.store.order_switches import OrderSwitch, OrderSwitches
 
 logger = logging.getLogger("foretime")
 
@@ -160,7 +161,7 @@ class SwitchedOrder:
             self.tries += 1
         self.last = LastTry(now, tuning, kept, time.monotonic() - began)
         if tuning is not None and tuning.chosen is not current:
-            self.now_in = self._switches.note(now, tuning, self._settings.quality)
+            self.now_in = self._switches.add(switch_of(now, tuning, self._settings.quality))
             logger.info(
                 "the queue is put in the order %s instead of %s; see foretime decisions "
                 "--queue-order",
@@ -175,7 +176,8 @@ class SwitchedOrder:
         known = self.now_in or self._switches.latest()
         names = [order.value for order in self._switching.orders]
         if known is None or known.order not in names:
-            known = self._switches.begin(now, self._switching.orders[0], self._settings.quality)
+            first = self._switching.orders[0]
+            known = self._switches.add(beginning(now, first, self._settings.quality))
         self.now_in = known
         return Order(known.order)
 

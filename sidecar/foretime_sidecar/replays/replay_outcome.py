@@ -13,6 +13,7 @@ from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
+from foretime_sidecar.store.start_bounds import StartBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,6 @@ class ReplaySchedule:
         )
 
 
-_KEPT = """
-SELECT count(*), sum(start_time <= latest_start)
-FROM start_bounds JOIN jobs USING (job_id, submit_time) WHERE start_time IS NOT NULL
-"""
-
-
 def ordering_of(looks: int, sidecar: Sidecar) -> OrderingStatistics:
     """Say what a sidecar's ordering of the queue came to, in so many looks at it."""
     switched = sidecar.switched_order
@@ -79,8 +74,8 @@ def ordering_of(looks: int, sidecar: Sidecar) -> OrderingStatistics:
     if switched is not None:
         tries, failures = switched.tries, switched.failures
         switches = switched.log.counts()
-    ((bounds, kept),) = sidecar.store.rows(_KEPT)
-    return OrderingStatistics(looks, tries, failures, switches, bounds, kept or 0)
+    bounds, kept = StartBounds(sidecar.store).of_started()
+    return OrderingStatistics(looks, tries, failures, switches, bounds, kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
-from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending
 from foretime_sim.workloads.job_log import labels_of
 from foretime_sim.workloads.workload import ENDINGS, Workload
 
+from foretime_sidecar.store.stored_jobs import StartedJob, started_jobs_in
+
 _ENDING_CODES = {ending.value: ENDINGS.index(ending) for ending in Ending}
-_SELECT = """
-SELECT max(submit_time, ifnull(eligible_time, 0)), start_time, end_time, actual_runtime_s,
-       processors, requested_time_s, ending, user, project, queue, array_id
-FROM jobs WHERE start_time IS NOT NULL AND actual_runtime_s > 0 AND end_time >= ?
-ORDER BY 1, seq
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +100,12 @@ def stored_workload(path: Path, days: int, processors: int | None = None) -> Sto
     return StoredWorkload(history, whole.take(places[before:]))
 
 
-def _rows(path: Path, days: int) -> list[tuple[object, ...]]:
+def _rows(path: Path, days: int) -> list[StartedJob]:
     try:
-        address = f"{path.absolute().as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(address, timeout=10, uri=True)) as connection:
-            (last,) = connection.execute("SELECT max(end_time) FROM jobs").fetchone()
-            since = (last or 0) - 2 * days * 86_400
-            return connection.execute(_SELECT, (since,)).fetchall()
-    except sqlite3.Error as error:
+        return started_jobs_in(path, 2 * days * 86_400)
+    except StateError as error:
         raise InputError(
-            f"{path}: can't read the daemon's store: {error}; say where it is with --settings, and "
-            "ask as root or as the daemon's user"
+            f"{error}; say where it is with --settings, and ask as root or as the daemon's user"
         ) from error
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from foretime_estimators.arrays import Float64Array
 
+from foretime_sidecar.store.decisions import ComparedJob, Decisions
 from foretime_sidecar.store.store import Store
 
 FEWEST_USERS = 6
@@ -23,20 +24,6 @@ FEWEST_USERS = 6
 RESAMPLES = 1000
 _LEVEL = (2.5, 97.5)
 _LARGE_QUANTILE = 0.9
-
-_QUERY = """
-WITH firsts AS (
-    SELECT job_id, submit_time, action, reason, scheduled_time_s FROM job_decisions
-    WHERE seq IN (SELECT min(seq) FROM job_decisions GROUP BY job_id, submit_time)
-)
-SELECT firsts.action = 'planned', jobs.user, jobs.processors,
-       jobs.start_time - max(coalesce(jobs.eligible_time, 0), jobs.submit_time),
-       jobs.actual_runtime_s > firsts.scheduled_time_s
-FROM jobs JOIN firsts ON firsts.job_id = coalesce(jobs.array_id, jobs.job_id)
-    AND firsts.submit_time = jobs.submit_time
-WHERE jobs.start_time IS NOT NULL AND jobs.submit_time >= ? AND firsts.scheduled_time_s IS NOT NULL
-    AND (firsts.action = 'planned' OR (firsts.action = 'observed' AND firsts.reason <> 'observe'))
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +118,10 @@ def ab_report(store: Store, since: int) -> AbReport:
     since
         Jobs submitted at this time or later count, epoch seconds.
     """
-    rows = store.rows(_QUERY, (since,))
-    return compare(rows, since)
+    return compare(Decisions(store).compared_since(since), since)
 
 
-def compare(rows: Sequence[tuple[Any, ...]], since: int) -> AbReport:
+def compare(rows: Sequence[ComparedJob], since: int) -> AbReport:
     """Compare jobs given as (planned, user, processors, wait in seconds, outlived t_sched)."""
     sizes = sorted(row[2] for row in rows)
     large = sizes[min(int(_LARGE_QUANTILE * len(sizes)), len(sizes) - 1)] if sizes else None
@@ -152,7 +138,7 @@ def compare(rows: Sequence[tuple[Any, ...]], since: int) -> AbReport:
     )
 
 
-def _jobs(rows: Sequence[tuple[Any, ...]], large: int | None) -> _Jobs:
+def _jobs(rows: Sequence[ComparedJob], large: int | None) -> _Jobs:
     users: dict[str | None, int] = {}
     for row in rows:
         users.setdefault(row[1], len(users))

@@ -15,7 +15,9 @@ from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.learning.learner import Learner
+from foretime_sidecar.store.finished_waits import FinishedWaits
 from foretime_sidecar.store.store import Store
+from foretime_sidecar.store.told_users import ToldTimes
 from foretime_sidecar.table.table import Advice
 
 _WAITS_OF_S = 28 * DAY_S
@@ -28,7 +30,8 @@ class ToldUsers:
     """Keeps who was told; used with the sidecar's lock held."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._times = ToldTimes(store)
+        self._finished = FinishedWaits(store)
         self._told: dict[str, int] | None = None
         self._until: int | None = None
         self._waits: tuple[tuple[int, int], ...] = ()
@@ -65,11 +68,7 @@ class ToldUsers:
             if learner.scheduled_time(request) < request.requested_time:
                 told[user] = new[user] = at
         if new:
-            statement = (
-                "INSERT INTO told_users VALUES (?, ?) "
-                "ON CONFLICT (user) DO UPDATE SET told_at = excluded.told_at"
-            )
-            self._store.write("record who was told", statement, new.items())
+            self._times.set(new)
         self._until = now
 
     def reread(self) -> None:
@@ -78,7 +77,7 @@ class ToldUsers:
 
     def _remembered(self, now: int) -> dict[str, int]:
         if self._told is None:
-            self._told = dict(self._store.rows("SELECT user, told_at FROM told_users"))
+            self._told = self._times.all()
         # A day more than the table needs: jobs are judged as of their submission.
         self._told = {user: at for user, at in self._told.items() if now - at < 2 * DAY_S}
         return self._told
@@ -94,11 +93,7 @@ class ToldUsers:
 
     def _median_waits(self, learner: Learner, now: int) -> tuple[tuple[int, int], ...]:
         """Median wait, seconds, of the jobs that ended of late, by class of requested time."""
-        rows = self._store.rows(
-            "SELECT requested_time_s, start_time - max(coalesce(eligible_time, 0), submit_time) "
-            "FROM jobs WHERE start_time IS NOT NULL AND end_time >= ? ORDER BY seq DESC LIMIT ?",
-            (now - _WAITS_OF_S, _MOST_WAITS),
-        )
+        rows = self._finished.with_requests_since(now - _WAITS_OF_S, _MOST_WAITS)
         waits: dict[int, list[int]] = {}
         for requested_time, wait in rows:
             time_class = learner.class_of_requested_time(requested_time)

@@ -8,25 +8,13 @@ from dataclasses import dataclass
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.settings.settings import BreakerSettings
+from foretime_sidecar.store.breaker_events import BreakerEvent, BreakerEvents
+from foretime_sidecar.store.decisions import Decisions
+from foretime_sidecar.store.finished_waits import FinishedWaits
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.wording.durations import format_duration
 
 _AGAIN_S = 300
-
-# The latest word on each job, as of when it last was in the queue.
-LATEST_DECISIONS = """
-latest AS (
-    SELECT job_id, submit_time, user, action, reason, requested_time_s, scheduled_time_s
-    FROM job_decisions
-    WHERE seq IN (
-        SELECT max(seq) FROM job_decisions WHERE made_at >= ? GROUP BY job_id, submit_time
-    )
-)
-"""
-JOIN_LATEST = """
-JOIN latest ON latest.job_id = coalesce(jobs.array_id, jobs.job_id)
-    AND latest.submit_time = jobs.submit_time
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +58,9 @@ class CircuitBreaker:
 
     def __init__(self, limits: BreakerSettings, store: Store) -> None:
         self._limits = limits
-        self._store = store
+        self._events = BreakerEvents(store)
+        self._decisions = Decisions(store)
+        self._waits = FinishedWaits(store)
         self._looked_at: int | None = None
 
     def note_heads(self, jobs: Sequence[QueuedJob], now: int) -> None:
@@ -83,8 +73,6 @@ class CircuitBreaker:
             (
                 job.request.array_id or job.request.job_id,
                 job.request.submit_time,
-                now,
-                job.start_time,
                 job.start_time,
             )
             for job in jobs
@@ -94,42 +82,22 @@ class CircuitBreaker:
             and not job.held
         ]
         if heads:
-            statement = (
-                "INSERT INTO head_jobs VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (job_id, submit_time) DO UPDATE SET seen_at = excluded.seen_at, "
-                "last_planned_start = excluded.last_planned_start"
-            )
-            self._store.write("record the head jobs", statement, heads)
+            self._events.note_heads(heads, now)
 
     def figures(self, now: int) -> BreakerFigures:
         """Work the figures out as of now."""
         since = now - self._limits.window_s
         # What was reset counts no more.
-        since = max(since, self._reset_at())
-        planned, outliving = self._store.rows(
-            f"WITH {LATEST_DECISIONS} SELECT count(*), "  # noqa: S608 - constants
-            "coalesce(sum(actual_runtime_s > scheduled_time_s), 0) "
-            f"FROM jobs {JOIN_LATEST} WHERE latest.action IN ('planned', 'changed') "
-            "AND jobs.end_time >= ? AND jobs.start_time IS NOT NULL",
-            (0, since),
-        )[0]
-        (slip,) = self._store.rows(
-            "SELECT coalesce(max(last_planned_start - first_planned_start), 0) "
-            "FROM head_jobs WHERE seen_at >= ?",
-            (since,),
-        )[0]
-        waits = self._store.rows(
-            "SELECT start_time - max(coalesce(eligible_time, 0), submit_time) AS wait FROM jobs "
-            "WHERE end_time >= ? AND start_time IS NOT NULL ORDER BY wait",
-            (since,),
-        )
+        since = max(since, self._events.reset_at())
+        planned, outliving = self._decisions.outliving_since(since)
+        waits = self._waits.since(since)
         enough = planned >= self._limits.least_jobs
         return BreakerFigures(
             planned_jobs=planned,
             outliving_percent=100 * outliving / planned if enough else None,
-            head_slip_s=max(slip, 0),
+            head_slip_s=max(self._events.head_slip_since(since), 0),
             # The smallest that 99% of the waits do not pass.
-            wait_p99_s=max(waits[math.ceil(0.99 * len(waits)) - 1][0], 0) if enough else None,
+            wait_p99_s=max(waits[math.ceil(0.99 * len(waits)) - 1], 0) if enough else None,
         )
 
     def judge(self, now: int) -> Trip | None:
@@ -149,7 +117,7 @@ class CircuitBreaker:
         reason = self._passed(self.figures(now))
         if not reason:
             return None
-        self._record(now, "tripped", reason)
+        self._events.add(BreakerEvent(now, "tripped", reason))
         return Trip(now, reason)
 
     @property
@@ -182,36 +150,17 @@ class CircuitBreaker:
 
     def trip(self) -> Trip | None:
         """Give when and why the breaker opened; ``None`` if it is closed."""
-        rows = self._store.rows(
-            "SELECT happened_at, event, reason FROM breaker_events ORDER BY seq DESC LIMIT 1"
-        )
-        if rows and rows[0][1] == "tripped":
-            return Trip(rows[0][0], rows[0][2])
-        return None
+        latest = self._events.latest()
+        if latest is None or latest.event != "tripped":
+            return None
+        return Trip(latest.happened_at, latest.reason)
 
     def reset(self, now: int) -> Trip | None:
         """Close the breaker; give why it was open, ``None`` if it was closed."""
         trip = self.trip()
         if trip is not None:
             # Else a head job that waits on would open it again at the next look.
-            self._store.write(
-                "reset the head jobs",
-                "UPDATE head_jobs SET first_planned_start = last_planned_start",
-                [()],
-            )
-            self._record(now, "reset", "")
+            self._events.forget_slips()
+            self._events.add(BreakerEvent(now, "reset", ""))
             self._looked_at = None
         return trip
-
-    def _reset_at(self) -> int:
-        (at,) = self._store.rows(
-            "SELECT coalesce(max(happened_at), 0) FROM breaker_events WHERE event = 'reset'"
-        )[0]
-        return int(at)
-
-    def _record(self, now: int, event: str, reason: str) -> None:
-        self._store.write(
-            "record the circuit breaker",
-            "INSERT INTO breaker_events VALUES (NULL, ?, ?, ?)",
-            [(now, event, reason)],
-        )

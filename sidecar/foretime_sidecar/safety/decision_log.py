@@ -18,6 +18,7 @@ from foretime_sidecar.learning.exclusions import Exclusions, why_plain
 from foretime_sidecar.learning.learner import Learner
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.settings.settings import HookSettings
+from foretime_sidecar.store.decisions import Decision, Decisions
 from foretime_sidecar.store.store import Store
 
 
@@ -31,46 +32,6 @@ class Action(enum.StrEnum):
     UNPLANNED = "unplanned"  # the table says to plan it, and it is not
     CLEARED = "cleared"  # was planned with t_sched, is with t_req now
     CHANGED = "changed"  # t_req or t_sched is another now
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One line of the audit.
-
-    Attributes
-    ----------
-    made_at
-        When it was seen, epoch seconds.
-    job_id, submit_time
-        Of the job, or of the whole array.
-    user, project, queue
-        The job's, ``None`` if unknown; the queue is Slurm's slurm_partition.
-    processors
-        Asked for.
-    action
-        What was done.
-    requested_time_s
-        The old: what the user asked for.
-    scheduled_time_s
-        The new: what the job is, or would be, planned with; ``None`` if it is left alone.
-    reason
-        Why, in one of the words of docs/administration.md.
-    generation
-        Number of the table at the job's submission, ``None`` if there was none.
-    """
-
-    made_at: int
-    job_id: str
-    submit_time: int
-    user: str | None
-    project: str | None
-    queue: str | None
-    processors: int
-    action: str
-    requested_time_s: int
-    scheduled_time_s: int | None
-    reason: str
-    generation: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +119,6 @@ def _left_alone(job: QueuedJob, table: TableInForce, exclusions: Exclusions) -> 
 
 _FOLLOWED = (Action.PLANNED, Action.CHANGED, Action.CLEARED, Action.LEFT)
 
-_INSERT = "INSERT INTO job_decisions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_SELECT = """
-SELECT made_at, job_id, submit_time, user, project, queue, processors, action, requested_time_s,
-       scheduled_time_s, reason, generation
-FROM job_decisions
-"""
-_LATEST = "SELECT max(seq) FROM job_decisions WHERE made_at >= ? GROUP BY job_id, submit_time"
 # Jobs that are in the queue were all seen within this time, or are judged once more.
 _REMEMBERED_S = 30 * 86_400
 
@@ -183,6 +137,7 @@ class DecisionLog:
     def __init__(self, hook: HookSettings, store: Store) -> None:
         self._hook = hook
         self._store = store
+        self._rows = Decisions(store)
         self._last: dict[Key, Decision] | None = None
 
     def note(
@@ -218,25 +173,21 @@ class DecisionLog:
             if latest := found or before:
                 present[key] = latest
         if new:
-            rows = [_row(decision) for decision in new.values()]
-            self._store.write("record what was decided", _INSERT, rows)
+            self._rows.add(new.values())
         self._last = present
         return list(new.values())
 
     def _recall(self, now: int) -> dict[Key, Decision]:
-        rows = self._store.rows(_SELECT + f"WHERE seq IN ({_LATEST})", (now - _REMEMBERED_S,))
-        return {(row[1], row[2]): Decision(*row) for row in rows}
+        latest = self._rows.latest_of_jobs(now - _REMEMBERED_S)
+        return {(decision.job_id, decision.submit_time): decision for decision in latest}
 
     def _table_at(self, submit_time: int) -> TableInForce:
-        rows = self._store.rows(
-            "SELECT generation, valid_until, mode FROM table_generations "
-            "WHERE published AND written_at <= ? ORDER BY generation DESC LIMIT 1",
-            (submit_time,),
-        )
-        if not rows:
+        found = self._store.table_at(submit_time)
+        if found is None:
             return TableInForce(None, "")
-        generation, valid_until, mode = rows[0]
-        return TableInForce(generation, mode if submit_time <= valid_until else "")
+        return TableInForce(
+            found.generation, found.mode if submit_time <= found.valid_until else ""
+        )
 
     def _first(
         self,
@@ -324,21 +275,5 @@ class DecisionLog:
         limit
             At most so many.
         """
-        conditions: list[str] = []
-        values: list[object] = []
-        if job_id is not None:
-            conditions.append("job_id IN (?, ?)")
-            values += [job_id, job_id.partition("_")[0]]
-        if user is not None:
-            conditions.append("user = ?")
-            values.append(user)
-        if since is not None:
-            conditions.append("made_at >= ?")
-            values.append(since)
-        where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-        rows = self._store.rows(_SELECT + where + "ORDER BY seq DESC LIMIT ?", (*values, limit))
-        return [Decision(*row) for row in reversed(rows)]
-
-
-def _row(decision: Decision) -> tuple[object, ...]:
-    return tuple(getattr(decision, name) for name in Decision.__slots__)
+        job_ids = () if job_id is None else (job_id, job_id.partition("_")[0])
+        return self._rows.find(job_ids=job_ids, user=user, since=since, limit=limit)

@@ -8,9 +8,7 @@ watchdog know which time_min are Foretime's own.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import sqlite3
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +20,11 @@ from foretime_estimators.jobs.errors import StateError
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.job_note import read_note
 from foretime_sidecar.settings.learned_settings import LearnedSettings
+from foretime_sidecar.store.refined_times import RefinedTimes, refined_times_in
 from foretime_sidecar.store.store import Store
 
 logger = logging.getLogger("foretime")
 
-_SELECT = "SELECT job_id, time_min_s, set_at FROM refined_times ORDER BY set_at"
 _LEAST_STEP_S = 60  # Slurm's minute
 _MOST_ASKED = 2000
 """At one look the estimator is asked about so many jobs at most; the others' turn comes."""
@@ -75,7 +73,7 @@ class Refinements:
     ) -> None:
         self._settings = settings
         self._raises_own = raises_own
-        self._store = store
+        self._rows = RefinedTimes(store)
         self._lock = lock
         # By job: what was set, the latest last, and when that was.
         self._set: dict[str, list[int]] | None = None
@@ -159,7 +157,7 @@ class Refinements:
         if self._set is None:
             found: dict[str, list[int]] = defaultdict(list)
             with self._lock:
-                rows = self._store.rows(_SELECT)
+                rows = self._rows.all()
             for job_id, time_min_s, set_at in rows:
                 found[job_id].append(time_min_s)
                 self._set_at[job_id] = set_at
@@ -168,20 +166,14 @@ class Refinements:
 
     def _write_down(self, chosen: Mapping[str, int], now: int) -> bool:
         """Write down what is about to be set; if that can't be, nothing may be set."""
-        rows = [(job_id, time_min_s, now) for job_id, time_min_s in chosen.items()]
         try:
             with self._lock:
-                self._store.write(
-                    "write down what is refined",
-                    "INSERT INTO refined_times VALUES (?, ?, ?) "
-                    "ON CONFLICT (job_id, time_min_s) DO UPDATE SET set_at = excluded.set_at",
-                    rows,
-                )
+                self._rows.set(chosen, now)
         except StateError as error:
             logger.warning("time_min of pending jobs is not refined: %s", error)
             return False
         known = self._known()
-        for job_id, time_min_s, _ in rows:
+        for job_id, time_min_s in chosen.items():
             values = known.setdefault(job_id, [])
             if time_min_s in values:
                 values.remove(time_min_s)
@@ -196,11 +188,7 @@ class Refinements:
             return
         try:
             with self._lock:
-                self._store.write(
-                    "forget what was refined",
-                    "DELETE FROM refined_times WHERE job_id = ?",
-                    [(job_id,) for job_id in gone],
-                )
+                self._rows.forget(gone)
         except StateError as error:
             logger.warning("%s", error)
             return  # the next look tries it again
@@ -230,10 +218,8 @@ def refined_in(store: Path) -> Refined:
     """Give what a store tells that was refined, without its daemon; nothing if it can't be read."""
     known: dict[str, list[int]] = defaultdict(list)
     try:
-        address = f"{store.absolute().as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(address, timeout=1, uri=True)) as connection:
-            for job_id, time_min_s, _ in connection.execute(_SELECT):
-                known[str(job_id)].append(int(time_min_s))
-    except (sqlite3.Error, OSError, ValueError):
+        for job_id, time_min_s, _ in refined_times_in(store):
+            known[job_id].append(time_min_s)
+    except StateError:
         return NOTHING_REFINED
     return Refined(ours=_sets(known))

@@ -18,7 +18,7 @@ from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_events import PastEvents
 from foretime_sidecar.scoreboard.daily_scores import DailyScores, JobClasses
 from foretime_sidecar.scoreboard.estimator_board import EstimatorBoard, board_of, estimator_in_use
-from foretime_sidecar.scoreboard.estimator_switches import EstimatorSwitches
+from foretime_sidecar.scoreboard.estimator_switches import SwitchWatch
 from foretime_sidecar.scoreboard.job_tracking import ShadowCourse
 from foretime_sidecar.scoreboard.shadow_estimators import shadow_estimators
 from foretime_sidecar.settings.settings import Settings
@@ -75,7 +75,8 @@ class ShadowScoreboard:
             ModelStates(store, lock),
             chosen.past_days * DAY_S,
         )
-        self.switches = EstimatorSwitches(store, lock)
+        self._watch = SwitchWatch(store, lock)
+        self.switches = self._watch.log
         self._look: Look | None = None
         self._is_new = False
 
@@ -118,7 +119,7 @@ class ShadowScoreboard:
 
     def _log_switches(self, board: EstimatorBoard) -> None:
         try:
-            self.switches.note(board)
+            self._watch.note(board)
         except StateError as error:
             logger.warning("the estimator in use is not logged: %s", error)
 

@@ -1,6 +1,7 @@
-"""What the daemon keeps: SQLite, its migrations, and states of models.
+"""What the daemon keeps: SQLite, its migrations, all SQL, and states of models.
 
-All SQL of the tables that everybody uses is here.
+A module has one subject: it reads and writes rows, and decides nothing.
 
-Public names: `Store`, `ModelStates`, `NAMED`.
+Public names: `Store`, `Decisions`, `ForecastRows`, `StartBounds`, `ModelStates`, `data_of`,
+`erase`.
 """

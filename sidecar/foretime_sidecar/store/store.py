@@ -23,6 +23,7 @@ from sqlite_utils import Database
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.store.forgotten_users import ForgottenUsers
 from foretime_sidecar.store.migrations import migrations
+from foretime_sidecar.store.reading import read_only
 
 Durability = Literal["full", "normal"]
 
@@ -315,9 +316,19 @@ class Store:
 
     def latest_generation(self) -> TableGeneration | None:
         """Give the last table begun, ``None`` if there was none."""
+        return self._table_generation("", ())
+
+    def table_at(self, written_at: int) -> TableGeneration | None:
+        """Give the table that stood in place at a time, valid or not; ``None``: none."""
+        return self._table_generation("WHERE published AND written_at <= ?", (written_at,))
+
+    def _table_generation(
+        self, where: str, parameters: tuple[object, ...]
+    ) -> TableGeneration | None:
         rows = self.rows(
-            "SELECT generation, written_at, valid_until, mode, table_rows, published "
-            "FROM table_generations ORDER BY generation DESC LIMIT 1"
+            "SELECT generation, written_at, valid_until, mode, table_rows, published "  # noqa: S608
+            f"FROM table_generations {where} ORDER BY generation DESC LIMIT 1",
+            parameters,
         )
         if not rows:
             return None
@@ -366,7 +377,7 @@ class Store:
         )
         return str(rows[0][0]) if rows else None
 
-    # -- what other modules keep in it -----------------------------------------------------------
+    # -- what the other modules of this room keep in it ------------------------------------------
 
     def rows(
         self, query: str, parameters: tuple[object, ...] | Mapping[str, object] = ()
@@ -384,16 +395,14 @@ class Store:
         """
         if self.path == ":memory:":
             return self.rows(query, parameters)
-        with self._clear_errors("read"):
-            address = f"{Path(self.path).absolute().as_uri()}?mode=ro"
-            with contextlib.closing(sqlite3.connect(address, timeout=10, uri=True)) as connection:
-                return connection.execute(query, parameters).fetchall()
+        with self._clear_errors("read"), read_only(self.path) as connection:
+            return connection.execute(query, parameters).fetchall()
 
     @contextlib.contextmanager
-    def transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
+    def transaction(self, doing: str) -> Iterator[Database]:
         """Make several changes, all or none; ``doing`` is what an error says failed."""
         with self._clear_errors(doing), self._database.atomic():
-            yield self._database.conn
+            yield self._database
 
     def forgotten_at(self, user: str | None) -> int | None:
         """Give up to when a user's history is erased, epoch seconds; ``None``: it is not."""
@@ -407,8 +416,8 @@ class Store:
 
     def write(self, doing: str, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Run a statement for each row, all or none; ``doing`` is what an error says failed."""
-        with self._clear_errors(doing), self._database.atomic():
-            self._database.conn.executemany(statement, rows)
+        with self.transaction(doing) as database:
+            database.conn.executemany(statement, rows)
 
 
 def _finished_job(row: tuple[Any, ...]) -> FinishedJob:

@@ -20,7 +20,6 @@ from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.answers.daemon_client import DaemonError
 from foretime_sidecar.cli import forget as forget_command
 from foretime_sidecar.clients.client import FinishedRecord
-from foretime_sidecar.daemon.personal_data import COLUMNS, data_of
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecasts.forecast_board import Waits
@@ -34,6 +33,7 @@ from foretime_sidecar.settings.settings import (
     StoreSettings,
     TableSettings,
 )
+from foretime_sidecar.store.personal_data import COLUMNS, data_of
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Table, read_table, write_table
 from foretime_sidecar.web.application import create_app

@@ -16,10 +16,11 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, Queue
 from foretime_sidecar.clients.cluster import Cluster, ClusterNode, ClusterPartition
 from foretime_sidecar.forecast_answer.coarsening import Telling, coarsened
 from foretime_sidecar.forecasts import latest_starts as noted_bounds
-from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBound, NotedBounds
+from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBounds
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
 from foretime_sidecar.queue.queue_events import END, START, Event
 from foretime_sidecar.settings.settings import ForecastSettings
+from foretime_sidecar.store.start_bounds import NotedBound
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.web.api.bound_answers import bound_answer
 from foretime_sidecar.web.auth.callers import Caller, caller_of

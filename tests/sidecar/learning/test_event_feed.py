@@ -16,13 +16,13 @@ from foretime_estimators.estimators.registry import ESTIMATORS
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
-from foretime_sidecar.daemon.personal_data import erase
 from foretime_sidecar.learning import guarded_estimator as held_estimator
 from foretime_sidecar.learning.event_feed import EventFeed
 from foretime_sidecar.learning.guarded_estimator import HeldEstimator
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_events import PastEvents
 from foretime_sidecar.store.model_states import NAMED, ModelStates
+from foretime_sidecar.store.personal_data import erase
 from foretime_sidecar.store.store import Store
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -205,7 +205,7 @@ def test_a_store_that_fails_is_read_again(
             feed.follow(look(1_000_100))
     assert not feed.caught_up
     with monkeypatch.context() as patch:
-        patch.setattr(home.store, "write", full)
+        patch.setattr(home.store, "transaction", full)
         feed.follow(look(1_000_200))
         feed.save(1_000_200)
     assert len(diary.lines) == 3

@@ -15,11 +15,12 @@ from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.ordering import switched_order
-from foretime_sidecar.ordering.order_switches import OrderSwitches
+from foretime_sidecar.ordering.order_switches import beginning
 from foretime_sidecar.ordering.user_shares import SCALE, capped_weights
 from foretime_sidecar.queue.time_bound import TimeBound, TooLongError
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import parse_settings
+from foretime_sidecar.store.order_switches import OrderSwitches
 from foretime_sidecar.store.store import Store
 from foretime_sim.engine.order_tuning import tune_order
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
@@ -381,7 +382,7 @@ def test_the_log_is_kept_as_long_as_jobs_are(tmp_path: Path) -> None:
     log = OrderSwitches(store, threading.RLock())
     assert log.latest() is None
     for at, order in ((10, Order.FCFS), (20, Order.SJF), (30, Order.LJF)):
-        log.begin(at, order, "art")
+        log.add(beginning(at, order, "art"))
     store.forget_before(25)
     assert [each.happened_at for each in log.since(0, 5)] == [30]
     store.forget_before(100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -30,6 +31,7 @@ from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlite_utils import Database
 
 from tests.support import soft_slurm
 from tests.support.soft_slurm import HOUR, NOTE, RAISED, START, Soft, changed
@@ -322,15 +324,15 @@ def test_a_full_store_refines_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     site.says.seconds = 1800
-    original = site.sidecar.store.write
+    original = site.sidecar.store.transaction
 
-    def full(doing: str, *arguments: Any) -> None:
+    def full(doing: str) -> contextlib.AbstractContextManager[Database]:
         if "refined" in doing:
             raise StateError("database or disk is full")
-        original(doing, *arguments)
+        return original(doing)
 
     with monkeypatch.context() as patch:
-        patch.setattr(site.sidecar.store, "write", full)
+        patch.setattr(site.sidecar.store, "transaction", full)
         assert site.look() == []
         assert "is not refined: database or disk is full" in caplog.text
     assert site.look(600) == [JobChange("1", time_min=1800)]

@@ -388,7 +388,7 @@ def test_without_room_on_the_disk_scores_go_on(
     def full(*_: object) -> None:
         raise StateError("can't save: database or disk is full; make room on its file system")
 
-    monkeypatch.setattr(site.store, "write", full)
+    monkeypatch.setattr(site.store, "transaction", full)
     site.look(NOW + 5 * DAY_S, ended=days_of_jobs(5))
     site.scoreboard.save()
     assert "disk is full" in caplog.text

@@ -15,8 +15,8 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
-from foretime_sidecar.forecasts.forecast_log import ServedForecasts
 from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.served_forecasts import ForecastRows
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.web.application import create_app
 from foretime_sidecar.web.auth.callers import Caller, caller_of
@@ -322,7 +322,7 @@ def test_a_full_disk_does_not_keep_forecasts_from_being_given(
     def full(*_: object) -> None:
         raise StateError("x: can't keep forecasts: database or disk is full; make room")
 
-    monkeypatch.setattr(ServedForecasts, "_write", full)
+    monkeypatch.setattr(ForecastRows, "add", full)
     world.slurm.submit(Submission("nobody", None, None, 64, 3600, 900))
     second = world.slurm.submit(Submission("nobody", None, None, 64, 3600, 900))
     world.look(NOW + 60)

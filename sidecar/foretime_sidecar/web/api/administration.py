@@ -12,8 +12,8 @@ from foretime_estimators.jobs.jobs import JobRequest
 
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.safety.ab_report import ab_report
-from foretime_sidecar.safety.decision_log import Decision
 from foretime_sidecar.safety.reasons import REASONS
+from foretime_sidecar.store.decisions import Decision
 from foretime_sidecar.table.table import Scheme
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of, operators_only
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from foretime_sidecar.forecast_answer.forecast import StartBound
-from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBound
+from foretime_sidecar.forecasts.latest_starts import KeptBounds
+from foretime_sidecar.store.start_bounds import NotedBound
 
 
 def bound_answer(

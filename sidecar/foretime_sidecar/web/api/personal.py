@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Query
 
-from foretime_sidecar.daemon.personal_data import data_of
 from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.store.personal_data import data_of
 from foretime_sidecar.web.auth.callers import Caller, caller_of
 
 Asker = Annotated[Caller, Depends(caller_of)]

@@ -9,8 +9,9 @@ from fastapi import Depends, FastAPI, Query
 from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.daemon.sidecar import Sidecar
-from foretime_sidecar.ordering.order_switches import OrderSwitch, qualities_of
+from foretime_sidecar.ordering.order_switches import qualities_of
 from foretime_sidecar.ordering.order_words import why_chosen
+from foretime_sidecar.store.order_switches import OrderSwitch
 from foretime_sidecar.web.api.forecasts import ForecastDesk
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of, operators_only
 

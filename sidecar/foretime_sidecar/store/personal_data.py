@@ -73,19 +73,19 @@ def erase(store: Store, user: str, now: int) -> dict[str, int]:
     StateError
         If it can't be done: then nothing is.
     """
-    with store.transaction(f"erase the history of {user}") as connection:
+    with store.transaction(f"erase the history of {user}") as database:
         # What hangs on the job alone first, while it can be told whose it is.
         conditions = [(table, _OF_THEIRS) for table in _BY_JOB]
         conditions += [(table, "user = :user") for table in COLUMNS]
         erased = {
-            table: connection.execute(
+            table: database.conn.execute(
                 f"DELETE FROM {table} WHERE {condition}",  # noqa: S608 - ours
                 {"user": user},
             ).rowcount
             for table, condition in conditions
         }
         # What was learned from them all is learned anew.
-        connection.execute("DELETE FROM model_states WHERE name LIKE ? || '%'", (NAMED,))
+        database.conn.execute("DELETE FROM model_states WHERE name LIKE ? || '%'", (NAMED,))
         store.forgotten.mark(user, now)
     store.forgotten.reread()
     store.empty_journal()

@@ -1,0 +1,147 @@
+"""The audit's rows: what each job was planned with instead of its own limit, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TypeAlias
+
+from foretime_sidecar.store.store import Store
+
+_COLUMNS = """
+made_at, job_id, submit_time, user, project, queue, processors, action, requested_time_s,
+scheduled_time_s, reason, generation
+"""
+_LATEST_OF_JOBS = f"""
+SELECT {_COLUMNS} FROM job_decisions WHERE seq IN (
+    SELECT max(seq) FROM job_decisions WHERE made_at >= ? GROUP BY job_id, submit_time
+)
+"""  # noqa: S608 - constants
+# By the latest word on each job, as of when it last was in the queue.
+_OUTLIVING = """
+WITH latest AS (
+    SELECT job_id, submit_time, action, scheduled_time_s FROM job_decisions
+    WHERE seq IN (SELECT max(seq) FROM job_decisions GROUP BY job_id, submit_time)
+)
+SELECT count(*), coalesce(sum(actual_runtime_s > scheduled_time_s), 0)
+FROM jobs JOIN latest ON latest.job_id = coalesce(jobs.array_id, jobs.job_id)
+    AND latest.submit_time = jobs.submit_time
+WHERE latest.action IN ('planned', 'changed') AND jobs.end_time >= ?
+    AND jobs.start_time IS NOT NULL
+"""
+_COMPARED = """
+WITH firsts AS (
+    SELECT job_id, submit_time, action, reason, scheduled_time_s FROM job_decisions
+    WHERE seq IN (SELECT min(seq) FROM job_decisions GROUP BY job_id, submit_time)
+)
+SELECT firsts.action = 'planned', jobs.user, jobs.processors,
+       jobs.start_time - max(coalesce(jobs.eligible_time, 0), jobs.submit_time),
+       jobs.actual_runtime_s > firsts.scheduled_time_s
+FROM jobs JOIN firsts ON firsts.job_id = coalesce(jobs.array_id, jobs.job_id)
+    AND firsts.submit_time = jobs.submit_time
+WHERE jobs.start_time IS NOT NULL AND jobs.submit_time >= ? AND firsts.scheduled_time_s IS NOT NULL
+    AND (firsts.action = 'planned' OR (firsts.action = 'observed' AND firsts.reason <> 'observe'))
+"""
+
+ComparedJob: TypeAlias = tuple[bool, str | None, int, int, bool]
+"""Whether it was planned, its user, processors, wait in seconds, whether it outlived t_sched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One line of the audit.
+
+    Attributes
+    ----------
+    made_at
+        When it was seen, epoch seconds.
+    job_id, submit_time
+        Of the job, or of the whole array.
+    user, project, queue
+        The job's, ``None`` if unknown; the queue is Slurm's slurm_partition.
+    processors
+        Asked for.
+    action
+        What was done.
+    requested_time_s
+        The old: what the user asked for.
+    scheduled_time_s
+        The new: what the job is, or would be, planned with; ``None`` if it is left alone.
+    reason
+        Why, in one of the words of docs/administration.md.
+    generation
+        Number of the table at the job's submission, ``None`` if there was none.
+    """
+
+    made_at: int
+    job_id: str
+    submit_time: int
+    user: str | None
+    project: str | None
+    queue: str | None
+    processors: int
+    action: str
+    requested_time_s: int
+    scheduled_time_s: int | None
+    reason: str
+    generation: int | None
+
+
+class Decisions:
+    """The rows of one store, used with the store's lock held; `StateError` if that fails."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def add(self, decisions: Iterable[Decision]) -> None:
+        """Add lines, all or none."""
+        with self._store.transaction("record what was decided") as database:
+            database.table("job_decisions").insert_all(asdict(each) for each in decisions)
+
+    def latest_of_jobs(self, since: int) -> list[Decision]:
+        """Give the last line on each job that has one since a time."""
+        return [Decision(*row) for row in self._store.rows(_LATEST_OF_JOBS, (since,))]
+
+    def find(
+        self, *, job_ids: tuple[str, ...], user: str | None, since: int | None, limit: int
+    ) -> list[Decision]:
+        """Give the latest lines, oldest first.
+
+        Parameters
+        ----------
+        job_ids
+            On these jobs alone, if any is named.
+        user
+            On this user's jobs alone.
+        since
+            Seen at this time or later, epoch seconds.
+        limit
+            At most so many.
+        """
+        conditions: list[str] = []
+        values: list[object] = []
+        if job_ids:
+            conditions.append(f"job_id IN ({', '.join('?' * len(job_ids))})")
+            values += job_ids
+        if user is not None:
+            conditions.append("user = ?")
+            values.append(user)
+        if since is not None:
+            conditions.append("made_at >= ?")
+            values.append(since)
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        query = f"SELECT {_COLUMNS} FROM job_decisions {where} "  # noqa: S608 - constants
+        rows = self._store.rows(query + "ORDER BY seq DESC LIMIT ?", (*values, limit))
+        return [Decision(*row) for row in reversed(rows)]
+
+    def outliving_since(self, end_time: int) -> tuple[int, int]:
+        """Count the planned jobs that ended since a time, and those that outlived t_sched."""
+        planned, outliving = self._store.rows(_OUTLIVING, (end_time,))[0]
+        return planned, outliving
+
+    def compared_since(self, submit_time: int) -> list[ComparedJob]:
+        """Give the started jobs that were planned, and those kept out of a partial enforce.
+
+        They were submitted at that time or later, and go by the first word on each.
+        """
+        return self._store.rows(_COMPARED, (submit_time,))
