@@ -15,8 +15,9 @@ from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecasts.forecast_board import Waits
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
-from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBound
+from foretime_sidecar.forecasts.latest_starts import KeptBounds
 from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.start_bounds import NotedBound
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.web.application import create_app
 from foretime_sidecar.web.auth.callers import Caller, caller_of
