@@ -146,9 +146,9 @@ def simulate(
     compression: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="|".join(COMPRESSIONS),
+            metavar="NAME",
             help="How conservative backfilling moves reservations forward, or several, "
-            "comma-separated; reservation-order.",
+            f"comma-separated: {', '.join(COMPRESSIONS)}. Default: reservation-order.",
         ),
     ] = None,
     slack_factor: SlackFactorsOption = None,
@@ -160,8 +160,9 @@ def simulate(
     estimator: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="|".join(entry.spelling for entry in ESTIMATORS),
-            help="What runtimes are planned with, or several, comma-separated; requested.",
+            metavar="NAME",
+            help="Estimator of runtimes, or several, comma-separated: "
+            f"{', '.join(entry.spelling for entry in ESTIMATORS)}. Default: requested.",
         ),
     ] = None,
     rule: Annotated[

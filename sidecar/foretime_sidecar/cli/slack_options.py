@@ -17,7 +17,7 @@ FACTOR_HELP = (
     "Of --backfill slack: how many average waits a job of priority 0 may be delayed for others"
 )
 ORDER_HELP = "Of slack: in which order jobs that made room are planned again"
-INSERTION_ORDERS = "|".join(order.value for order in InsertionOrder)
+INSERTION_ORDERS = ", ".join(order.value for order in InsertionOrder)
 
 SlackFactorOption = Annotated[
     float | None, typer.Option(metavar="SF", help=f"{FACTOR_HELP}; {_DEFAULTS.slack_factor:g}.")
@@ -35,8 +35,9 @@ InsertionOrderOption = Annotated[
 InsertionOrdersOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar=INSERTION_ORDERS,
-        help=f"{ORDER_HELP}, or several, comma-separated; {_DEFAULTS.insertion_order}.",
+        metavar="NAME",
+        help=f"{ORDER_HELP}, or several, comma-separated: {INSERTION_ORDERS}. Default: "
+        f"{_DEFAULTS.insertion_order}.",
     ),
 ]
 AverageWaitOption = Annotated[
