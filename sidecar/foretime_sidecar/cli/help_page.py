@@ -13,12 +13,12 @@ from rich.panel import Panel
 from rich.text import Text
 from rich.theme import Theme
 
+from foretime_sidecar.cli.helpful_commands import RARE
+
 if TYPE_CHECKING:
     # What typer's methods take and give; it has no public name for them.
     from typer._click import Command, Context, Parameter
 
-RARE = ", rarely needed"
-"""How the names of panels end that ``--help`` leaves to ``--help-all``."""
 _WIDEST = 100
 """Columns of the widest page: longer lines are hard to read."""
 _LABEL_WIDTH = 24

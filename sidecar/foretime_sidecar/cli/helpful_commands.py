@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     # What typer's methods take and give; it has no public name for them.
     from typer._click import Context, HelpFormatter
 
+RARE = ", rarely needed"
+"""How the names of panels end that ``--help`` leaves to ``--help-all``."""
 _WHOLE = "foretime.whole_help"
+
+
+def rare(panel: str) -> str:
+    """Name the panel of a subject's rarely needed options."""
+    return f"{panel}{RARE}"
 
 
 def _show_whole(context: typer.Context, asked: bool) -> None:
@@ -44,6 +51,13 @@ class HelpfulCommand(TyperCommand):
 
 class HelpfulGroup(TyperGroup):
     """A command that has others below it."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Show the help page where a word is needed and there is none."""
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the help page."""
