@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.text import Text
 from rich.theme import Theme
 
-from foretime_sidecar.cli.helpful_commands import RARE
+from foretime_sidecar.cli.option_groups import RARE
 
 if TYPE_CHECKING:
     # What typer's methods take and give; it has no public name for them.

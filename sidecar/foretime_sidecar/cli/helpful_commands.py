@@ -11,14 +11,7 @@ if TYPE_CHECKING:
     # What typer's methods take and give; it has no public name for them.
     from typer._click import Context, HelpFormatter
 
-RARE = ", rarely needed"
-"""How the names of panels end that ``--help`` leaves to ``--help-all``."""
 _WHOLE = "foretime.whole_help"
-
-
-def rare(panel: str) -> str:
-    """Name the panel of a subject's rarely needed options."""
-    return f"{panel}{RARE}"
 
 
 def _show_whole(context: typer.Context, asked: bool) -> None:

@@ -11,7 +11,8 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 from typer.models import OptionInfo
 
-from foretime_sidecar.cli.helpful_commands import rare
+RARE = ", rarely needed"
+"""How the names of panels end that ``--help`` leaves to ``--help-all``."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,12 @@ class OptionGroup:
         """Give the fields as parameters of a function."""
         hints = get_type_hints(cls, include_extras=True)
         for field in fields(cls):
-            is_rare = field.name in cls.rarely_needed
+            panel = cls.panel + (RARE if field.name in cls.rarely_needed else "")
             yield inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=field.default,
-                annotation=_in_panel(hints[field.name], rare(cls.panel) if is_rare else cls.panel),
+                annotation=_in_panel(hints[field.name], panel),
             )
 
 
