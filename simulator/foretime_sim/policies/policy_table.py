@@ -172,6 +172,8 @@ def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
         If a value is out of its range, or values do not go together.
     """
     given = {key: value for key, value in values.items() if value is not None}
+    if given.get("guard_s") == OFF:  # with all that belongs to it
+        given = {key: value for key, value in given.items() if not key.startswith("guard_")}
     fields: dict[str, Any] = {
         key: read(given[key]) for key, read in _READ.items() if given.get(key, OFF) != OFF
     }

@@ -47,7 +47,14 @@ WRITTEN: dict[str, tuple[dict[str, Any], Policy]] = {
         ),
     ),
     "all off": (
-        {"guard_s": "off", "ageing_s": "off", "correction_steps": "off", "depth": 3},
+        {
+            "guard_s": "off",
+            "guard_by": "plain-easy",
+            "guard_share": 0.5,
+            "ageing_s": "off",
+            "correction_steps": "off",
+            "depth": 3,
+        },
         Policy(depth=3),
     ),
     "conservative": (
