@@ -19,9 +19,8 @@ def main() -> None:
     except ForetimeError as error:
         sys.exit(_fail(str(error), error.exit_code))
     except typer.TyperException as error:
-        # Without any word where one is needed: the help has been shown.
         message = error.format_message().replace("Value error, ", "")
-        sys.exit(_fail(f"{message.rstrip('.')}; see --help", 2) if message else 2)
+        sys.exit(_fail(f"{message.rstrip('.')}; see --help", 2))
     except BrokenPipeError:
         # Whoever read our output has gone (`foretime ... | head`): not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -50,7 +50,7 @@ COMMANDS = {
     "watchdog": CommandModule(
         "foretime_sidecar.cli.watchdog",
         "watchdog",
-        "Give Slurm's jobs back what their users asked for, if the daemon has fallen silent.",
+        "Restore the requested limits of Slurm's jobs if the daemon is not responding.",
     ),
     "wait": CommandModule(
         "foretime_sidecar.cli.wait",
@@ -100,7 +100,7 @@ COMMANDS = {
     "doctor": CommandModule(
         "foretime_sidecar.cli.doctor",
         "doctor",
-        "Look whether table, scheduler and hook are sound, and say what to do where not.",
+        "Check the table, the scheduler and the hook, and suggest fixes.",
     ),
     "workload": CommandModule(
         "foretime_sidecar.cli.workload",
@@ -120,7 +120,7 @@ COMMANDS = {
     "config": CommandModule(
         "foretime_sidecar.cli.config",
         "config_app",
-        "Show every setting with its meaning, or check a file of settings.",
+        "Show or check settings and policies.",
     ),
     "install": CommandModule(
         "foretime_sidecar.cli.install",

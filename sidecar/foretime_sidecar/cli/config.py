@@ -1,4 +1,4 @@
-"""``foretime config``: show and check settings."""
+"""``foretime config``: show and check settings and policies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foretime_sidecar.settings.daemon_address import parse_listen
 from foretime_sidecar.settings.settings_file import origins, read_settings, to_markdown, to_toml
 
 config_app = typer.Typer(
-    help="Show every setting with its meaning, or check a file of settings.",
+    help="Show or check settings and policies.",
     no_args_is_help=True,
 )
 
@@ -38,6 +38,33 @@ def show(
         typer.echo(to_toml(), nl=False)
     else:
         typer.echo(to_toml(read_settings(file), origins(file)), nl=False)
+
+
+@config_app.command("policy")
+def policy(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[POLICY]", help="A known policy, or a policy file. Default: list the known."
+        ),
+    ] = None,
+) -> None:
+    """Print a known policy as a TOML file for --policy, or check a policy file.
+
+    Example: [bold]foretime config policy slurm > site.toml[/bold]
+    """
+    from foretime_sim.policies.policy_file import known_policies, read_policy  # slow to load
+
+    known = known_policies()
+    if name is None:
+        for known_name, text in known.items():
+            typer.echo(f"{known_name:12}{text.splitlines()[0].removeprefix('# ')}")
+        return
+    read_policy(name)
+    if Path(name).exists():
+        typer.echo(f"{name}: good")
+    else:
+        typer.echo(known[name], nl=False)
 
 
 @config_app.command("check")

@@ -25,7 +25,7 @@ SettingsOption = Annotated[
     typer.Option(
         "--settings",
         metavar="FILE",
-        help="The daemon's settings; if not given $FORETIME_SETTINGS, else "
+        help="Settings file of the daemon. Default: $FORETIME_SETTINGS, or "
         "/etc/foretime/foretime.toml.",
     ),
 ]

@@ -13,11 +13,12 @@ from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Backfill, Policy
 
 from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.workload_source import (
+from foretime_sidecar.cli.workload_options import (
     OptionalLogArgument,
     ProcessorsOption,
-    WorkloadSource,
+    WorkloadOptions,
 )
+from foretime_sidecar.cli.workload_source import WorkloadSource
 from foretime_sidecar.replays.demonstration import Demonstration
 from foretime_sidecar.settings.settings import ForwardBackfill
 from foretime_sidecar.settings.settings_file import to_toml
@@ -55,21 +56,14 @@ def demo(
     """
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
     policy = Policy(order=Order(order), backfill=Backfill(backfill))
-    source = WorkloadSource(
+    options = WorkloadOptions(
         log=log,
         generate=None if log is not None else "lublin2003",
-        jobs=None,
         load=None if log is not None else _GENERATED_LOAD,
-        seed=1,
         processors=processors,
-        log_format=None,
-        columns=None,
-        time_zone=None,
         lenient=log is not None,
-        missing_request="drop",
-        keep_overruns=False,
     )
-    workload, notes = source.read()
+    workload, notes = WorkloadSource(options).read()
     for note in notes:
         typer.echo(note, err=True)
     with tempfile.TemporaryDirectory(prefix="foretime-demo-") as name:

@@ -42,21 +42,21 @@ def doctor(
         typer.Option(
             "--commands-dir",
             metavar="DIR",
-            help="Folder of the scheduler's commands; the PATH if not given.",
+            help="Folder of the scheduler's commands. Default: the PATH.",
         ),
     ] = "",
     conf: Annotated[
         Path | None,
         typer.Option(
-            "--conf", metavar="FILE", help="slurm.conf; where slurmctld says it is if not given."
+            "--conf", metavar="FILE", help="slurm.conf. Default: where slurmctld says it is."
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look whether table, scheduler and hook are sound, and say what to do where not.
+    """Check the table, the scheduler and the hook, and suggest fixes.
 
     Run it as root on the host of slurmctld or pbs_server. Exit code 1 if there is a problem;
-    warnings don't count.
+    warnings do not count.
 
     Example: [bold]foretime doctor[/bold]
     """

@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 import typer
-from typer.core import TyperGroup
+
+from foretime_sidecar.cli.helpful_commands import HelpfulGroup, make_helpful
 
 if TYPE_CHECKING:
     # What typer's methods take and give; it has no public name for them.
@@ -42,10 +43,12 @@ def command_of(found: typer.Typer | Callable[..., None], name: str) -> Command:
     """Make a function, or an application with commands of its own, a sub-command."""
     command: Command
     if isinstance(found, typer.Typer):
+        make_helpful(found)
         command = typer.main.get_group(found)
     else:
         application = typer.Typer(add_completion=False)
         application.command()(found)
+        make_helpful(application)
         command = typer.main.get_command(application)
     command.name = name
     return command
@@ -60,7 +63,7 @@ def add_commands(application: typer.Typer, modules: Mapping[str, CommandModule])
     for name, where in modules.items():
         application.command(name, help=where.line)(outline)
 
-    class LazyGroup(TyperGroup):
+    class LazyGroup(HelpfulGroup):
         """Puts a command itself in its outline's place when it is called."""
 
         def resolve_command(self, ctx: Context, args: list[str]) -> Resolved:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import typer
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
@@ -18,421 +16,187 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.estimated_run import estimator_of
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
-from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    EASY,
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    Policy,
-    Roles,
-    parse_backfill,
-)
-from foretime_sim.policies.policy_switching import PolicySwitching
-from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
-from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
-from foretime_sim.scores.metrics import ScoreSettings, scored_span
-from foretime_sim.scores.policy_comparison import PolicyCase, compare_policies
+from foretime_sim.policies.policy_file import read_policy
+from foretime_sim.policies.slack import Overruns
+from foretime_sim.scores.policy_comparison import PolicyCase, PolicyComparison, compare_policies
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.workload import Workload
 
-from foretime_sidecar.cli.output_files import CsvOption, JsonOption, check_outputs, write_csv
-from foretime_sidecar.cli.policy_options import (
-    BACKFILLS_HELP,
-    SWITCHED_ORDERS_HELP,
-    complete_backfill,
-    complete_switched_order,
-    switched_order_of_log,
-)
+from foretime_sidecar.cli.helpful_commands import HelpAllOption
+from foretime_sidecar.cli.option_groups import OptionGroup, with_option_groups
+from foretime_sidecar.cli.output_files import write_csv
+from foretime_sidecar.cli.output_options import OutputOptions
+from foretime_sidecar.cli.peak_memory import peak_memory_bytes
+from foretime_sidecar.cli.policy_cases import PolicyChoices
+from foretime_sidecar.cli.policy_details import SimulatedPolicyDetails
+from foretime_sidecar.cli.policy_options import SeveralPoliciesOptions, several
+from foretime_sidecar.cli.policy_words import policy_words
 from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.run_options import (
-    CheckOption,
-    ClassesOption,
-    CorrectionStepsOption,
-    EventOrderOption,
-    GuardOption,
-    HeadOption,
-    RepeatOption,
-    ReservationsOption,
-    RolesOption,
-    SchedulingIntervalOption,
-    SeedOption,
-    TauOption,
-    WarmUpOption,
-    WorkersOption,
-    check_classes,
-    check_head,
-    head_note,
-    parse_guard,
-    peak_memory_bytes,
-)
-from foretime_sidecar.cli.slack_options import (
-    AverageWaitOption,
-    InsertionOrdersOption,
-    OverrunsOption,
-    SlackFactorsOption,
-    SlackWeightsOption,
-    parse_slack_factor,
-    slack_settings,
-)
+from foretime_sidecar.cli.scoring_options import ScoringOptions
 from foretime_sidecar.cli.whole_tables import report_console
-from foretime_sidecar.cli.workload_source import (
-    ColumnsOption,
-    EstimatesOption,
-    FormatOption,
-    GenerateOption,
-    JobsOption,
-    KeepOverrunsOption,
-    LenientOption,
-    LoadOption,
-    LongestEstimateOption,
-    MachineOption,
-    MissingRequestOption,
-    OptionalLogArgument,
-    ProcessorsOption,
-    ProcessorsPerNodeOption,
-    TimeZoneOption,
-    WorkloadSource,
-)
+from foretime_sidecar.cli.workload_options import AnyMachineOptions, check_head
+from foretime_sidecar.cli.workload_source import WorkloadSource
 from foretime_sidecar.replays.simulate_export import CSV_COLUMNS, SimulateResult, csv_rows, to_json
 from foretime_sidecar.replays.simulate_report import WIDTH, render
-from foretime_sidecar.wording.durations import parse_duration
-
-COMPRESSIONS = tuple(compression.value for compression in Compression)
 
 
-def simulate(
-    log: OptionalLogArgument = None,
-    generate: GenerateOption = None,
-    jobs: JobsOption = None,
-    load: LoadOption = None,
-    processors: ProcessorsOption = None,
-    machine: MachineOption = None,
-    processors_per_node: ProcessorsPerNodeOption = None,
-    log_format: FormatOption = None,
-    columns: ColumnsOption = None,
-    time_zone: TimeZoneOption = None,
-    lenient: LenientOption = False,
-    missing_request: MissingRequestOption = "drop",
-    estimates: EstimatesOption = None,
-    longest_estimate: LongestEstimateOption = None,
-    keep_overruns: KeepOverrunsOption = False,
-    head: HeadOption = None,
-    order: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ORDER",
-            autocompletion=complete_switched_order,
-            help=f"Queue order, or several, comma-separated; fcfs. {SWITCHED_ORDERS_HELP}.",
-        ),
-    ] = None,
-    backfill: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="BACKFILL",
-            autocompletion=complete_backfill,
-            help=f"Backfilling, or several, comma-separated; easy. {BACKFILLS_HELP}.",
-        ),
-    ] = None,
-    depth: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="K",
-            help="Reservations held at once by easy and easy-sjbf, or several, comma-separated; 1.",
-        ),
-    ] = None,
-    compression: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="|".join(COMPRESSIONS),
-            help="How conservative backfilling moves reservations forward, or several, "
-            "comma-separated; reservation-order.",
-        ),
-    ] = None,
-    slack_factor: SlackFactorsOption = None,
-    insertion_order: InsertionOrdersOption = None,
-    average_wait: AverageWaitOption = None,
-    slack_weights: SlackWeightsOption = None,
-    overruns: OverrunsOption = None,
-    reservations: ReservationsOption = None,
+@dataclass(frozen=True)
+class EstimatorOptions(OptionGroup):
+    """What runtimes are planned with."""
+
+    panel: ClassVar[str] = "Learning"
+    rarely_needed: ClassVar[frozenset[str]] = frozenset({"rule"})
+
     estimator: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="|".join(entry.spelling for entry in ESTIMATORS),
-            help="What runtimes are planned with, or several, comma-separated; requested.",
+            metavar="NAME",
+            help="Estimator of runtimes (docs/estimators.md): "
+            f"{', '.join(entry.spelling for entry in ESTIMATORS)}. Several are separated by "
+            "commas. Default: requested.",
         ),
-    ] = None,
+    ] = None
     rule: Annotated[
         Literal["production", "tang2010"],
-        typer.Option(help="How user, project and combined turn history into A."),
-    ] = "production",
-    correction: Annotated[
-        Correction, typer.Option(help="What a job that outlives t_sched is planned with.")
-    ] = Correction.REQUESTED,
-    correction_steps: CorrectionStepsOption = None,
-    roles: RolesOption = None,
-    guard: GuardOption = "off",
-    event_order: EventOrderOption = EventOrder.PER_TIMESTEP,
-    scheduling_interval: SchedulingIntervalOption = None,
-    warm_up: WarmUpOption = "0",
-    repeat: RepeatOption = 1,
-    workers: WorkersOption = 1,
-    tau: TauOption = 10,
-    seed: SeedOption = 1,
-    check: CheckOption = False,
-    classes: ClassesOption = None,
-    as_json: JsonOption = False,
-    csv_out: CsvOption = None,
-    swf_out: Annotated[
-        Path | None, typer.Option(help="Write the schedule as SWF (one policy, single repeat).")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw each policy's waits (PNG or SVG).")
-    ] = None,
+        typer.Option(
+            help="How past accuracy becomes t_sched, for the estimators user, project and combined."
+        ),
+    ] = "production"
+
+    @property
+    def accuracy(self) -> AccuracySettings | None:
+        """The accuracy rule; ``None`` for the default."""
+        return AccuracySettings.tang2010() if self.rule == "tang2010" else None
+
+
+@with_option_groups
+def simulate(
+    log: AnyMachineOptions,
+    chosen: SeveralPoliciesOptions,
+    details: SimulatedPolicyDetails,
+    learning: EstimatorOptions,
+    scoring: ScoringOptions,
+    output: OutputOptions,
+    help_all: HelpAllOption = False,  # its callback does it all
 ) -> None:
     """Schedule a log under one or several policies, and compare them.
 
-    Every order is run with every backfilling, depth, compression, slack factor, insertion order and
-    estimator; gains are over the first. Switching between orders (dynp) is for --backfill planning.
+    Every policy, order, backfilling and estimator is run with every other one. Gains are over the
+    first.
 
     Example: [bold]foretime simulate KTH-SP2-1996-2.1-cln.swf.gz --backfill easy,easy-sjbf[/bold]
     """
     began = time.perf_counter()
-    shared = Policy(
-        correction=correction,
-        correction_steps=correction_steps,
-        roles=Roles() if roles is None else Roles.parse(roles),
-        event_order=event_order,
-        scheduling_interval_s=(
-            None
-            if scheduling_interval is None
-            else parse_duration(scheduling_interval, "--scheduling-interval")
-        ),
-    )
-    cases = _cases(
-        shared,
-        [switched_order_of_log(name) for name in _listed("--order", order, "fcfs")],
-        [parse_backfill(name) for name in _listed("--backfill", backfill, "easy")],
-        [_depth(text) for text in _listed("--depth", depth, "1")],
-        [
-            Compression.parse(name)
-            for name in _listed("--compression", compression, "reservation-order")
-        ],
-        slack_settings(
-            [parse_slack_factor(text) for text in _several("--slack-factor", slack_factor)],
-            [InsertionOrder.parse(text) for text in _several("--insertion-order", insertion_order)],
-            average_wait,
-            slack_weights,
-            _overruns(overruns, keep=keep_overruns),
-        ),
-        _listed("--estimator", estimator, "requested"),
-    )
-    cases = _guarded(cases, parse_guard(guard))
-    check_classes(classes)
-    check_head(head)
-    outputs = {"--csv": csv_out, "--swf-out": swf_out, "--plot": plot}
-    check_outputs(outputs, {"the log": log, "--reservations": reservations, "--machine": machine})
-    if swf_out is not None and (repeat != 1 or len(cases) != 1):
-        raise InputError(
-            f"--swf-out writes one schedule, not {repeat * len(cases)}: give one policy and "
-            "--repeat 1"
-        )
-    source = WorkloadSource(
-        log=log,
-        generate=generate,
-        jobs=jobs,
-        load=load,
-        seed=seed,
-        processors=processors,
-        log_format=log_format,
-        columns=columns,
-        time_zone=time_zone,
-        lenient=lenient,
-        missing_request=missing_request,
-        keep_overruns=keep_overruns,
-        machine=machine,
-        estimates=estimates,
-        longest_estimate=longest_estimate,
-        processors_per_node=processors_per_node,
-    )
-    workload, notes = source.read()
-    if head is not None:
-        notes = (*notes, head_note(head, len(workload)))
-        workload = workload.head(head)
-    for case in cases:
-        estimator_of(case.estimator, workload)  # a wrong name is known before the first run
-    claims = () if reservations is None else read_reservations(reservations)
-    check_reservations(claims, workload.machine_processors)
-    repeats = Repeats(repeat, seed=seed, workers=workers)
-    with progress_bar("simulating", len(workload) * len(cases) * repeat, "jobs") as show:
-        comparison = compare_policies(
-            workload,
-            cases,
-            repeats=repeats,
-            accuracy=AccuracySettings.tang2010() if rule == "tang2010" else None,
-            reservations=claims,
-            span=scored_span(workload, warm_up_s=parse_duration(warm_up, "--warm-up", zero=True)),
-            settings=ScoreSettings(tau_s=tau),
-            class_metric=classes,
-            check=check,
-            progress=show,
-        )
+    cases = _cases(chosen, details, learning, keep_overruns=log.keep_overruns)
+    scoring.verify()
+    check_head(log.head)
+    inputs = {"--reservations": details.reservations, **log.inputs}
+    output.verify(inputs, scoring.repeat * len(cases), "one policy and --repeat 1")
+    source = WorkloadSource(log, scoring.seed, processors_per_node=log.processors_per_node)
+    workload, notes = source.first(*source.read())
+    comparison = _compared(workload, cases, details, learning, scoring)
     result = SimulateResult(
         workload_name=workload.name,
         machine_processors=workload.machine_processors,
         simulated_jobs=len(workload),
         workload_notes=notes,
-        options={
-            **({} if machine is None else {"machine": str(machine)}),
-            "correction": str(correction),
-            **({} if correction_steps is None else {"correction steps": str(correction_steps)}),
-            "roles": str(shared.roles),
-            "guard": guard,
-            "event order": str(event_order),
-            **({} if scheduling_interval is None else {"scheduling interval": scheduling_interval}),
-            **({} if reservations is None else {"reservations": str(reservations)}),
-            "rule": rule,
-            "warm-up": warm_up,
-        },
+        options=log.described
+        | _said(chosen, details, cases)
+        | {"rule": learning.rule, "warm-up": scoring.warm_up},
         comparison=comparison,
-        checked=check,
+        checked=scoring.check,
         wall_clock_s=time.perf_counter() - began,
         peak_memory_bytes=peak_memory_bytes(),
         blue_gene=workload.machine if isinstance(workload.machine, BgpMachine) else None,
     )
-    if csv_out is not None:
-        write_csv(csv_out, CSV_COLUMNS, csv_rows(result))
-    if swf_out is not None:
-        _write_schedule(workload, result, swf_out)
-    if plot is not None:
-        from foretime_sim.scores import plots  # matplotlib is slow to load
-
-        plots.save(plots.plot_policy_waits(comparison, workload.name), plot)
-    if as_json:
+    _write(result, workload, output)
+    if output.as_json:
         typer.echo(json.dumps(to_json(result), indent=2))
     else:
         console = report_console(WIDTH)
         console.print(render(result, width=console.width))
 
 
-def _listed(option: str, given: Sequence[str] | None, default: str) -> list[str]:
-    """Split values given several times or comma-separated, in the order given."""
-    return _several(option, given) or [default]
-
-
-def _several(option: str, given: Sequence[str] | None) -> list[str]:
-    if not given:
-        return []
-    names = [name.strip() for text in given for name in text.split(",")]
-    shown = f"{option} {','.join(given)}"
-    if "" in names:
-        raise InputError(f"{shown}: there is an empty name; leave it out, or write it in full")
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise InputError(f"{shown}: {twice[0]} is given twice; once is enough")
-    return names
-
-
-def _depth(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"--depth {text}: give a whole number of at least 1") from None
-
-
 def _cases(
-    shared: Policy,
-    orders: Sequence[Order | PythonOrder | PolicySwitching],
-    backfills: Sequence[Backfill | PythonBackfill],
-    depths: Sequence[int],
-    compressions: Sequence[Compression],
-    slacks: Sequence[SlackSettings | None],
-    estimators: Sequence[str],
+    chosen: SeveralPoliciesOptions,
+    details: SimulatedPolicyDetails,
+    learning: EstimatorOptions,
+    *,
+    keep_overruns: bool,
 ) -> list[PolicyCase]:
-    """Cross everything; a case is named by that in which the cases differ.
+    """Give the policies that are asked for, each with each estimator."""
+    names = several("--policy", chosen.policy)
+    named = [(name, read_policy(name)) for name in names] or [("", {})]
+    estimators = several("--estimator", learning.estimator) or ["requested"]
+    cases = PolicyChoices(named, details.values, chosen.axes, estimators).cases()
+    for case in cases:
+        overruns = case.policy.overruns
+        if overruns is not Overruns.KILL and not keep_overruns:
+            raise InputError(
+                f"--overruns {overruns}: no job outruns its requested time, as runtimes are cut to"
+                " it; give --keep-overruns, too"
+            )
+    return cases
 
-    Only easy and easy-sjbf have a depth, only conservative backfilling compresses, and only slack
-    has a slack: others are run once. If none has, the policy says why it is not taken. Orders
-    are only switched under planning; if that is not asked for, the policy says so.
-    """
-    any_deep = any(backfill in EASY for backfill in backfills)
-    any_compresses = Backfill.CONSERVATIVE in backfills
-    cases: dict[tuple[Policy, str], PolicyCase] = {}
-    any_slack = Backfill.SLACK in backfills
-    every = itertools.product(orders, backfills, depths, compressions, slacks, estimators)
-    for order, backfill, depth, compression, slack, estimator in every:
-        deep = backfill in EASY
-        compresses = backfill is Backfill.CONSERVATIVE
-        slackens = backfill is Backfill.SLACK
-        switches = isinstance(order, PolicySwitching)
-        if switches and backfill is not Backfill.PLANNING and Backfill.PLANNING in backfills:
-            continue
-        policy = replace(
-            shared,
-            backfill=backfill,
-            depth=depth if deep or not any_deep else 1,
-            compression=(
-                compression if compresses or not any_compresses else Compression.RESERVATION_ORDER
-            ),
-            slack=slack if slackens or not any_slack else None,
-        ).in_order(order)
-        parts = (
-            (str(order), len(orders) > 1),
-            (str(backfill), len(backfills) > 1),
-            (f"depth {depth}", deep and len(depths) > 1),
-            (str(compression), compresses and len(compressions) > 1),
-            *_slack_parts(policy, slacks),
-            (estimator, len(estimators) > 1),
+
+def _compared(
+    workload: Workload,
+    cases: Sequence[PolicyCase],
+    details: SimulatedPolicyDetails,
+    learning: EstimatorOptions,
+    scoring: ScoringOptions,
+) -> PolicyComparison:
+    """Run all policies under a progress bar."""
+    for case in cases:
+        estimator_of(case.estimator, workload)  # a wrong name is known before the first run
+    claims = () if details.reservations is None else read_reservations(details.reservations)
+    check_reservations(claims, workload.machine_processors)
+    repeats = Repeats(scoring.repeat, seed=scoring.seed, workers=scoring.workers)
+    total = len(workload) * len(cases) * scoring.repeat
+    with progress_bar("simulating", total, "jobs") as show:
+        return compare_policies(
+            workload,
+            cases,
+            repeats=repeats,
+            accuracy=learning.accuracy,
+            reservations=claims,
+            span=scoring.span(workload),
+            settings=scoring.settings,
+            class_metric=scoring.classes,
+            check=scoring.check,
+            progress=show,
         )
-        name = " ".join(part for part, shown in parts if shown) or f"{order} {backfill}"
-        cases.setdefault((policy, estimator), PolicyCase(name, policy, estimator))
-    run = [case.policy.backfill for case in cases.values()]
-    if idle := [str(backfill) for backfill in backfills if backfill not in run]:
-        raise InputError(
-            f"--backfill {','.join(idle)}: nothing would run so, as dynp is for planning alone; "
-            "leave it out, or name another order, too (--order fcfs,dynp)"
-        )
-    return list(cases.values())
 
 
-def _overruns(overruns: Overruns | None, *, keep: bool) -> Overruns | None:
-    """Refuse what would change nothing: runtimes are cut to the requested time if not kept."""
-    if overruns not in (None, Overruns.KILL) and not keep:
-        raise InputError(
-            f"--overruns {overruns}: no job outruns its requested time, as runtimes are cut to it; "
-            "give --keep-overruns, too"
-        )
-    return overruns
+def _said(
+    chosen: SeveralPoliciesOptions, details: SimulatedPolicyDetails, cases: Sequence[PolicyCase]
+) -> dict[str, str]:
+    """Say by which options of the scheduler it was run, for the report."""
+    said = {"policy": ",".join(chosen.policy)} if chosen.policy else {}
+    every = [policy_words(case.policy) for case in cases]
+    for key in dict.fromkeys(key for words in every for key in words):
+        said[key] = ", ".join(dict.fromkeys(words[key] for words in every if key in words))
+    typed = {"guard": details.guard, "scheduling interval": details.scheduling_interval}
+    said |= {key: text for key, text in typed.items() if text is not None}
+    if details.reservations is not None:
+        said["reservations"] = str(details.reservations)
+    return said
 
 
-def _slack_parts(
-    policy: Policy, slacks: Sequence[SlackSettings | None]
-) -> tuple[tuple[str, bool], ...]:
-    """Give what tells slack settings apart, and whether it does."""
-    chosen = policy.slack
-    if chosen is None:
-        return ()
-    others = [slack for slack in slacks if slack is not None]
-    return (
-        (f"SF {chosen.slack_factor:g}", len({slack.slack_factor for slack in others}) > 1),
-        (str(chosen.insertion_order), len({slack.insertion_order for slack in others}) > 1),
-    )
+def _write(result: SimulateResult, workload: Workload, output: OutputOptions) -> None:
+    """Write the files that are asked for."""
+    if output.csv_out is not None:
+        write_csv(output.csv_out, CSV_COLUMNS, csv_rows(result))
+    if output.swf_out is not None:
+        _write_schedule(result, workload, output.swf_out)
+    if output.plot is not None:
+        from foretime_sim.scores import plots  # matplotlib is slow to load
+
+        plots.save(plots.plot_policy_waits(result.comparison, workload.name), output.plot)
 
 
-def _guarded(cases: Sequence[PolicyCase], guard_s: int | None) -> list[PolicyCase]:
-    """Give the guard to those cases that may have one; if none may, the policy says why not."""
-    some = any(case.policy.may_guard for case in cases)
-    return [
-        replace(case, policy=replace(case.policy, guard_s=guard_s))
-        if case.policy.may_guard or not some
-        else case
-        for case in cases
-    ]
-
-
-def _write_schedule(workload: Workload, result: SimulateResult, path: Path) -> None:
+def _write_schedule(result: SimulateResult, workload: Workload, path: Path) -> None:
     from foretime_sim.logs.swf import write_swf
     from foretime_sim.workloads.job_log import log_of_workload
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 from foretime_estimators.jobs.errors import InputError
-from typer.core import TyperGroup
 
+from foretime_sidecar.cli.helpful_commands import HelpfulGroup
 from foretime_sidecar.cli.lazy_commands import Resolved, command_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ GROUP = "foretime.studies"
 """The entry points that are studies: a function with typer's options each."""
 
 
-class StudyGroup(TyperGroup):
+class StudyGroup(HelpfulGroup):
     """The studies that are installed, each imported when it is asked for."""
 
     @cached_property

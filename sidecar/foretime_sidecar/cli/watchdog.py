@@ -20,10 +20,10 @@ def watchdog(
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give Slurm's jobs back what their users asked for, if the daemon has fallen silent.
+    """Restore the requested limits of Slurm's jobs if the daemon is not responding.
 
-    Looks once and ends: contrib/systemd/foretime-watchdog.timer runs it every minute. It needs
-    neither the daemon nor its store. Run it as the daemon's user.
+    It checks once and exits; contrib/systemd/foretime-watchdog.timer runs it every minute. It
+    needs neither the daemon nor its store. Run it as the daemon's user.
 
     Example: [bold]foretime watchdog[/bold]
     """

@@ -23,7 +23,7 @@ from foretime_sim.workloads.workload import Workload
 from foretime_sidecar.cli import workload_tables
 from foretime_sidecar.cli.output_files import check_outputs, check_swf_name
 from foretime_sidecar.cli.whole_tables import print_side_by_side, print_whole
-from foretime_sidecar.cli.workload_source import (
+from foretime_sidecar.cli.workload_options import (
     ColumnsOption,
     EstimatesOption,
     FormatOption,
@@ -36,9 +36,9 @@ from foretime_sidecar.cli.workload_source import (
     MissingRequestOption,
     ProcessorsOption,
     TimeZoneOption,
-    WorkloadSource,
-    parse_missing_request,
+    WorkloadOptions,
 )
+from foretime_sidecar.cli.workload_source import WorkloadSource, parse_missing_request
 
 app = typer.Typer(
     help="Look at job logs, convert them to SWF, or generate one.", no_args_is_help=True
@@ -59,14 +59,7 @@ def describe_command(
     keep_overruns: Annotated[
         bool, typer.Option(help="Keep runtimes beyond the requested time as they are.")
     ] = False,
-    missing_request: Annotated[
-        str,
-        typer.Option(
-            metavar="drop|runtime|TIME",
-            help="What jobs without requested time get: dropped, their runtime, or a time limit "
-            "as for sbatch (12:00:00).",
-        ),
-    ] = "drop",
+    missing_request: MissingRequestOption = "drop",
     occupied: Annotated[
         Literal["requested", "allocated"], typer.Option(help="Which processors a job occupies.")
     ] = "requested",
@@ -203,12 +196,11 @@ def generate_command(
     """
     check_swf_name(out)
     check_outputs({"--output": out}, {"the log": like})
-    source = WorkloadSource(
+    options = WorkloadOptions(
         log=like,
         generate=model,
         jobs=jobs,
         load=load,
-        seed=seed,
         processors=processors,
         log_format=log_format,
         columns=columns,
@@ -219,6 +211,7 @@ def generate_command(
         estimates=estimates,
         longest_estimate=longest_estimate,
     )
+    source = WorkloadSource(options, seed)
     if (like is None) == (model is None):
         raise InputError("give a MODEL, or --like LOG, and not both")
     if like is None:

@@ -4,116 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.logs.filters import Filters, MissingRequest, Occupied, workload_of_log
-from foretime_sim.logs.log_files import LogFormat, read_log
+from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
-from foretime_sim.models.workload_models import (
-    EstimateModel,
-    WorkloadModel,
-    generate,
-    with_estimates,
-)
-from foretime_sim.workloads.job_log import JobLog
+from foretime_sim.models.workload_models import WorkloadModel, generate, with_estimates
+from foretime_sim.workloads.job_log import JobLog, count_jobs
 from foretime_sim.workloads.workload import Workload
 
+from foretime_sidecar.cli.workload_options import WorkloadOptions
 from foretime_sidecar.wording.durations import parse_duration
-
-LogArgument = Annotated[
-    Path, typer.Argument(metavar="LOG", help="SWF, sacct, CSV or PBS accounting log (folder).")
-]
-LogsArgument = Annotated[
-    list[Path],
-    typer.Argument(metavar="LOG...", help="SWF, sacct, CSV or PBS accounting logs (folders)."),
-]
-OptionalLogArgument = Annotated[
-    Path | None,
-    typer.Argument(metavar="[LOG]", help="SWF, sacct, CSV or PBS accounting log (folder)."),
-]
-GenerateOption = Annotated[
-    WorkloadModel | None,
-    typer.Option(help="Generate a workload by this model in place of LOG."),
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-n",
-        help="How many jobs to generate; the model's own number if not given (docs/workloads.md).",
-    ),
-]
-LoadOption = Annotated[
-    float | None,
-    typer.Option(
-        help="Offered load of what is generated; 0.7 (intrepid-like, pc2: their own) if not given."
-    ),
-]
-EstimatesOption = Annotated[
-    EstimateModel | None,
-    typer.Option(
-        help="Draw all requested times by this model of user estimates (docs/workloads.md)."
-    ),
-]
-LongestEstimateOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="With --estimates: the longest one (18:00:00); the shortest usual limit that will do "
-        "if not given.",
-    ),
-]
-LenientOption = Annotated[
-    bool, typer.Option("--lenient", help="Leave malformed lines out and count them.")
-]
-FormatOption = Annotated[
-    LogFormat | None,
-    typer.Option("--format", help="Kind of log; told by its content if not given."),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        help="sacct without header: its fields. CSV: fact=column:unit,... Or a preset "
-        "(xdmod, nrel-eagle).",
-    ),
-]
-TimeZoneOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Site's time zone (Europe/Stockholm), for sacct, CSV and PBS; UTC if not given."
-    ),
-]
-ProcessorsOption = Annotated[
-    int | None, typer.Option(help="Size of the machine; the log's own if not given.")
-]
-MachineOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="intrepid|FILE",
-        help="Run on what this file describes, not on a flat pool: nodes and slurm_partitions, or "
-        "(foretime simulate) a Blue Gene. Jobs that could never run there are left out.",
-    ),
-]
-ProcessorsPerNodeOption = Annotated[
-    int | None,
-    typer.Option(
-        help="On a Blue Gene, how many of the log's processors are a node; told by the log's "
-        "header if not given."
-    ),
-]
-MissingRequestOption = Annotated[
-    str,
-    typer.Option(
-        metavar="drop|runtime|TIME",
-        help="What jobs without requested time get: dropped, their runtime, or a limit.",
-    ),
-]
-KeepOverrunsOption = Annotated[
-    bool, typer.Option(help="Keep runtimes beyond the requested time; jobs are killed at it.")
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,58 +24,35 @@ class WorkloadSource:
 
     Attributes
     ----------
-    log, generate
-        The file, or the model to generate by; one of the two.
-    jobs, load, seed
-        Of what is generated.
-    processors
-        Size of the machine; the log's own if not given.
-    log_format, columns, time_zone, lenient
-        How the log is read.
-    missing_request, keep_overruns
-        How it is filtered.
-    machine
-        A description of nodes or of a Blue Gene, or the name of one, in place of a flat pool.
+    options
+        As given on the command line.
+    seed
+        Of what is generated, and of requested times that are drawn.
     processors_per_node
         On a Blue Gene, how many of the log's processors are a node.
-    estimates, longest_estimate
-        A model of user estimates to draw all requested times by, and its longest estimate.
     history
         Another log, read by the same options.
     """
 
-    log: Path | None
-    generate: WorkloadModel | None
-    jobs: int | None
-    load: float | None
-    seed: int
-    processors: int | None
-    log_format: LogFormat | None
-    columns: str | None
-    time_zone: str | None
-    lenient: bool
-    missing_request: str
-    keep_overruns: bool
-    machine: Path | None = None
+    options: WorkloadOptions
+    seed: int = 1
     processors_per_node: int | None = None
-    estimates: EstimateModel | None = None
-    longest_estimate: str | None = None
     history: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.longest_estimate is not None and self.estimates is None:
+        if self.options.longest_estimate is not None and self.options.estimates is None:
             raise InputError("--longest-estimate is for --estimates: give both")
-        if self.generate is not None and self.log is None and self.history is None:
-            self._refuse_log_options(self.generate)
+        if self.options.generate is not None and self.options.log is None and self.history is None:
+            self._refuse_log_options(self.options.generate)
 
     def _refuse_log_options(self, model: WorkloadModel) -> None:
         """Refuse what says how a log is read, where none is."""
         for option, given in (
-            ("--format", self.log_format is not None),
-            ("--columns", self.columns is not None),
-            ("--time-zone", self.time_zone is not None),
-            ("--lenient", self.lenient),
-            ("--missing-request", self.missing_request != "drop"),
+            ("--format", self.options.log_format is not None),
+            ("--columns", self.options.columns is not None),
+            ("--time-zone", self.options.time_zone is not None),
+            ("--lenient", self.options.lenient),
+            ("--missing-request", self.options.missing_request != "drop"),
         ):
             if given:
                 raise InputError(
@@ -183,13 +62,13 @@ class WorkloadSource:
     @property
     def longest_estimate_s(self) -> int | None:
         """The longest estimate, seconds."""
-        if self.longest_estimate is None:
+        if self.options.longest_estimate is None:
             return None
         try:
-            return parse_duration(self.longest_estimate)
+            return parse_duration(self.options.longest_estimate)
         except InputError as error:
             raise InputError(
-                f"--longest-estimate {self.longest_estimate}: use a time like 18:00:00"
+                f"--longest-estimate {self.options.longest_estimate}: use a time like 18:00:00"
             ) from error
 
     def read(self) -> tuple[Workload, tuple[str, ...]]:
@@ -201,12 +80,12 @@ class WorkloadSource:
             If the options don't go together, or the log can't be read or used.
         """
         described = None
-        if self.machine is not None:
+        if self.options.machine is not None:
             from foretime_sim.machines.load import read_any_machine  # most runs are on a flat pool
 
-            if self.processors is not None:
+            if self.options.processors is not None:
                 raise InputError("--machine says how large the machine is: leave --processors out")
-            described = read_any_machine(self.machine)
+            described = read_any_machine(self.options.machine)
         if not isinstance(described, Machine | None):
             return self._read_for_blue_gene(described)
         if self.processors_per_node is not None:
@@ -215,9 +94,12 @@ class WorkloadSource:
             return self._read()
         from foretime_sim.workloads.resource_requests import with_machine
 
-        workload, notes = replace(self, processors=described.cpus)._read()
+        workload, notes = self._sized(described.cpus)._read()
         placed = with_machine(workload, described, leave_out=True)
         return placed, (*notes, *placed.notes[len(workload.notes) :])
+
+    def _sized(self, processors: int) -> WorkloadSource:
+        return replace(self, options=replace(self.options, processors=processors))
 
     def _read_for_blue_gene(self, machine: BgpMachine) -> tuple[Workload, tuple[str, ...]]:
         """Jobs have the nodes that they were given; models count in nodes."""
@@ -226,14 +108,14 @@ class WorkloadSource:
         given = self.processors_per_node
         if given is not None and given < 1:
             raise InputError(f"--processors-per-node {given}: give at least 1")
-        if self.log is None:
+        if self.options.log is None:
             per_node = 1 if given is None else given
-            source = replace(self, processors=machine.nodes * per_node)
+            source = self._sized(machine.nodes * per_node)
             workload, notes = source._read()
         else:
-            job_log = self._job_log(self.log)
+            job_log = self._job_log(self.options.log)
             per_node = processors_per_node(job_log, machine) if given is None else given
-            source = replace(self, processors=machine.nodes * per_node)
+            source = self._sized(machine.nodes * per_node)
             logged, text = source._workload_of(job_log, occupied="allocated")
             workload = self.with_estimates(logged)
             notes = (text, *workload.notes[len(logged.notes) :])
@@ -243,26 +125,26 @@ class WorkloadSource:
         return placed, (*notes, *([counted] if per_node > 1 else []), *added)
 
     def _read(self) -> tuple[Workload, tuple[str, ...]]:
-        if (self.log is None) == (self.generate is None):
+        if (self.options.log is None) == (self.options.generate is None):
             raise InputError("give a log, or --generate MODEL, and not both")
-        if self.log is not None:
-            if self.jobs is not None:
+        if self.options.log is not None:
+            if self.options.jobs is not None:
                 raise InputError(
                     "--jobs is for --generate; to replay a log's first jobs give --head"
                 )
-            if self.load is not None:
+            if self.options.load is not None:
                 raise InputError("--load is for --generate; a log has the load that it has")
-            workload, text = self.read_log(self.log)
+            workload, text = self.read_log(self.options.log)
             drawn = self.with_estimates(workload)
             return drawn, (text, *drawn.notes[len(workload.notes) :])
         workload = generate(
-            self.generate or "lublin2003",
-            jobs=self.jobs,
-            processors=self.processors,
+            self.options.generate or "lublin2003",
+            jobs=self.options.jobs,
+            processors=self.options.processors,
             seed=self.seed,
-            load=self.load,
-            overruns="keep" if self.keep_overruns else "cut",
-            estimates=self.estimates,
+            load=self.options.load,
+            overruns="keep" if self.options.keep_overruns else "cut",
+            estimates=self.options.estimates,
             longest_estimate_s=self.longest_estimate_s,
         )
         return workload, workload.notes
@@ -277,31 +159,42 @@ class WorkloadSource:
     def _job_log(self, path: Path) -> JobLog:
         return read_log(
             path,
-            lenient=self.lenient,
-            format=self.log_format,
-            columns=self.columns,
-            time_zone=self.time_zone,
+            lenient=self.options.lenient,
+            format=self.options.log_format,
+            columns=self.options.columns,
+            time_zone=self.options.time_zone,
         )
 
     def _workload_of(
         self, job_log: JobLog, occupied: Occupied = "requested"
     ) -> tuple[Workload, str]:
         filters = Filters(
-            overruns="keep" if self.keep_overruns else "cut",
-            missing_request=parse_missing_request(self.missing_request),
+            overruns="keep" if self.options.keep_overruns else "cut",
+            missing_request=parse_missing_request(self.options.missing_request),
             occupied=occupied,
         )
-        if self.estimates is not None:
+        if self.options.estimates is not None:
             filters = filters.without_requests()
-        workload, report = workload_of_log(job_log, processors=self.processors, filters=filters)
+        workload, report = workload_of_log(
+            job_log, processors=self.options.processors, filters=filters
+        )
         return workload, report.text
 
     def with_estimates(self, workload: Workload) -> Workload:
         """Draw a log's requested times by the model of estimates that the options name, if any."""
         longest_s = self.longest_estimate_s
-        if self.estimates is None:
+        if self.options.estimates is None:
             return workload
-        return with_estimates(workload, self.estimates, longest_s=longest_s, seed=self.seed)
+        return with_estimates(workload, self.options.estimates, longest_s=longest_s, seed=self.seed)
+
+    def first(self, workload: Workload, notes: tuple[str, ...]) -> tuple[Workload, tuple[str, ...]]:
+        """Give the first jobs, as many as ``--head`` says, and notes that say so."""
+        head = self.options.head
+        if head is None:
+            return workload, notes
+        jobs = len(workload)
+        note = f"--head {head}: the first {min(head, jobs):,} of {count_jobs(jobs)} run."
+        return workload.head(head), (*notes, note)
 
 
 def parse_missing_request(word: str) -> MissingRequest:

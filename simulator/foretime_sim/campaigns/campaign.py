@@ -21,44 +21,41 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from foretime_sim.campaigns.values import (
     Axis,
-    BackfillName,
     EstimatorName,
     Lines,
     MetricName,
     MissingRequestValue,
     Name,
-    Number,
-    OrderName,
     Seeds,
     Share,
-    choice,
-    seconds,
-    whole,
 )
 from foretime_sim.logs.log_files import LogFormat
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models.workload_models import EstimateModel, WorkloadModel
-from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    GuardBy,
-    Roles,
+from foretime_sim.policies.policy_table import PolicyTable
+from foretime_sim.policies.policy_values import (
+    AverageWait,
+    BackfillName,
+    CompressionName,
+    CorrectionName,
+    CorrectionSteps,
+    Depth,
+    EventOrderName,
+    GuardByName,
+    InsertionOrderName,
+    NotNegative,
+    Number,
+    OrderName,
+    PositiveSecondsOrOff,
+    RolesName,
+    SecondsOrOff,
 )
-from foretime_sim.policies.slack import InsertionOrder, SlackSettings
 from foretime_sim.scores.metrics import ScoreSettings
 
 CONDITION_AXES = ("log", "interarrival_factor", "seed")
 """Axes that say what a policy is tried on; the others together are the policy."""
 NONE = "none"
 """What the axis ``reservations`` calls no reservations."""
-OFF = "off"
-"""What the axis ``guard_s`` calls no guard."""
-LEARNED = "learned"
-"""What the axis ``average_wait_s`` calls the mean of the waits so far."""
-_SLACK = SlackSettings()
 
 
 class _Table(BaseModel):
@@ -136,41 +133,39 @@ class LogSource(_Table):
     )
 
 
-class Grid(_Table):
-    """What is crossed with every log: each key is one value or a list of values."""
+def _default(key: str) -> tuple[Any, ...]:
+    """Give the default of an axis that is a policy's key."""
+    return (PolicyTable.model_fields[key].default,)
 
-    order: Axis[OrderName] = Field(
-        default=("fcfs",),
-        description=f"Queue order: {', '.join(o.value for o in Order if o is not Order.PRIORITY)}, "
-        "dynp for switching between orders under planning (`dynp-DECIDER-QUALITY/setting=value`), "
-        "or `module:attribute` of your own, from the campaign file's folder.",
-    )
+
+def _meaning(key: str) -> str | None:
+    """Give the meaning of an axis that is a policy's key."""
+    return PolicyTable.model_fields[key].description
+
+
+class Grid(_Table):
+    """What is crossed with every log: each key is one value or a list of values.
+
+    `policy = "FILE.toml"` (or a name, such as "slurm") takes the keys of a policy file that the
+    table does not name itself; so it does in [[include]], [[exclude]] and the baseline, too.
+    """
+
+    order: Axis[OrderName] = Field(default=_default("order"), description=_meaning("order"))
     backfill: Axis[BackfillName] = Field(
-        default=("easy",),
-        description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
+        default=_default("backfill"), description=_meaning("backfill")
     )
-    depth: Axis[Annotated[int, Field(ge=1)]] = Field(
-        default=(1,), description="Reservations held at once by the kinds of easy."
+    depth: Axis[Depth] = Field(default=_default("depth"), description=_meaning("depth"))
+    compression: Axis[CompressionName] = Field(
+        default=_default("compression"), description=_meaning("compression")
     )
-    compression: Axis[Annotated[str, choice(Compression)]] = Field(
-        default=(str(Compression.RESERVATION_ORDER),),
-        description="How conservative backfilling moves reservations forward: "
-        f"{', '.join(c.value for c in Compression)}.",
+    slack_factor: Axis[NotNegative] = Field(
+        default=_default("slack_factor"), description=_meaning("slack_factor")
     )
-    slack_factor: Axis[Annotated[Number, Field(ge=0)]] = Field(
-        default=(_SLACK.slack_factor,),
-        description="Of backfilling slack: how many average waits a job of priority 0 may be "
-        "delayed for others.",
+    average_wait_s: Axis[AverageWait] = Field(
+        default=_default("average_wait_s"), description=_meaning("average_wait_s")
     )
-    average_wait_s: Axis[Annotated[int | str, seconds(LEARNED)]] = Field(
-        default=(LEARNED,),
-        description='Of slack: the average wait, seconds; "learned" is the mean of the jobs that '
-        "have started so far.",
-    )
-    insertion_order: Axis[Annotated[str, choice(InsertionOrder)]] = Field(
-        default=(str(_SLACK.insertion_order),),
-        description="Of slack: in which order jobs that made room are planned again: "
-        f"{', '.join(o.value for o in InsertionOrder)}.",
+    insertion_order: Axis[InsertionOrderName] = Field(
+        default=_default("insertion_order"), description=_meaning("insertion_order")
     )
     reservations: Axis[Name] = Field(
         default=(NONE,),
@@ -189,43 +184,27 @@ class Grid(_Table):
     learn: Axis[bool] = Field(
         default=(True,), description="Whether jobs are learned as they finish."
     )
-    correction: Axis[Annotated[str, choice(Correction)]] = Field(
-        default=("requested",),
-        description="What a job that outlives t_sched is planned with: "
-        f"{', '.join(c.value for c in Correction)}.",
+    correction: Axis[CorrectionName] = Field(
+        default=_default("correction"), description=_meaning("correction")
     )
-    correction_steps: Axis[Annotated[int | str, whole(OFF, "corrections", least=1)]] = Field(
-        default=(OFF,),
-        description="With correction incremental or doubling: a job that has been corrected so "
-        'often is planned with its request; "off": it goes on in steps.',
+    correction_steps: Axis[CorrectionSteps] = Field(
+        default=_default("correction_steps"), description=_meaning("correction_steps")
     )
-    roles: Axis[Annotated[str, choice(Roles)]] = Field(
-        default=("111",), description="Where t_sched is used: queue, backfill, drain."
+    roles: Axis[RolesName] = Field(default=_default("roles"), description=_meaning("roles"))
+    guard_s: Axis[SecondsOrOff] = Field(
+        default=_default("guard_s"), description=_meaning("guard_s")
     )
-    guard_s: Axis[Annotated[int | str, seconds(OFF)]] = Field(
-        default=(OFF,),
-        description="Starvation guard of the kinds of easy with a depth of 1, and of your own "
-        'backfilling, seconds; "off" for none.',
+    guard_by: Axis[GuardByName] = Field(
+        default=_default("guard_by"), description=_meaning("guard_by")
     )
-    guard_by: Axis[Annotated[str, choice(GuardBy)]] = Field(
-        default=(str(GuardBy.REQUESTED_PLAN),),
-        description="What that guard goes by: the head job's plan on requested times, or its start "
-        "in a plain EASY beside, at once or gradually (kinds of easy only): "
-        f"{', '.join(g.value for g in GuardBy)}.",
+    guard_share: Axis[NotNegative] = Field(
+        default=_default("guard_share"), description=_meaning("guard_share")
     )
-    guard_share: Axis[Annotated[Number, Field(ge=0)]] = Field(
-        default=(0.0,),
-        description="With a guard by a plain EASY: share of a job's wait there that is taken off "
-        "guard_s.",
+    ageing_s: Axis[PositiveSecondsOrOff] = Field(
+        default=_default("ageing_s"), description=_meaning("ageing_s")
     )
-    ageing_s: Axis[Annotated[int | str, seconds(OFF, least=1)]] = Field(
-        default=(OFF,),
-        description="How fast candidates of easy-sjbf and easy-wspt with a depth of 1 age: their "
-        'times count as time / (1 + wait / ageing_s); "off" for not at all.',
-    )
-    event_order: Axis[Annotated[str, choice(EventOrder)]] = Field(
-        default=("per-timestep",),
-        description=f"What comes first in a second: {', '.join(e.value for e in EventOrder)}.",
+    event_order: Axis[EventOrderName] = Field(
+        default=_default("event_order"), description=_meaning("event_order")
     )
     interarrival_factor: Axis[Annotated[Number, Field(gt=0, le=1000)]] = Field(
         default=(1.0,),

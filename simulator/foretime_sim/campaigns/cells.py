@@ -26,10 +26,11 @@ from foretime_estimators.estimators.estimator import Memoryless, RuntimeEstimato
 from foretime_estimators.estimators.registry import parse_estimator
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.campaigns.campaign import CONDITION_AXES, OFF, Campaign, LogSource, Rule, Scoring
+from foretime_sim.campaigns.campaign import CONDITION_AXES, Campaign, LogSource, Rule, Scoring
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import IN_STEPS, Backfill, Correction, GuardBy
 from foretime_sim.policies.policy_switching import is_switched
+from foretime_sim.policies.policy_values import OFF
 
 FORMAT = 1
 """Version of a cell's identity and record; grows when either changes its meaning."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -32,10 +31,12 @@ from foretime_sim.campaigns.campaign import (
     Scoring,
     expanded,
 )
+from foretime_sim.files.toml_messages import message_of, nearest
 from foretime_sim.files.toml_text import parse_toml
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models.workload_models import DEFAULTS
 from foretime_sim.policies.advance_reservations import read_reservations
+from foretime_sim.policies.policy_file import read_policy
 
 _TABLES: dict[str, type[BaseModel]] = {
     "logs": LogSource,
@@ -82,6 +83,7 @@ class _Reader:
     def campaign(self) -> Campaign:
         values = parse_toml(self.text, str(self.path))
         folder = self.path.absolute().parent
+        self._read_policies(values, folder)
         try:
             declared = Declaration.model_validate(values, context={"folder": folder})
         except pydantic.ValidationError as error:
@@ -104,7 +106,7 @@ class _Reader:
             if rule not in accuracy:
                 raise self._refuse(
                     ("grid", "accuracy_rule"),
-                    f"there is no rule {rule!r}; {_nearest(rule, accuracy)}",
+                    f"there is no rule {rule!r}; {nearest(rule, accuracy)}",
                 )
         if declared.scoring.warm_up_s is not None and declared.scoring.warm_up_share is not None:
             raise self._refuse(("scoring", "warm_up_share"), "give it or warm_up_s, not both")
@@ -141,6 +143,35 @@ class _Reader:
             jobqueue=declared.jobqueue,
         )
         return replace(campaign, report=self._report(campaign))
+
+    def _read_policies(self, values: dict[str, Any], folder: Path) -> None:
+        """Put the keys of a policy file in the place of ``policy``, wherever a table names one."""
+        report = values.get("report")
+        named: list[tuple[tuple[str, ...], object]] = [
+            (("grid",), values.get("grid")),
+            (("report", "baseline"), report.get("baseline") if isinstance(report, dict) else None),
+        ]
+        for rules in ("include", "exclude"):
+            if isinstance(values.get(rules), list):
+                named += [((rules, str(n)), rule) for n, rule in enumerate(values[rules])]
+        for where, table in named:
+            if isinstance(table, dict) and "policy" in table:
+                name = table.pop("policy")
+                for key, value in self._policy(name, (*where, "policy"), folder).items():
+                    table.setdefault(key, value)
+
+    def _policy(self, name: object, where: tuple[str, ...], folder: Path) -> dict[str, Any]:
+        if not isinstance(name, str):
+            raise self._refuse(where, "give the name of one policy, or of its file", name)
+        try:
+            policy = read_policy(expanded(name), folder)
+        except InputError as error:
+            raise self._refuse(where, str(error), name) from error
+        if strange := policy.keys() - Grid.model_fields.keys():
+            raise self._refuse(
+                where, f"campaigns have no {min(strange)}; take it out of the policy", name
+            )
+        return policy
 
     def _logs(self, declared: Declaration, folder: Path) -> dict[str, LogSource]:
         logs: dict[str, LogSource] = {}
@@ -222,7 +253,7 @@ class _Reader:
                         if name not in known:
                             raise self._refuse(
                                 (*where, key),
-                                f"there is no {what} {name!r}; {_nearest(name, known)}",
+                                f"there is no {what} {name!r}; {nearest(name, known)}",
                             )
             found.append(Rule(number + 1, self._line_of(where), values))
         return tuple(found)
@@ -234,7 +265,7 @@ class _Reader:
             grid = Grid.model_validate({key: value}, context={"folder": folder})
         except pydantic.ValidationError as error:
             problem = error.errors(include_url=False)[0]
-            raise self._refuse(where, _message(problem), problem["input"]) from error
+            raise self._refuse(where, message_of(problem), problem["input"]) from error
         values: tuple[Any, ...] = getattr(grid, key)
         return values
 
@@ -274,12 +305,12 @@ class _Reader:
             return str(self._refuse(location[:1], f"write it as tables, [[{location[0]}]]"))
         if problem["type"] in ("model_type", "dict_type"):
             return str(self._refuse(location, f"write it as a table, [{location[0]}]"))
-        return str(self._refuse(location, _message(problem), problem["input"]))
+        return str(self._refuse(location, message_of(problem), problem["input"]))
 
     def _unknown(self, location: tuple[str, ...], valid: Iterable[str]) -> InputError:
         valid = tuple(valid)
         return InputError(
-            f"{self._place(location)}: there is no such key; {_nearest(location[-1], valid)}"
+            f"{self._place(location)}: there is no such key; {nearest(location[-1], valid)}"
         )
 
     def _refuse(self, location: tuple[str, ...], message: str, value: object = None) -> InputError:
@@ -325,21 +356,6 @@ class _Reader:
             elif seen < 0 and re.match(rf"\s*{re.escape(table)}\s*[.=]", line):
                 found = line_number
         return found
-
-
-def _message(problem: pydantic_core.ErrorDetails) -> str:
-    message = problem["msg"].removeprefix("Value error, ")
-    if message.startswith("Input should be "):
-        message = "it must be " + message.removeprefix("Input should be ")
-    return message
-
-
-def _nearest(name: object, valid: Iterable[str]) -> str:
-    """Say which valid name is nearest, and which there are."""
-    names = tuple(valid)
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]!r}? Valid: " if near else "valid: "
-    return hint + ", ".join(names)
 
 
 def _told(values: Iterable[object]) -> str:

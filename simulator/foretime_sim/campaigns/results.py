@@ -15,9 +15,10 @@ import pandas as pd
 from foretime_estimators.jobs.errors import InputError
 from pandas.api.extensions import ExtensionArray
 
-from foretime_sim.campaigns.campaign import CONDITION_AXES, LEARNED, NONE, OFF
+from foretime_sim.campaigns.campaign import CONDITION_AXES, NONE
 from foretime_sim.campaigns.cells import Plan
 from foretime_sim.campaigns.runs import Record
+from foretime_sim.policies.policy_values import LEARNED, OFF
 from foretime_sim.scores.gains import relative_gain
 from foretime_sim.scores.intervals import Interval, t_interval
 from foretime_sim.scores.metrics import METRICS, Direction

@@ -14,15 +14,14 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from foretime_estimators.jobs.errors import ForetimeError, StateError
 
-from foretime_sim.campaigns.campaign import LEARNED, OFF, LogSource, Scoring
+from foretime_sim.campaigns.campaign import LogSource, Scoring
 from foretime_sim.campaigns.cells import FORMAT, Cell, foretime_version
-from foretime_sim.campaigns.values import backfill_named, order_named
 from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.logs.filters import Filters, MissingRequest, workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.models.workload_models import generate, with_estimates
-from foretime_sim.policies.policy import Compression, Correction, EventOrder, GuardBy, Policy, Roles
-from foretime_sim.policies.slack import InsertionOrder, SlackSettings
+from foretime_sim.policies import policy_table
+from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.metrics import ScoredSpan, score, scored_span
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.workloads.workload import Workload
@@ -165,35 +164,12 @@ def _offered_load(workload: Workload) -> float | None:
 
 def policy_of(cell: Cell) -> Policy:
     """Give a cell's policy; what has no effect is at its default."""
-    axes, folder = cell.axes, Path(cell.folder)
-    given: dict[str, Any] = {
-        "backfill": backfill_named(axes["backfill"], folder),
-        "event_order": EventOrder.parse(axes["event_order"]),
+    values = {
+        key: value
+        for key, value in cell.axes.items()
+        if key in policy_table.PolicyTable.model_fields
     }
-    if axes["correction"] is not None:
-        given["correction"] = Correction.parse(axes["correction"])
-    if axes["correction_steps"] not in (None, OFF):
-        given["correction_steps"] = axes["correction_steps"]
-    if axes["roles"] is not None:
-        given["roles"] = Roles.parse(axes["roles"])
-    if axes["depth"] is not None:
-        given["depth"] = axes["depth"]
-    if axes["compression"] is not None:
-        given["compression"] = Compression.parse(axes["compression"])
-    if axes["slack_factor"] is not None:
-        wait_s = axes["average_wait_s"]
-        given["slack"] = SlackSettings(
-            axes["slack_factor"],
-            None if wait_s == LEARNED else wait_s,
-            insertion_order=InsertionOrder.parse(axes["insertion_order"]),
-        )
-    if axes["guard_s"] not in (None, OFF):
-        given["guard_s"] = axes["guard_s"]
-        given["guard_by"] = GuardBy.parse(axes["guard_by"])
-        given["guard_share"] = axes["guard_share"] or 0.0
-    if axes["ageing_s"] not in (None, OFF):
-        given["ageing_s"] = axes["ageing_s"]
-    return Policy(**given).in_order(order_named(axes["order"], folder))
+    return policy_table.policy_of(values, Path(cell.folder))
 
 
 def run_cell(cell: Cell) -> Record:

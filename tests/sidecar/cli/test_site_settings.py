@@ -180,7 +180,7 @@ def test_disable_makes_the_sites_file(run: Run, default: Path) -> None:
 def test_help_says_the_default(command: str) -> None:
     said = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
     words = " ".join(said.replace("│", " ").split())
-    assert "if not given $FORETIME_SETTINGS, else /etc/foretime/foretime.toml." in words
+    assert "Default: $FORETIME_SETTINGS, or /etc/foretime/foretime.toml." in words
 
 
 # -- settings that users may not read -------------------------------------------------------------

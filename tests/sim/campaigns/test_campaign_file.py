@@ -134,6 +134,14 @@ WRONG = {
         LOG + "[accuracy.mine]\nbased_on = 'x'",
         ["[accuracy.mine]", "based_on = 'x'", "production or tang2010"],
     ),
+    "policy that is not there": (
+        LOG + "[grid]\npolicy = 'slrum'",
+        ["c.toml:4: [grid] policy = 'slrum'", "did you mean 'slurm'?"],
+    ),
+    "several policies": (
+        LOG + "[[include]]\npolicy = ['easy', 'slurm']",
+        ["c.toml:4: [[include]] number 1 policy = ['easy', 'slurm']", "the name of one policy"],
+    ),
     "jobqueue": (LOG + "[jobqueue]\ncores = 0", ["c.toml:4: [jobqueue] cores = 0", "1"]),
 }
 
@@ -230,3 +238,41 @@ window_s = 86400
     assert (soft.window_s, soft.threshold) == (production.window_s, production.threshold)
     assert (rules["aged"].half_life_s, rules["aged"].window_s) == (864_000, None)
     assert (rules["short"].half_life_s, rules["short"].window_s) == (None, 86_400)
+
+
+def test_a_policy_file_stands_for_its_keys(tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_text('order = "wfp"\nbackfill = "easy-sjbf"\nageing_s = 60\n')
+    text = f"""{LOG}
+[grid]
+policy = "site.toml"
+order = ["fcfs", "sjf"]
+[[include]]
+policy = "slurm"
+[[exclude]]
+policy = "site.toml"
+order = "sjf"
+[report]
+baseline = {{policy = "site.toml", order = "sjf"}}
+"""
+    campaign = parse_campaign(text, tmp_path / "c.toml")
+    assert campaign.axes["order"] == ("fcfs", "sjf")  # what the table names itself goes before
+    assert campaign.axes["backfill"] == ("easy-sjbf",)
+    assert campaign.axes["ageing_s"] == (60,)
+    (included,), (excluded,) = campaign.include, campaign.exclude
+    assert included.values == {
+        "order": ("fcfs",),
+        "backfill": ("planning",),
+        "correction": ("slurm",),
+    }
+    assert excluded.values["order"] == ("sjf",)
+    assert campaign.report.baseline == {
+        "order": "sjf",
+        "backfill": "easy-sjbf",
+        "ageing_s": 60,
+    }
+
+
+def test_a_policy_with_what_campaigns_have_not_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_text("scheduling_interval_s = 10\n")
+    with pytest.raises(InputError, match=r"c.toml:4: .* campaigns have no scheduling_interval_s"):
+        parse_campaign(f"{LOG}[grid]\npolicy = 'site.toml'", tmp_path / "c.toml")

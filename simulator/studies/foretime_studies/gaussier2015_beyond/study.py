@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.errors import ForetimeError
-from foretime_sim.campaigns.campaign import OFF
 from foretime_sim.campaigns.cells import Plan, plan
 from foretime_sim.campaigns.execution import Outcome
 from foretime_sim.campaigns.failures import causes
 from foretime_sim.campaigns.file import parse_campaign
 from foretime_sim.campaigns.runs import Record
+from foretime_sim.policies.policy_values import OFF
 from foretime_sim.scores.intervals import t_interval
 from foretime_sim.scores.repeats import FEWEST_REPEATS
 

@@ -11,7 +11,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
 from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.run_options import HeadOption, check_head
+from foretime_sidecar.cli.workload_options import HeadOption, check_head
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.policies.policy import Policy, parse_backfill

@@ -1,0 +1,26 @@
+"""What reports say of a policy beside its queue order and its backfilling."""
+
+from __future__ import annotations
+
+from foretime_sim.policies.policy import Policy
+
+from foretime_sidecar.wording.durations import format_duration
+
+
+def policy_words(policy: Policy) -> dict[str, str]:
+    """Say what a policy does, by what reports call it; most of it only where it is not usual."""
+    said = {"correction": str(policy.correction)}
+    if policy.correction_steps is not None:
+        said["correction steps"] = str(policy.correction_steps)
+    said["roles"] = str(policy.roles)
+    said["guard"] = "off" if policy.guard_s is None else format_duration(policy.guard_s)
+    if policy.runs_beside:
+        said["guard by"] = str(policy.guard_by)
+    if policy.guard_share:
+        said["guard share"] = f"{policy.guard_share:g}"
+    if policy.ageing_s is not None:
+        said["ageing"] = format_duration(policy.ageing_s)
+    said["event order"] = str(policy.event_order)
+    if policy.scheduling_interval_s is not None:
+        said["scheduling interval"] = format_duration(policy.scheduling_interval_s)
+    return said

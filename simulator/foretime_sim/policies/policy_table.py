@@ -1,0 +1,200 @@
+"""The keys of a policy in TOML, and the policy that their values make.
+
+Policy files, campaigns and the options of `foretime replay` and `foretime simulate` all come to a
+`Policy` here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import (
+    Backfill,
+    Compression,
+    Correction,
+    EventOrder,
+    GuardBy,
+    Policy,
+    Roles,
+)
+from foretime_sim.policies.policy_values import (
+    LEARNED,
+    OFF,
+    AverageWait,
+    BackfillName,
+    CompressionName,
+    CorrectionName,
+    CorrectionSteps,
+    Depth,
+    EventOrderName,
+    GuardByName,
+    InsertionOrderName,
+    NotNegative,
+    OrderName,
+    OverrunsName,
+    PositiveSecondsOrOff,
+    RolesName,
+    SecondsOrOff,
+    SlackWeights,
+    backfill_named,
+    order_named,
+    slack_weights,
+)
+from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
+
+SLACK_KEYS = ("slack_factor", "average_wait_s", "insertion_order", "slack_weights", "overruns")
+_SLACK = SlackSettings()
+
+
+class PolicyTable(BaseModel):
+    """A policy: how the scheduler works."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    order: OrderName = Field(
+        default="fcfs",
+        description=f"Queue order: {', '.join(o.value for o in Order if o is not Order.PRIORITY)}, "
+        "dynp for switching between orders under planning (`dynp-DECIDER-QUALITY/setting=value`), "
+        "or `module:attribute` of your own, from the current folder, or a campaign's own.",
+    )
+    backfill: BackfillName = Field(
+        default="easy",
+        description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
+    )
+    depth: Depth = Field(default=1, description="Reservations held at once by the kinds of easy.")
+    compression: CompressionName = Field(
+        default=str(Compression.RESERVATION_ORDER),
+        description="How conservative backfilling moves reservations forward: "
+        f"{', '.join(c.value for c in Compression)}.",
+    )
+    slack_factor: NotNegative = Field(
+        default=_SLACK.slack_factor,
+        description="Of backfilling slack: how many average waits a job of priority 0 may be "
+        "delayed for others.",
+    )
+    average_wait_s: AverageWait = Field(
+        default=LEARNED,
+        description='Of slack: the average wait, seconds; "learned" is the mean of the jobs that '
+        "have started so far.",
+    )
+    insertion_order: InsertionOrderName = Field(
+        default=str(_SLACK.insertion_order),
+        description="Of slack: in which order jobs that made room are planned again: "
+        f"{', '.join(o.value for o in InsertionOrder)}.",
+    )
+    slack_weights: SlackWeights = Field(
+        default="1,1,1,1",
+        description="Of slack: weights of utilization, time, priority and fairness, from 0 to 1.",
+    )
+    overruns: OverrunsName = Field(
+        default=str(_SLACK.overruns),
+        description="Of slack: what happens to a job whose requested time is up: "
+        f"{', '.join(o.value for o in Overruns)}.",
+    )
+    correction: CorrectionName = Field(
+        default="requested",
+        description="What a job that outlives t_sched is planned with: "
+        f"{', '.join(c.value for c in Correction)}.",
+    )
+    correction_steps: CorrectionSteps = Field(
+        default=OFF,
+        description="With correction incremental or doubling: a job that has been corrected so "
+        'often is planned with its request; "off": it goes on in steps.',
+    )
+    roles: RolesName = Field(
+        default="111", description="Where t_sched is used: queue, backfill, drain."
+    )
+    guard_s: SecondsOrOff = Field(
+        default=OFF,
+        description="Starvation guard of the kinds of easy with a depth of 1, and of your own "
+        'backfilling, seconds; "off" for none.',
+    )
+    guard_by: GuardByName = Field(
+        default=str(GuardBy.REQUESTED_PLAN),
+        description="What that guard goes by: the head job's plan on requested times, or its start "
+        "in a plain EASY beside, at once or gradually (kinds of easy only): "
+        f"{', '.join(g.value for g in GuardBy)}.",
+    )
+    guard_share: NotNegative = Field(
+        default=0.0,
+        description="With a guard by a plain EASY: share of a job's wait there that is taken off "
+        "guard_s.",
+    )
+    ageing_s: PositiveSecondsOrOff = Field(
+        default=OFF,
+        description="How fast candidates of easy-sjbf and easy-wspt with a depth of 1 age: their "
+        'times count as time / (1 + wait / ageing_s); "off" for not at all.',
+    )
+    event_order: EventOrderName = Field(
+        default="per-timestep",
+        description=f"What comes first in a second: {', '.join(e.value for e in EventOrder)}.",
+    )
+    scheduling_interval_s: PositiveSecondsOrOff = Field(
+        default=OFF,
+        description='Seconds between scheduling passes; "off": a pass follows every event.',
+    )
+
+
+_READ: Mapping[str, Callable[[Any], object]] = {
+    "depth": int,
+    "compression": Compression.parse,
+    "correction": Correction.parse,
+    "correction_steps": int,
+    "roles": Roles.parse,
+    "guard_s": int,
+    "guard_by": GuardBy.parse,
+    "guard_share": float,
+    "ageing_s": int,
+    "event_order": EventOrder.parse,
+    "scheduling_interval_s": int,
+}
+
+
+def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
+    """Give the policy of some keys' values.
+
+    Parameters
+    ----------
+    values
+        By keys of `PolicyTable`, in its forms; a key that is left out, or ``None``, is at its
+        default.
+    folder
+        Where the user's own order and backfilling are looked for; the current one if ``None``.
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range, or values do not go together.
+    """
+    given = {key: value for key, value in values.items() if value is not None}
+    if given.get("guard_s") == OFF:  # with all that belongs to it
+        given = {key: value for key, value in given.items() if not key.startswith("guard_")}
+    fields: dict[str, Any] = {
+        key: read(given[key]) for key, read in _READ.items() if given.get(key, OFF) != OFF
+    }
+    policy = Policy(
+        backfill=backfill_named(given.get("backfill", "easy"), folder),
+        slack=_slack(given) if given.keys() & set(SLACK_KEYS) else None,
+        **fields,
+    )
+    return policy.in_order(order_named(given.get("order", "fcfs"), folder))
+
+
+def _slack(given: Mapping[str, Any]) -> SlackSettings:
+    wait_s = given.get("average_wait_s", LEARNED)
+    utilization, time, priority, fairness = slack_weights(given.get("slack_weights", "1,1,1,1"))
+    return SlackSettings(
+        given.get("slack_factor", _SLACK.slack_factor),
+        None if wait_s == LEARNED else wait_s,
+        utilization,
+        time,
+        priority,
+        fairness,
+        insertion_order=InsertionOrder.parse(given.get("insertion_order", "ast")),
+        overruns=Overruns.parse(given.get("overruns", "kill")),
+    )
