@@ -10,12 +10,12 @@ from foretime_estimators.time_units import DAY_S
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 
-from foretime_studies.frame.machine_sizes import sizes_of
+from foretime_studies.frame.options import sizes_of
 from foretime_studies.gaussier2015.paper import paper_log
 from foretime_studies.gaussier2015.study import StudiedLog
 
 
-def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
+def studied_logs(logs: list[Path], given: Sequence[str] | None) -> list[StudiedLog]:
     """Read the logs once, so that one that can't be simulated is refused before all runs.
 
     Parameters

@@ -6,12 +6,13 @@ statistics for the log of PC2, which is not public; or it is the log itself, as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 import numpy as np
+import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.logs.filters import Filters, workload_of_log
 from foretime_sim.logs.log_files import read_log
@@ -87,6 +88,23 @@ KTH = JobSet("KTH", "KTH-SP2-1996", 100, 100, _down(1.00, 0.60))
 PC2 = JobSet("PC2", None, 96, 96, _down(0.80, 0.40))
 SDSC = JobSet("SDSC", "SDSC-SP2-1998", 352, 128, _down(0.60, 0.30))
 JOB_SETS = (CTC, KTH, PC2, SDSC)
+
+
+PaperLogs: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[LOG...]",
+        help="The paper's logs: CTC-SP2-1996, KTH-SP2-1996, SDSC-SP2-1998; without any, the "
+        "PC2-like set alone.",
+    ),
+]
+JobsOption: TypeAlias = Annotated[int, typer.Option(min=10, help="Jobs in each set.")]
+
+
+def absent_sets(present: Collection[JobSet]) -> list[str]:
+    """Say which of the paper's sets are not here, if any."""
+    absent = [job_set.name for job_set in JOB_SETS if job_set not in present]
+    return [f"Not here, for want of their logs: {', '.join(absent)}."] if absent else []
 
 
 def printed_gaps(job_set: JobSet) -> Weibull:
