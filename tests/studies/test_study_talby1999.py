@@ -167,7 +167,7 @@ def test_every_table_has_ours_beside_the_papers(
     rows = tables["months"].rows
     assert [row[0] for row in rows] == ["1996-09", "1996-10", "all"]
     assert rows[0][2] == 440.6
-    assert rows[-1][2] == paper.CONSERVATIVE_S
+    assert rows[-1][2] == paper.YEAR["conservative"]
     assert rows[-1][6] == pytest.approx(0.165, abs=1e-3)
     assert [row[0] for row in tables["orders"].rows] == ["AST", "AAT", "DC", "DU", "DP"]
     assert [row[1] for row in tables["orders"].rows] == [0.165, 0.13, 0.092, 0.081, 0.117]
