@@ -21,6 +21,8 @@ def published(study: str, name: str, keys: int = 1) -> dict[Any, dict[str, Any]]
         How many of the first cells tell a row from the others; of several a tuple.
     """
     with (files(study) / f"{name}.csv").open(encoding="utf-8") as file:
-        read = pd.read_csv(file, comment="#", dtype_backend="numpy_nullable")
+        read = pd.read_csv(
+            file, comment="#", dtype_backend="numpy_nullable", float_precision="round_trip"
+        )
     rows = read.astype(object).where(read.notna(), None).set_index(list(read.columns[:keys]))
     return {key: dict(zip(rows.columns, row, strict=True)) for key, *row in rows.itertuples()}

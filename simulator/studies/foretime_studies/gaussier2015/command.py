@@ -81,7 +81,7 @@ def report(found: Gaussier2015, predicted: Sequence[Predicted]) -> StudyReport:
     )
     if found.settings.options:
         how += f" Regressions with {', '.join(found.settings.options)}."
-    absent = [log.name for log in PAPER_LOGS if log.name not in found.names]
+    absent = [name for name in PAPER_LOGS if name not in found.names]
     notes = [how, *(log.note for log in found.logs)]
     if absent:
         notes.append(f"Not here, of the paper's logs: {', '.join(absent)}.")

@@ -42,7 +42,7 @@ def runtime_accuracy(
     workloads = []
     for path in logs:
         printed = paper_log(path.name)
-        size = None if printed is None else printed.processors
+        size = None if printed is None else printed[1]["processors"]
         workload, _ = workload_of_log(read_log(path), processors=size)
         workloads.append(workload if jobs is None else workload.head(jobs))
     with progress_bar("predicting", sum(map(len, workloads)), "jobs") as progress:
