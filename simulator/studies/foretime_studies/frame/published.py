@@ -21,8 +21,10 @@ def published(study: str, name: str, keys: int = 1) -> dict[Any, dict[str, Any]]
         How many of the first cells tell a row from the others; of several a tuple.
     """
     with (files(study) / f"{name}.csv").open(encoding="utf-8") as file:
-        read = pd.read_csv(
-            file, comment="#", dtype_backend="numpy_nullable", float_precision="round_trip"
-        )
-    rows = read.astype(object).where(read.notna(), None).set_index(list(read.columns[:keys]))
-    return {key: dict(zip(rows.columns, row, strict=True)) for key, *row in rows.itertuples()}
+        read = pd.read_csv(file, comment="#", dtype_backend="numpy_nullable")
+    rows = read.astype(object).where(read.notna(), None).to_numpy().tolist()
+    names = list(read.columns[keys:])
+    return {
+        row[0] if keys == 1 else tuple(row[:keys]): dict(zip(names, row[keys:], strict=True))
+        for row in rows
+    }

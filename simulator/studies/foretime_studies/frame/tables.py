@@ -67,9 +67,13 @@ class StudyTable:
 
     @classmethod
     def of(cls, key: str, title: str, rows: Iterable[Row], note: str = "") -> StudyTable:
-        """Make a table of rows, each cell with its heading; all rows have the first one's."""
+        """Make a table of rows, each cell with its heading; all rows have the first one's.
+
+        Without any row there is no column either.
+        """
         listed = [list(row) for row in rows]
-        columns = tuple(Column(heading, *form) for heading, _, *form in listed[0])
+        first = listed[0] if listed else []
+        columns = tuple(Column(heading, *form) for heading, _, *form in first)
         return cls(key, title, columns, tuple(tuple(e[1] for e in row) for row in listed), note)
 
     @property

@@ -109,8 +109,8 @@ def absent_sets(present: Collection[JobSet]) -> list[str]:
 
 def printed_gaps(job_set: JobSet) -> Weibull:
     """Give the distribution of the time between submissions that table 2 prints."""
-    printed = TABLE_2[job_set.name]
-    return Weibull(printed.weibull_shape, printed.weibull_scale_s)
+    alpha, beta_s = (TABLE_2[title][job_set.name] for title in ("Weibull alpha", "Weibull beta, s"))
+    return Weibull(alpha, beta_s)
 
 
 def as_loaded(jobs: Workload, job_set: JobSet) -> Workload:
@@ -121,7 +121,7 @@ def as_loaded(jobs: Workload, job_set: JobSet) -> Workload:
     offered = describe(on_machine(jobs, job_set.printed_processors)).offered_load
     if offered is None:
         raise InputError(f"{job_set.name}: all jobs come at once; take more of them")
-    printed = TABLE_4[job_set.name]["artww", "advanced"].utilization
+    printed = TABLE_4[job_set.name, "artww", "advanced"]["utilization"]
     return jobs.with_interarrival_factor(offered / printed)
 
 
