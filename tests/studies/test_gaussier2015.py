@@ -53,11 +53,11 @@ from foretime_studies.gaussier2015.tables import tables
 
 def test_table_7_says_37_percent() -> None:
     """Its rows give 37.1% against EASY (the text: 28%), and 20.7% against EASY++ (11%)."""
-    chosen = [log.chosen for log in PAPER_LOGS]
-    found = mean_reduction([log.easy for log in PAPER_LOGS], chosen)
+    chosen = [log["chosen"] for log in PAPER_LOGS.values()]
+    found = mean_reduction([log["easy"] for log in PAPER_LOGS.values()], chosen)
     assert found == pytest.approx(0.371, abs=0.0005)
     assert found > PRINTED_REDUCTION + 0.05
-    against = mean_reduction([log.easy_plus_plus for log in PAPER_LOGS], chosen)
+    against = mean_reduction([log["easy_plus_plus"] for log in PAPER_LOGS.values()], chosen)
     assert against == pytest.approx(0.207, abs=0.0005)
     assert against > PRINTED_REDUCTION_TO_EASY_PLUS_PLUS + 0.05
 
@@ -97,7 +97,7 @@ def test_agreements_by_hand() -> None:
 def test_the_papers_logs_by_their_files() -> None:
     curie = paper_log("CEA-Curie-2011-2.1-cln.swf.gz")
     assert curie is not None
-    assert (curie.name, curie.processors) == ("Curie", 80_640)
+    assert (curie[0], curie[1]["processors"]) == ("Curie", 80_640)
     assert paper_log("METACENTRUM-2009-2.swf.gz") is None
 
 

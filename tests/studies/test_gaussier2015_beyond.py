@@ -29,7 +29,7 @@ from foretime_studies.gaussier2015_beyond.cases import (
     Case,
     Kind,
 )
-from foretime_studies.gaussier2015_beyond.report import figures, report
+from foretime_studies.gaussier2015_beyond.command import report
 from foretime_studies.gaussier2015_beyond.study import Beyond, Rule
 from foretime_studies.gaussier2015_beyond.tables import tables
 
@@ -209,7 +209,7 @@ def test_a_small_log_whole(small: Path, tmp_path: Path) -> None:
     got = found.runs["small", CLAIRVOYANT.name]
     assert len(got) == 3
     assert got[0]["wait_mean_s"] == pytest.approx(wait)
-    written = report(found, "foretime study gaussier2015-beyond small.swf.gz")
+    written = report(found)
     assert [table.key for table in written.tables] == [
         "logs",
         "ablation",
@@ -220,7 +220,7 @@ def test_a_small_log_whole(small: Path, tmp_path: Path) -> None:
         "log1",
     ]
     assert np.allclose(found.matrix([EASY, CLAIRVOYANT], beyond.GAP), [[0, 1]])
-    written.write(tmp_path / "out", figures(found))
+    written.write(tmp_path / "out")
     assert (tmp_path / "out" / "ablation.svg").exists()
     again = beyond.study([log], tmp_path, run, repeats=3, cases=CHEAP)
     assert again == found

@@ -97,7 +97,7 @@ def test_the_report_has_means_over_logs_beside_what_is_published() -> None:
     found = study([made(), made(300)], ("requested", "last-two"), done.append)
     assert done == sorted(done)
     assert done[-1] == 700
-    overall, published, logs = report(found, "command").tables
+    overall, published, logs = report(found).tables
     assert [row[0] for row in overall.rows] == ["requested", "last-two"]
     means = [each.accuracy for each in found if each.estimator == "requested"]
     assert overall.rows[0][1] == pytest.approx(sum(means) / 2)

@@ -16,12 +16,11 @@ from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_switching import Decider, Quality
 from foretime_studies.frame.report import StudyReport
 from foretime_studies.streit2002.claims import CLAIMS, Claim, claims_table
+from foretime_studies.streit2002.command import report
 from foretime_studies.streit2002.curves import best_single, curve_tables, shares_up_to
-from foretime_studies.streit2002.figures import figures
 from foretime_studies.streit2002.measures import Measures
 from foretime_studies.streit2002.one_list import one_list_tables
 from foretime_studies.streit2002.paper import TABLE_6_ROWS
-from foretime_studies.streit2002.report import report
 from foretime_studies.streit2002.runs import (
     ADVANCED,
     BASIC,
@@ -212,13 +211,13 @@ def test_what_is_kept_is_not_run_again(
 
 
 def test_the_report_is_whole_and_json(found: Streit2002) -> None:
-    written = report(found, "foretime study streit2002")
+    written = report(found)
     document = json.loads(json.dumps(written.to_json(), allow_nan=False))
-    assert StudyReport.from_json(document) == written
+    assert StudyReport.from_json(document).to_json() == document
     keys = [table.key for table in written.tables]
     first = ["table2", "table3", "table4", "table4-started", "table5", "table6", "draws"]
     assert keys[:7] == first
-    assert set(figures(found)) == {f"figure{number}" for number in range(1, 9)} <= set(keys)
+    assert set(written.figures) == {f"figure{number}" for number in range(1, 9)} <= set(keys)
     assert any("for want of their logs: CTC, SDSC" in note for note in written.notes)
     for table in written.tables:
         assert table.rows, table.key

@@ -16,11 +16,10 @@ from foretime_sim.workloads.job_log import log_of_workload
 from foretime_sim.workloads.workload import Workload
 from foretime_studies.downey1997 import clusters
 from foretime_studies.downey1997 import study as downey
-from foretime_studies.downey1997.figures import figures
+from foretime_studies.downey1997.command import report
 from foretime_studies.downey1997.greedy import greedy_choices, useful_sizes
 from foretime_studies.downey1997.heads import correlation, heads_of, predict
 from foretime_studies.downey1997.logs import studied_log
-from foretime_studies.downey1997.report import report
 
 
 def log_of(jobs: list[tuple[int, int, int]], processors: int) -> Workload:
@@ -156,13 +155,17 @@ def small() -> downey.Downey1997:
 
 
 def test_a_small_run(small: downey.Downey1997, tmp_path: Path) -> None:
-    written = report(small, "foretime study downey1997")
-    drawn = figures(small)
-    assert set(drawn) == {f"figure{number}" for number in range(1, 8)}
-    written.write(tmp_path, drawn)
+    written = report(small)
+    assert set(written.figures) == {f"figure{number}" for number in range(1, 8)}
+    written.write(tmp_path)
     keys = {table.key for table in written.tables}
     assert {"table1-4", "table2", "table3", "table5", "correlations", "obsolete"} <= keys
-    assert {path.stem for path in tmp_path.iterdir()} == {"report", "results", *keys, *drawn}
+    assert {path.stem for path in tmp_path.iterdir()} == {
+        "report",
+        "results",
+        *keys,
+        *written.figures,
+    }
     for found in small.logs:
         answered = ~np.isnan(found.predicted.by_b)
         assert answered.all()

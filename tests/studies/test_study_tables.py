@@ -28,11 +28,11 @@ TABLE = StudyTable(
 
 def test_markdown_is_for_people_and_csv_for_machines() -> None:
     assert TABLE.to_markdown().splitlines() == [
-        "| name | share | jobs |",
-        "|---|---:|---:|",
-        "| a | 12.3% | 1,234 |",
-        "| b | – | 5 |",
-        "| c | – | 6 |",
+        "| name   |   share |   jobs |",
+        "|:-------|--------:|-------:|",
+        "| a      |   12.3% |  1,234 |",
+        "| b      |       – |      5 |",
+        "| c      |       – |      6 |",
         "",
         "A note.",
     ]

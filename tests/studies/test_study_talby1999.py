@@ -24,9 +24,9 @@ from foretime_studies.talby1999 import cases as named
 from foretime_studies.talby1999 import paper
 from foretime_studies.talby1999.cases import CONSERVATIVE, EASY, SLACK, AverageWait
 from foretime_studies.talby1999.claims import CLAIMS
+from foretime_studies.talby1999.command import report
 from foretime_studies.talby1999.figures import figures
 from foretime_studies.talby1999.months import MonthlyLog, by_months, read_months
-from foretime_studies.talby1999.report import report
 from foretime_studies.talby1999.runs import fifths, run_cases, tasks_of
 from foretime_studies.talby1999.study import Talby1999, cases_of, study
 
@@ -68,7 +68,7 @@ def found(papers: MonthlyLog, tmp_path_factory: pytest.TempPathFactory) -> Talby
 
 @pytest.fixture(scope="module")
 def tables(found: Talby1999) -> dict[str, StudyTable]:
-    return {table.key: table for table in report(found, "foretime study talby1999").tables}
+    return {table.key: table for table in report(found).tables}
 
 
 def test_the_main_case_is_the_papers() -> None:
@@ -167,7 +167,7 @@ def test_every_table_has_ours_beside_the_papers(
     rows = tables["months"].rows
     assert [row[0] for row in rows] == ["1996-09", "1996-10", "all"]
     assert rows[0][2] == 440.6
-    assert rows[-1][2] == paper.CONSERVATIVE_S
+    assert rows[-1][2] == paper.YEAR["conservative"]
     assert rows[-1][6] == pytest.approx(0.165, abs=1e-3)
     assert [row[0] for row in tables["orders"].rows] == ["AST", "AAT", "DC", "DU", "DP"]
     assert [row[1] for row in tables["orders"].rows] == [0.165, 0.13, 0.092, 0.081, 0.117]
@@ -204,7 +204,7 @@ def test_figures(found: Talby1999, tables: dict[str, StudyTable]) -> None:
 def test_another_log_alone(tmp_path: Path) -> None:
     log = made("other", 64, 64, jobs=80)
     assert {case.name for case in cases_of(log)} >= {EASY.name, CONSERVATIVE.name, SLACK.name}
-    written = report(study([log], tmp_path, repeats=0, seed=1, workers=1), "command")
+    written = report(study([log], tmp_path, repeats=0, seed=1, workers=1))
     assert [table.key for table in written.tables] == ["logs", "log1"]
     assert "not here" in written.notes[-1]
     with pytest.raises(InputError, match="two logs have this name"):

@@ -19,10 +19,9 @@ from foretime_studies.frame.page import page_tables
 from foretime_studies.frame.report import StudyReport
 from foretime_studies.frame.runs import StudyCase, StudyInput, run_cases
 from foretime_studies.frame.tables import StudyTable, fill_page
-from foretime_studies.tang2010 import figures as tang2010_figures
 from foretime_studies.tang2010 import study as tang2010
 from foretime_studies.tang2010.claims import CLAIMS
-from foretime_studies.tang2010.report import report
+from foretime_studies.tang2010.command import report
 from foretime_studies.tang2010.tables import table_3
 
 SMALL = intrepid_like.generate(2_500, seed=2, load=1.1)
@@ -32,7 +31,7 @@ RESULTS = Path("docs") / "studies" / "tang2010"
 
 def studied(log: Workload, repeats: int = 0) -> tuple[tang2010.Tang2010, dict[str, StudyTable]]:
     found = tang2010.study(log, None, repeats=repeats, workers=1)
-    return found, {table.key: table for table in report(found, "command", "here").tables}
+    return found, {table.key: table for table in report(found, "here").tables}
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +45,9 @@ def test_every_table_and_figure_of_the_paper(
     found, tables = small
     wanted = {"table1", "table3", *(f"figure{number}" for number in range(2, 11))}
     assert wanted <= set(tables)
-    drawn = tang2010_figures.figures(found)
-    assert set(drawn) == wanted - {"table1", "table3"}
-    written = report(found, "foretime study tang2010", "a flat pool")
-    written.write(tmp_path / "out", drawn)
+    written = report(found, "a flat pool")
+    assert set(written.figures) == wanted - {"table1", "table3"}
+    written.write(tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"report.md", "results.json", "table3.csv", "figure6.svg", "figure6.png"} <= names
     text = (tmp_path / "out" / "report.md").read_text()
@@ -57,12 +55,12 @@ def test_every_table_and_figure_of_the_paper(
     for table in tables.values():
         assert table.to_markdown() in text
     again = StudyReport.from_json(json.loads((tmp_path / "out" / "results.json").read_text()))
-    assert again.to_markdown(tuple(drawn)) == text
+    assert replace(again, figures=written.figures).to_markdown() == text
     before = (tmp_path / "out" / "figure6.svg").read_bytes()
-    written.write(tmp_path / "out", {"figure6": tang2010_figures._figure_6(found)})
+    report(found, "a flat pool").write(tmp_path / "out")
     assert (tmp_path / "out" / "figure6.svg").read_bytes() == before
     with pytest.raises(InputError, match="can't be written"):
-        written.write(tmp_path / "out" / "report.md", {})
+        written.write(tmp_path / "out" / "report.md")
 
 
 def test_every_claim_is_judged(small: tuple[tang2010.Tang2010, dict[str, StudyTable]]) -> None:

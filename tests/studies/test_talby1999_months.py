@@ -57,14 +57,15 @@ def test_a_machine_too_small_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_printed_agrees_with_itself() -> None:
-    for month in paper.MONTHS:
+    for name, month in paper.MONTHS.items():
         # A fifth of the jobs at `high`, the others at `low`.
-        of_fifths = 0.2 * month.high + 0.8 * month.low
-        assert month.unequal == pytest.approx(of_fifths, rel=2e-3), month.month
+        of_fifths = 0.2 * month["high"] + 0.8 * month["low"]
+        assert month["unequal"] == pytest.approx(of_fifths, rel=2e-3), name
     orders = paper.ORDERS
-    assert orders["ast"].equal == pytest.approx(paper.PRIORITY_S, abs=0.05)
+    assert orders["ast"]["equal"] == pytest.approx(paper.YEAR["priority"], abs=0.05)
     for order in orders.values():
-        assert 1 - order.equal / paper.CONSERVATIVE_S == pytest.approx(order.gain, abs=1e-3)
+        gain = 1 - order["equal"] / paper.YEAR["conservative"]
+        assert gain == pytest.approx(order["gain"], abs=1e-3)
 
 
 def test_the_papers_log(trace: Callable[[str], Path]) -> None:

@@ -60,7 +60,7 @@ def test_the_bounds_are_the_issues() -> None:
 
 
 def test_report_says_what_was_met(found: dict[str, PolicyComparison]) -> None:
-    written = beyond.report(found, "foretime study tang2010-beyond", ["generated"])
+    written = beyond.report(found, ["generated"])
     targets, oracles, figures = written.tables
     assert [row[0] for row in figures.rows] == CASES
     for row, target in zip(targets.rows, beyond.TARGETS, strict=False):

@@ -21,8 +21,7 @@ from foretime_sim.workloads.workload import Workload
 from foretime_studies.frame.page import page_tables
 from foretime_studies.frame.tables import fill_page
 from foretime_studies.waits import runs as waits_runs
-from foretime_studies.waits.figures import figures
-from foretime_studies.waits.report import report
+from foretime_studies.waits.command import report
 from foretime_studies.waits.runs import (
     FORWARD,
     LOGGED,
@@ -181,9 +180,8 @@ def _columns(scored: ScoredRun) -> list[np.ndarray]:
 
 
 def test_the_report_is_whole(scored: ScoredRun, tmp_path: Path) -> None:
-    written = report([scored], FEW, ["A note."], "foretime study waits fortnight.swf")
-    drawn = figures([scored])
-    written.write(tmp_path, drawn)
+    written = report([scored], FEW, ["A note."])
+    written.write(tmp_path)
     text = (tmp_path / "report.md").read_text()
     for method in METHODS:
         assert method in text
@@ -191,7 +189,7 @@ def test_the_report_is_whole(scored: ScoredRun, tmp_path: Path) -> None:
     keys = [table.key for table in written.tables]
     assert keys[:3] == ["logs", "targets", "fortnight-simulated-submission"]
     assert (tmp_path / "fortnight-simulated-submission.csv").exists()
-    assert set(drawn) == {"reliability", "gaps"}
+    assert set(written.figures) == {"reliability", "gaps"}
     assert (tmp_path / "reliability.svg").stat().st_size > 1_000
 
 

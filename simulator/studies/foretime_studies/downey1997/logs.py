@@ -67,6 +67,11 @@ class StudiedLog:
         return runtimes if of is None else runtimes[self.classes == of]
 
 
+def known_log(name: str) -> str | None:
+    """Say which of the paper's logs a name begins with."""
+    return next((key for key in PROCESSORS if name.startswith(key)), None)
+
+
 def studied_log(log: JobLog, name: str, processors: int | None = None) -> StudiedLog:
     """Make a studied log of a log as read.
 
@@ -83,7 +88,7 @@ def studied_log(log: JobLog, name: str, processors: int | None = None) -> Studie
     processors
         Size of the machine; if ``None``, the paper's for its two machines, else the log's own.
     """
-    known = next((key for key in PROCESSORS if name.startswith(key)), None)
+    known = known_log(name)
     if processors is None and known is not None:
         processors = PROCESSORS[known]
     unasked = bool(np.ma.getmaskarray(log.requested_time).all())

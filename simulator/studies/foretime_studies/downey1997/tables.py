@@ -2,125 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes
 from foretime_sim.waits.downey import SMALL_NEED
 
-from foretime_studies.downey1997.heads import correlation
-from foretime_studies.downey1997.logs import CTC, PARAGON
-from foretime_studies.downey1997.study import Downey1997, LogFound, Variant
-from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.downey1997.heads import Predicted, correlation
+from foretime_studies.downey1997.logs import PARAGON, known_log
+from foretime_studies.downey1997.study import Downey1997, LogFound, Period, Variant
+from foretime_studies.frame.published import published
+from foretime_studies.frame.tables import Cell, Column, Entry, Row, StudyTable
 
-PAPER_LINES: dict[str, dict[str, tuple[float, float, float]]] = {
-    PARAGON: {
-        "sequential": (-0.65, 0.21, 0.99),
-        "short": (-0.30, 0.15, 0.97),
-        "medium": (-0.50, 0.14, 0.99),
-        "long": (-0.73, 0.13, 0.74),
-    },
-    CTC: {
-        "short": (-0.6, 0.23, 0.999),
-        "medium": (-0.58, 0.17, 0.995),
-        "long": (-0.65, 0.13, 0.84),
-    },
-}
-"""Tables 1 and 4: beta_0, beta_1, R^2."""
-PAPER_CORRELATIONS: dict[str, tuple[float | None, float | None, float]] = {
-    PARAGON: (0.63, 0.61, 0.65),
-    CTC: (None, None, 0.72),
-}
-"""Predictor A, B, combined (sections 5.1 to 5.3 and 6)."""
+PAPER_LINES = published(__package__, "lines", keys=2)
+"""Tables 1 and 4, by log and class."""
+PAPER_LOGS, PAPER_MEDIANS = (published(__package__, name) for name in ("logs", "medians"))
 PAPER_OBSOLETE = (0.60, 0.57, 0.62)
-"""The same on the Paragon with the parameters of the four months before (section 6.1)."""
-PAPER_HEADS: dict[str, tuple[int, int | None, int, int]] = {
-    PARAGON: (24_906, 8_545, 8_152, 8_545),
-    CTC: (50_862, None, 4_026, 4_156),
-}
-"""Jobs, those that waited at the head, predictions of A and of B (of the latter all, on the
-Paragon, as far as the paper says)."""
-PAPER_MEDIANS: dict[str, tuple[float, ...]] = {
-    "sequential": (250, 238, 314, 244),
-    "short": (446, 169, 92, 98),
-    "medium": (903, 1_182, 1_023, 5_797),
-    "long": (9_209, 14_161, 9_601, 17_995),
-    "all jobs": (1_332, 491, 903, 2_250),
-}
-"""Table 5, seconds."""
-PAPER_PERIODS = ("1-4/95", "5-8/95", "9-12/95", "1-4/96")
+"""Correlations of A, B and both on the Paragon with the four months before (section 6.1)."""
+PAPER_PERIODS = tuple(PAPER_MEDIANS["all jobs"])
 NEEDS = (1, 8, 16, 32, 64, 128)
 """Where ranges of n' begin."""
 THRESHOLDS = (0, 8, 16, 32, 64, 128, np.inf)
 
 
-def tables(found: Downey1997) -> tuple[StudyTable, ...]:
+def tables(found: Downey1997) -> list[StudyTable]:
     """Make every table."""
-    return (
-        lines_table(found),
-        lifetimes_table(found.logs[0]),
-        heads_table(found),
-        periods_table(found),
-        predictions_table(found),
-        correlations_table(found),
-        ranges_table(found),
-        thresholds_table(found),
-        obsolete_table(found),
-        variants_table(found),
-        stages_table(found),
-        queues_table(found),
-        greedy_table(found),
-        clusters_table(found),
-    )
+    return [
+        _lines_table(found),
+        _lifetimes_table(found.logs[0]),
+        _heads_table(found),
+        _periods_table(found),
+        _predictions_table(found),
+        _correlations_table(found),
+        _ranges_table(found),
+        _thresholds_table(found),
+        _obsolete_table(found),
+        _variants_table(found),
+        _stages_table(found),
+        _queues_table(found),
+        _greedy_table(found),
+        _clusters_table(found),
+    ]
 
 
-def _paper(
-    name: str, of: Mapping[str, tuple[float | None, ...]]
-) -> tuple[float | None, ...] | None:
-    """Give what the paper says of a log, ``None`` where it does not know it."""
-    return next((values for key, values in of.items() if name.startswith(key)), None)
+def _paper(log: str) -> dict[str, Any]:
+    """Give what the paper says of a log, nothing where it does not know it."""
+    return PAPER_LOGS.get(known_log(log), {})
 
 
-def lines_table(found: Downey1997) -> StudyTable:
+def _lines_table(found: Downey1997) -> StudyTable:
     """Tables 1 and 4: the line of each class."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for each in found.logs:
-        said = next(
-            (lines for key, lines in PAPER_LINES.items() if each.log.name.startswith(key)), {}
-        )
         for name, line in each.lines.items():
-            paper: tuple[Cell, ...] = said.get(name, (None,) * 3)
-            jobs = int((each.log.classes == name).sum())
-            ours: tuple[Cell, ...] = (None,) * 5
-            if line is not None:
-                ours = (line.intercept, line.slope, line.r_squared, line.t_min, line.t_max / 3_600)
-            rows.append((each.log.name, name, jobs, *paper, *ours))
-    columns = (
-        Column("log"), Column("class"), Column("jobs", ",d"),
-        Column("paper β0", ".2f"), Column("paper β1", ".2f"), Column("paper R²", ".3f"),
-        Column("β0", ".2f"), Column("β1", ".3f"), Column("R²", ".3f"),
-        Column("t_min, s", ",.1f"), Column("t_max, h", ",.1f"),
-    )  # fmt: skip
+            printed = PAPER_LINES.get((known_log(each.log.name), name), {})
+            rows.append(
+                [
+                    ("log", each.log.name),
+                    ("class", name),
+                    ("jobs", int((each.log.classes == name).sum()), ",d"),
+                    ("paper β0", printed.get("beta0"), ".2f"),
+                    ("paper β1", printed.get("beta1"), ".2f"),
+                    ("paper R²", printed.get("r_squared"), ".3f"),
+                    ("β0", None if line is None else line.intercept, ".2f"),
+                    ("β1", None if line is None else line.slope, ".3f"),
+                    ("R²", None if line is None else line.r_squared, ".3f"),
+                    ("t_min, s", None if line is None else line.t_min, ",.1f"),
+                    ("t_max, h", None if line is None else line.t_max / 3_600, ",.1f"),
+                ]
+            )
     note = "Least squares on the empirical cdf without the outer 10% on each side."
-    return StudyTable("table1-4", "Tables 1 and 4: uniform-log lines", columns, tuple(rows), note)
+    return StudyTable.of("table1-4", "Tables 1 and 4: uniform-log lines", rows, note)
 
 
-def lifetimes_table(found: LogFound) -> StudyTable:
+def _lifetimes_table(found: LogFound) -> StudyTable:
     """Table 2: lifetimes and sizes."""
     workload = found.log.workload
-    rows: list[tuple[Cell, ...]] = [
-        ("lifetime, s: paper", 9_020.0, 1.74, 77.0, 720.0, 14_500.0),
-        ("lifetime, s: ours", *_spread(workload.actual_runtime)),
-        ("cluster size: paper", 25.0, 1.47, 1.0, 16.0, 32.0),
-        ("cluster size: ours", *_spread(workload.processors)),
+    headings = ("mean", "CV", "25%", "median", "75%")
+    rows: list[Row] = [
+        [
+            ("", name),
+            *(
+                (heading, value, ".2f" if heading == "CV" else ",.0f")
+                for heading, value in zip(headings, values, strict=True)
+            ),
+        ]
+        for name, values in (
+            ("lifetime, s: paper", (9_020.0, 1.74, 77.0, 720.0, 14_500.0)),
+            ("lifetime, s: ours", _spread(workload.actual_runtime)),
+            ("cluster size: paper", (25.0, 1.47, 1.0, 16.0, 32.0)),
+            ("cluster size: ours", _spread(workload.processors)),
+        )
     ]
-    columns = (
-        Column(""), Column("mean", ",.0f"), Column("CV", ".2f"), Column("25%", ",.0f"),
-        Column("median", ",.0f"), Column("75%", ",.0f"),
-    )  # fmt: skip
     note = f"Ours: {found.log.name}, {len(workload):,} jobs; the paper: 24,906 jobs of 1995."
-    return StudyTable("table2", "Table 2: lifetimes and sizes", columns, tuple(rows), note)
+    return StudyTable.of("table2", "Table 2: lifetimes and sizes", rows, note)
 
 
 def _spread(values: Int64Array) -> tuple[float, float, float, float, float]:
@@ -128,146 +105,146 @@ def _spread(values: Int64Array) -> tuple[float, float, float, float, float]:
     return float(values.mean()), float(values.std() / values.mean()), quarter, median, three
 
 
-def heads_table(found: Downey1997) -> StudyTable:
+def _heads_table(found: Downey1997) -> StudyTable:
     """Table 3: processors needed and benefactors."""
-    rows: list[tuple[Cell, ...]] = [
-        ("paper", "n'", 30.6, 7.0, 16.0, 45.0),
-        ("paper", "benefactors", 8.1, 3.0, 6.0, 11.0),
+    listed: list[tuple[str, str, tuple[float, ...]]] = [
+        ("paper", "n'", (30.6, 7.0, 16.0, 45.0)),
+        ("paper", "benefactors", (8.1, 3.0, 6.0, 11.0)),
     ]
     for each in found.logs:
         for name, values in (("n'", each.heads.needed), ("benefactors", each.heads.benefactors())):
             mean, _, *quartiles = _spread(values) if len(values) else (np.nan,) * 5
-            rows.append((each.log.name, name, mean, *quartiles))
-    columns = (
-        Column("log"), Column(""), Column("mean", ".1f"), Column("25%", ".0f"),
-        Column("median", ".0f"), Column("75%", ".0f"),
-    )  # fmt: skip
+            listed.append((each.log.name, name, (mean, *quartiles)))
+    rows: list[Row] = [
+        [
+            ("log", log),
+            ("", name),
+            ("mean", mean, ".1f"),
+            ("25%", quarter, ".0f"),
+            ("median", median, ".0f"),
+            ("75%", three, ".0f"),
+        ]
+        for log, name, (mean, quarter, median, three) in listed
+    ]
     note = "When jobs have to wait at the head; benefactors hold at least n' each."
-    return StudyTable("table3", "Table 3: what is needed", columns, tuple(rows), note)
+    return StudyTable.of("table3", "Table 3: what is needed", rows, note)
 
 
-def periods_table(found: Downey1997) -> StudyTable:
+def _periods_table(found: Downey1997) -> StudyTable:
     """Table 5: medians of the fitted lines by thirds of years, on the first log."""
     first = found.logs[0]
-    names = [*first.log.class_names, "all jobs"]
-    rows: list[tuple[Cell, ...]] = []
-    for name in names:
-        medians: list[Cell] = []
-        for period in first.periods:
-            if name == "all jobs":
-                medians.append(float(np.median(first.log.workload.actual_runtime[period.jobs])))
-            else:
-                line = period.lines[name]
-                medians.append(None if line is None else line.lifetimes.median_life())
-        rows.append((name, *PAPER_MEDIANS.get(name, (None,) * 4), *medians))
-    columns = (
-        Column("class"),
-        *(Column(f"paper {name}", ",.0f") for name in PAPER_PERIODS),
-        *(Column(f"{period.name}", ",.0f") for period in first.periods),
-    )
+
+    def median(name: str, period: Period) -> float | None:
+        if name == "all jobs":
+            return float(np.median(first.log.workload.actual_runtime[period.jobs]))
+        line = period.lines[name]
+        return None if line is None else line.lifetimes.median_life()
+
+    rows: list[Row] = []
+    for name in (*first.log.class_names, "all jobs"):
+        printed = PAPER_MEDIANS.get(name, dict.fromkeys(PAPER_PERIODS))
+        of_paper: Row = [(f"paper {when}", value, ",.0f") for when, value in printed.items()]
+        ours: Row = [(period.name, median(name, period), ",.0f") for period in first.periods]
+        rows.append([("class", name), *of_paper, *ours])
     note = f"Seconds; ours: {first.log.name}. Medians of the lines, of all jobs that of the jobs."
-    title = "Table 5: median lifetimes by four months"
-    return StudyTable("table5", title, columns, tuple(rows), note)
+    return StudyTable.of("table5", "Table 5: median lifetimes by four months", rows, note)
 
 
-def predictions_table(found: Downey1997) -> StudyTable:
+def _predictions_table(found: Downey1997) -> StudyTable:
     """How many predictions there were."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for each in found.logs:
-        said = _paper(each.log.name, PAPER_HEADS) or (None,) * 4
-        by_a = int((each.heads.benefactors() > 0).sum())
-        heads = len(each.heads.moments)
+        printed = _paper(each.log.name)
+        by_a, heads = int((each.heads.benefactors() > 0).sum()), len(each.heads.moments)
         rows.append(
-            (
-                each.log.name,
-                each.log.workload.machine_processors,
-                said[0],
-                said[1],
-                said[2],
-                said[3],
-                len(each.log.workload),
-                heads,
-                by_a,
-                heads,
-                1 - by_a / heads if heads else None,
-                each.predicted.overdue,
-            )
+            [
+                ("log", each.log.name),
+                ("processors", each.log.workload.machine_processors, ",d"),
+                ("paper: jobs", printed.get("jobs"), ",d"),
+                ("paper: waited at the head", printed.get("heads"), ",d"),
+                ("paper: by A", printed.get("predicted_a"), ",d"),
+                ("paper: by B", printed.get("predicted_b"), ",d"),
+                ("jobs", len(each.log.workload), ",d"),
+                ("waited at the head", heads, ",d"),
+                ("by A", by_a, ",d"),
+                ("by B", heads, ",d"),
+                ("A without answer", 1 - by_a / heads if heads else None, ".1%"),
+                ("overdue", each.predicted.overdue, ".1%"),
+            ]
         )
-    columns = (
-        Column("log"), Column("processors", ",d"),
-        Column("paper: jobs", ",d"), Column("paper: waited at the head", ",d"),
-        Column("paper: by A", ",d"), Column("paper: by B", ",d"),
-        Column("jobs", ",d"), Column("waited at the head", ",d"), Column("by A", ",d"),
-        Column("by B", ",d"), Column("A without answer", ".1%"), Column("overdue", ".1%"),
-    )  # fmt: skip
     note = (
         "B always has an answer. Overdue: running jobs that had outlived t_max. In the paper A had "
         "none for 393 of 8,545 (4.6%)."
     )
-    return StudyTable("predictions", "How many predictions", columns, tuple(rows), note)
+    return StudyTable.of("predictions", "How many predictions", rows, note)
 
 
-def correlations_table(found: Downey1997) -> StudyTable:
+def _correlated(
+    told: Mapping[str, Float64Array], actual: Int64Array, units: Sequence[str] = ("seconds", "ln")
+) -> Row:
+    """Give the correlations of predictors, by name, with the real waits."""
+    return [
+        (f"{name}, {unit}", correlation(values, actual, log=unit == "ln"), ".2f")
+        for unit in units
+        for name, values in told.items()
+    ]
+
+
+def _by_predictor(told: Predicted) -> dict[str, Float64Array]:
+    return {"A": told.by_a, "B": told.by_b, "both": told.combined}
+
+
+def _correlations_table(found: Downey1997) -> StudyTable:
     """Coefficients of correlation at the head, with the lines of the whole log."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for each in found.logs:
-        paper = _paper(each.log.name, PAPER_CORRELATIONS) or (None,) * 3
-        actual = each.actual_s
-        p = each.predicted
-        raw = [correlation(told, actual) for told in (p.by_a, p.by_b, p.combined)]
-        logs = [correlation(told, actual, log=True) for told in (p.by_a, p.by_b, p.combined)]
-        at = each.exact_at
-        near = (
-            [correlation(told, actual[at], log=True) for told in (p.by_a[at], each.exact_s)]
-            if len(at)
-            else [np.nan, np.nan]
+        printed, actual, at = _paper(each.log.name), each.actual_s, each.exact_at
+        few = {"A": each.predicted.by_a[at], "exact median": each.exact_s}
+        near = _correlated(few, actual[at], ["ln"])
+        rows.append(
+            [
+                ("log", each.log.name),
+                ("moments", len(actual), ",d"),
+                *((f"paper {name}", printed.get(key), ".2f") for name, key in _PRINTED.items()),
+                *_correlated(_by_predictor(each.predicted), actual),
+                *((f"{heading}, at some", value, ".2f") for heading, value, *_ in near),
+            ]
         )
-        rows.append((each.log.name, len(actual), *paper, *raw, *logs, *near))
-    columns = (
-        Column("log"), Column("moments", ",d"), Column("paper A", ".2f"), Column("paper B", ".2f"),
-        Column("paper both", ".2f"),
-        Column("A, seconds", ".2f"), Column("B, seconds", ".2f"), Column("both, seconds", ".2f"),
-        Column("A, ln", ".2f"), Column("B, ln", ".2f"), Column("both, ln", ".2f"),
-        Column("A, ln, at some", ".2f"), Column("exact median, ln, at some", ".2f"),
-    )  # fmt: skip
     note = (
         "Only jobs that waited at the head. The paper does not say whether its coefficients are of "
         "seconds or of their logarithms, in which its figure 4 is drawn: both stand here. The last "
         "two: predictor A and the exact median that it approximates, at the same few moments. Of "
         "more than 9,000 moments every second (third, ...) is predicted."
     )
-    return StudyTable("correlations", "Coefficients of correlation", columns, tuple(rows), note)
+    return StudyTable.of("correlations", "Coefficients of correlation", rows, note)
 
 
-def ranges_table(found: Downey1997) -> StudyTable:
+_PRINTED = {"A": "by_a", "B": "by_b", "both": "both"}
+
+
+def _ranges_table(found: Downey1997) -> StudyTable:
     """Which predictor does better, by ranges of n'."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for each in found.logs:
-        needed, actual = each.needed, each.actual_s
         for low, high in zip(NEEDS, [*NEEDS[1:], None], strict=True):
-            of = (needed >= low) & (needed < (np.inf if high is None else high))
-            told = [each.predicted.by_a[of], each.predicted.by_b[of]]
-            name = f"from {low}" if high is None else f"{low}-{high - 1}"
-            no_a = float(np.isnan(told[0]).mean()) if of.any() else None
+            of = (each.needed >= low) & (each.needed < (np.inf if high is None else high))
+            actual = each.actual_s[of]
+            told = {"A": each.predicted.by_a[of], "B": each.predicted.by_b[of]}
+            no_a = float(np.isnan(told["A"]).mean()) if of.any() else None
             rows.append(
-                (
-                    each.log.name,
-                    name,
-                    int(of.sum()),
-                    no_a,
-                    *(correlation(values, actual[of]) for values in told),
-                    *(correlation(values, actual[of], log=True) for values in told),
-                    *(_bias(values, actual[of]) for values in told),
-                )
+                [
+                    ("log", each.log.name),
+                    ("n'", f"from {low}" if high is None else f"{low}-{high - 1}"),
+                    ("jobs", int(of.sum()), ",d"),
+                    ("A without answer", no_a, ".1%"),
+                    *_correlated(told, actual),
+                    *(
+                        (f"{name}: median of predicted / real", _bias(values, actual), ".2f")
+                        for name, values in told.items()
+                    ),
+                ]
             )
-    columns = (
-        Column("log"), Column("n'"), Column("jobs", ",d"), Column("A without answer", ".1%"),
-        Column("A, seconds", ".2f"), Column("B, seconds", ".2f"),
-        Column("A, ln", ".2f"), Column("B, ln", ".2f"),
-        Column("A: median of predicted / real", ".2f"),
-        Column("B: median of predicted / real", ".2f"),
-    )  # fmt: skip
-    return StudyTable("ranges", "By ranges of n'", columns, tuple(rows))
+    return StudyTable.of("ranges", "By ranges of n'", rows)
 
 
 def _bias(told: Float64Array, actual: Int64Array) -> float:
@@ -275,104 +252,95 @@ def _bias(told: Float64Array, actual: Int64Array) -> float:
     return float(np.median(told[has] / actual[has])) if has.any() else np.nan
 
 
-def thresholds_table(found: Downey1997) -> StudyTable:
+def _thresholds_table(found: Downey1997) -> StudyTable:
     """Show what another threshold between A and B would do."""
-    rows: list[tuple[Cell, ...]] = []
+    names = {0: "B alone", np.inf: "A alone"}
+    rows = []
     for each in found.logs:
-        needed, actual, told = each.needed, each.actual_s, each.predicted
-        for log in (False, True):
-            found_at = []
+        told = each.predicted
+        for unit in ("seconds", "ln"):
+            row: list[Entry] = [("log", each.log.name), ("of", unit)]
             for threshold in THRESHOLDS:
-                use_a = (needed < threshold) & ~np.isnan(told.by_a)
+                use_a = (each.needed < threshold) & ~np.isnan(told.by_a)
                 both = np.where(use_a, told.by_a, told.by_b)
-                found_at.append(correlation(both, actual, log=log))
-            rows.append((each.log.name, "ln" if log else "seconds", *found_at))
-    names = [("B alone" if at == 0 else "A alone" if at == np.inf else f"{at:.0f}")
-             for at in THRESHOLDS]  # fmt: skip
-    columns = (Column("log"), Column("of"), *(Column(name, ".2f") for name in names))
+                at = correlation(both, each.actual_s, log=unit == "ln")
+                row.append((names.get(threshold, f"{threshold:.0f}"), at, ".2f"))
+            rows.append(row)
     note = f"The paper's is {SMALL_NEED}; B stands in where A has no answer."
-    return StudyTable("thresholds", "The threshold of n'", columns, tuple(rows), note)
+    return StudyTable.of("thresholds", "The threshold of n'", rows, note)
 
 
-def _of_variant(variant: Variant) -> list[Cell]:
-    told = (variant.predicted.by_a, variant.predicted.by_b, variant.predicted.combined)
-    raw = [correlation(values, variant.actual_s) for values in told]
-    return [*raw, *(correlation(values, variant.actual_s, log=True) for values in told)]
+def _of_variant(variant: Variant) -> Row:
+    moments: Entry = ("moments", len(variant.actual_s), ",d")
+    return [moments, *_correlated(_by_predictor(variant.predicted), variant.actual_s)]
 
 
-_SIX = (
-    Column("A, seconds", ".2f"), Column("B, seconds", ".2f"), Column("both, seconds", ".2f"),
-    Column("A, ln", ".2f"), Column("B, ln", ".2f"), Column("both, ln", ".2f"),
-)  # fmt: skip
-
-
-def obsolete_table(found: Downey1997) -> StudyTable:
+def _obsolete_table(found: Downey1997) -> StudyTable:
     """Section 6.1: parameters of the four months before, by period."""
-    rows: list[tuple[Cell, ...]] = []
+
+    def paper(when: str, lines: str, printed: Sequence[float]) -> Row:
+        unknown: Row = [(f"{name}, seconds", None, ".2f") for name in _PRINTED]
+        known: Row = [(f"{name}, ln", p, ".2f") for name, p in zip(_PRINTED, printed, strict=True)]
+        head: Row = [("log", "paper"), ("when", when), ("lines of", lines), ("moments", None, ",d")]
+        return [*head, *unknown, *known]
+
+    rows: list[Row] = []
     for each in found.logs:
         if each.log.name.startswith(PARAGON):
-            whole: tuple[Cell, ...] = (*(None,) * 3, *PAPER_CORRELATIONS[PARAGON])
-            rows.append(("paper", "1995", "the whole year", None, *whole))
-            paper: tuple[Cell, ...] = (*(None,) * 3, *PAPER_OBSOLETE)
-            rows.append(("paper", "5/95-4/96", "four months before", None, *paper))
+            whole = [PAPER_LOGS[PARAGON][key] for key in _PRINTED.values()]
+            rows.append(paper("1995", "the whole year", whole))
+            rows.append(paper("5/95-4/96", "four months before", PAPER_OBSOLETE))
         for period in each.by_period:
             for variant in (period.own, period.before):
                 if variant is not None:
-                    moments = len(variant.actual_s)
-                    cells = _of_variant(variant)
-                    rows.append((each.log.name, period.name, variant.name, moments, *cells))
-    columns = (
-        Column("log"), Column("when"), Column("lines of"), Column("moments", ",d"), *_SIX,
-    )  # fmt: skip
+                    head: Row = [("log", each.log.name), ("when", period.name)]
+                    rows.append([*head, ("lines of", variant.name), *_of_variant(variant)])
     note = (
         "At the same moments; periods with less than 3% of a log's jobs are left out. The paper "
         "does not say of what its coefficients are: they stand with the logarithms, which they are "
         "nearer to."
     )
-    return StudyTable("obsolete", "Obsolete parameters", columns, tuple(rows), note)
+    return StudyTable.of("obsolete", "Obsolete parameters", rows, note)
 
 
-def variants_table(found: Downey1997) -> StudyTable:
+def _variants_table(found: Downey1997) -> StudyTable:
     """Other models, rules and classes."""
-    rows: list[tuple[Cell, ...]] = [
-        (each.log.name, variant.name, len(variant.actual_s), *_of_variant(variant))
+    rows: list[Row] = [
+        [("log", each.log.name), ("lifetimes", variant.name), *_of_variant(variant)]
         for each in found.logs
         for variant in each.variants
     ]
-    columns = (Column("log"), Column("lifetimes"), Column("moments", ",d"), *_SIX)
     note = (
         "Past only: fitted to the last 5,000 finished jobs of each class, with back-off to coarser "
         "classes below 50 jobs. Jobs that outlived t_max: the past repeats, unless said otherwise."
     )
-    return StudyTable("variants", "Models and classes", columns, tuple(rows), note)
+    return StudyTable.of("variants", "Models and classes", rows, note)
 
 
-def stages_table(found: Downey1997) -> StudyTable:
+def _stages_table(found: Downey1997) -> StudyTable:
     """How near lines and stages come to the empirical cdf."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for each in found.logs:
         for name in each.log.class_names:
             line, stages = each.lines[name], each.stages[name]
             runtimes = np.maximum(np.sort(each.log.runtimes(name)), 1)
+            of_line = None if line is None else _distance(line.lifetimes, runtimes)
+            of_stages = None if stages is None else _distance(stages, runtimes)
             rows.append(
-                (
-                    each.log.name,
-                    name,
-                    len(runtimes),
-                    None if line is None else _distance(line.lifetimes, runtimes),
-                    None if stages is None else stages.stages,
-                    None if stages is None else _distance(stages, runtimes),
-                )
+                [
+                    ("log", each.log.name),
+                    ("class", name),
+                    ("jobs", len(runtimes), ",d"),
+                    ("line: off by", of_line, ".1%"),
+                    ("stages", None if stages is None else stages.stages, "d"),
+                    ("stages: off by", of_stages, ".1%"),
+                ]
             )
-    columns = (
-        Column("log"), Column("class"), Column("jobs", ",d"),
-        Column("line: off by", ".1%"), Column("stages", "d"), Column("stages: off by", ".1%"),
-    )  # fmt: skip
     note = (
         "Off by: root mean square distance from the empirical cdf, over all jobs. As few stages as "
         "come within 1%, at most six."
     )
-    return StudyTable("stages", "Section 5.4: stages", columns, tuple(rows), note)
+    return StudyTable.of("stages", "Section 5.4: stages", rows, note)
 
 
 def _distance(model: Lifetimes, runtimes: Int64Array) -> float:
@@ -380,7 +348,7 @@ def _distance(model: Lifetimes, runtimes: Int64Array) -> float:
     return float(np.sqrt(((model.cdf(runtimes) - reached) ** 2).mean()))
 
 
-def queues_table(found: Downey1997) -> StudyTable:
+def _queues_table(found: Downey1997) -> StudyTable:
     """Section 7.1: whole queues."""
     rows: list[tuple[Cell, ...]] = [
         (
@@ -409,28 +377,24 @@ def queues_table(found: Downey1997) -> StudyTable:
     return StudyTable("queues", "Whole queues, and other policies", columns, tuple(rows), note)
 
 
-def greedy_table(found: Downey1997) -> StudyTable:
+def _greedy_table(found: Downey1997) -> StudyTable:
     """Show what greedy choices of size do to everybody."""
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.load,
-            row.rule,
-            row.turnaround_s / 3_600,
-            row.median_s / 3_600,
-            row.processors,
-            row.busy,
-        )
+    rows: list[Row] = [
+        [
+            ("load", row.load, ".1f"),
+            ("size", row.rule),
+            ("mean turnaround, h", row.turnaround_s / 3_600, ",.2f"),
+            ("median turnaround, h", row.median_s / 3_600, ",.2f"),
+            ("mean size", row.processors, ".1f"),
+            ("busy", row.busy, ".0%"),
+        ]
         for row in found.greedy
     ]
-    columns = (
-        Column("load", ".1f"), Column("size"), Column("mean turnaround, h", ",.2f"),
-        Column("median turnaround, h", ",.2f"), Column("mean size", ".1f"), Column("busy", ".0%"),
-    )  # fmt: skip
     note = "Generated malleable jobs on 128 processors, FCFS; load: their work on one processor."
-    return StudyTable("greedy", "Greedy choices of size", columns, tuple(rows), note)
+    return StudyTable.of("greedy", "Greedy choices of size", rows, note)
 
 
-def clusters_table(found: Downey1997) -> StudyTable:
+def _clusters_table(found: Downey1997) -> StudyTable:
     """Show what choices of the cluster do to everybody."""
     rows: list[tuple[Cell, ...]] = [
         (

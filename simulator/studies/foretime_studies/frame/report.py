@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +21,27 @@ class StudyReport:
 
     Attributes
     ----------
-    name
-        The study's.
     title
         Heading of the report.
-    command
-        What gives the same report again.
     notes
         What the reader has to know first, such as that the workload is generated.
     tables
         In order.
+    figures
+        By the name of the file; one with the key of a table stands with it.
+    name, command
+        The study's name, and what gives the same report again; its command fills them in.
     """
 
-    name: str
     title: str
-    command: str
-    notes: tuple[str, ...]
-    tables: tuple[StudyTable, ...]
+    notes: Sequence[str]
+    tables: Sequence[StudyTable]
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    name: str = ""
+    command: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Give it as JSON can hold it."""
+        """Give it as JSON can hold it, without the figures."""
         return {
             "study": self.name,
             "title": self.title,
@@ -53,24 +54,24 @@ class StudyReport:
     def from_json(cls, document: Mapping[str, Any]) -> StudyReport:
         """Take what `to_json` gave."""
         return cls(
-            document["study"],
             document["title"],
-            document["command"],
-            tuple(document["notes"]),
-            tuple(StudyTable.from_json(table) for table in document["tables"]),
+            document["notes"],
+            [StudyTable.from_json(table) for table in document["tables"]],
+            name=document["study"],
+            command=document["command"],
         )
 
-    def to_markdown(self, pictures: Sequence[str] = ()) -> str:
-        """Write the report; ``pictures`` are the keys of those that lie beside it as SVG."""
+    def to_markdown(self) -> str:
+        """Write the report; figures lie beside it as SVG."""
         parts = [f"# {self.title}", f"```\n{self.command}\n```", "\n".join(self.notes)]
         for table in self.tables:
             parts.append(f"## {table.title}")
-            if table.key in pictures:
+            if table.key in self.figures:
                 parts.append(f"![{table.title}]({table.key}.svg)")
             parts.append(table.to_markdown())
         return "\n\n".join(part for part in parts if part) + "\n"
 
-    def write(self, folder: Path, figures: Mapping[str, Figure]) -> None:
+    def write(self, folder: Path) -> None:
         """Write report.md, results.json, a CSV file a table, and each figure as SVG and PNG.
 
         Raises
@@ -80,13 +81,13 @@ class StudyReport:
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "report.md").write_text(self.to_markdown(tuple(figures)), encoding="utf-8")
+            (folder / "report.md").write_text(self.to_markdown(), encoding="utf-8")
             (folder / "results.json").write_text(to_lines(self.to_json()) + "\n", encoding="utf-8")
             for table in self.tables:
                 (folder / f"{table.key}.csv").write_text(table.to_csv(), encoding="utf-8")
             # The same figure is the same file: no date, no random ids, text as text.
             with rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}):
-                for key, figure in figures.items():
+                for key, figure in self.figures.items():
                     figure.savefig(folder / f"{key}.svg", metadata={"Date": None})
                     figure.savefig(folder / f"{key}.png", dpi=120)
         except OSError as error:

@@ -24,6 +24,8 @@ from foretime_sim.scores.metrics import Direction, rank, slowdown, unitless_wait
 from foretime_sim.scores.repeats import FEWEST_REPEATS, Repeats
 from foretime_sim.workloads.workload import Workload
 
+from foretime_studies.frame.tables import Row
+
 METRICS = ("wait", "unitless_wait", "slowdown")
 """What Tang 2010 measures (IV.C); waits in seconds."""
 FRACTIONS = tuple(round(0.90 + step / 200, 3) for step in range(21))
@@ -130,6 +132,19 @@ class Gain:
     single: float | None
     mean: float | None
     interval: Interval | None
+
+    @property
+    def words(self) -> str | None:
+        """The interval as tables have it."""
+        return (
+            None
+            if self.interval is None
+            else f"{self.interval.low:+.1%} to {self.interval.high:+.1%}"
+        )
+
+    def copies(self, heading: str = "copies") -> Row:
+        """Give the copies' mean and its interval as cells of a table."""
+        return [(heading, self.mean, "+.1%"), ("95%", self.words)]
 
 
 class StudyRuns(dict[str, CaseRuns]):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import pandas as pd
 from foretime_estimators.jobs.errors import InputError
 
 Cell: TypeAlias = str | int | float | None
+Entry: TypeAlias = tuple[str, Cell] | tuple[str, Cell, str]
+"""A cell of a row with its column's heading and the format of its numbers."""
+Row: TypeAlias = Sequence[Entry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,30 +65,45 @@ class StudyTable:
             if len(row) != len(self.columns):
                 raise ValueError(f"{self.key}: {len(row)} cells in {len(self.columns)} columns")
 
-    def to_markdown(self) -> str:
-        """Write it as Markdown, numbers to the right."""
-        texts = [
+    @classmethod
+    def of(cls, key: str, title: str, rows: Iterable[Row], note: str = "") -> StudyTable:
+        """Make a table of rows, each cell with its heading; all rows have the first one's.
+
+        Without any row there is no column either.
+        """
+        listed = [list(row) for row in rows]
+        first = listed[0] if listed else []
+        columns = tuple(Column(heading, *form) for heading, _, *form in first)
+        return cls(key, title, columns, tuple(tuple(e[1] for e in row) for row in listed), note)
+
+    @property
+    def numbers(self) -> list[bool]:
+        """Whether a column has no words, so that it stands to the right."""
+        cells = zip(*self.rows, strict=True) if self.rows else ((),) * len(self.columns)
+        return [not any(isinstance(cell, str) for cell in column) for column in cells]
+
+    @property
+    def written(self) -> list[list[str]]:
+        """The rows as people read them."""
+        return [
             [column.write(cell) for column, cell in zip(self.columns, row, strict=True)]
             for row in self.rows
         ]
-        right = [
-            not any(isinstance(row[place], str) for row in self.rows)
-            for place in range(len(self.columns))
-        ]
-        lines = [
-            "| " + " | ".join(column.title for column in self.columns) + " |",
-            "|" + "|".join("---:" if number else "---" for number in right) + "|",
-            *("| " + " | ".join(row) + " |" for row in texts),
-        ]
-        return "\n".join(lines) + ("\n\n" + self.note if self.note else "")
+
+    def _frame(self, rows: Sequence[Sequence[Cell]]) -> pd.DataFrame:
+        return pd.DataFrame(rows, columns=[column.title for column in self.columns], dtype=object)
+
+    def to_markdown(self) -> str:
+        """Write it as Markdown, numbers to the right."""
+        sides = ["right" if number else "left" for number in self.numbers]
+        text = self._frame(self.written).to_markdown(
+            index=False, colalign=sides, disable_numparse=True
+        )
+        return text + ("\n\n" + self.note if self.note else "")
 
     def to_csv(self) -> str:
         """Write it as CSV, numbers unrounded; empty where there is no value."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([column.title for column in self.columns])
-        writer.writerows(self.rows)
-        return text.getvalue()
+        return self._frame(self.rows).to_csv(index=False, lineterminator="\n")
 
     def to_json(self) -> dict[str, Any]:
         """Give it as JSON can hold it; NaN becomes null."""

@@ -10,12 +10,12 @@ from foretime_estimators.time_units import DAY_S
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 
-from foretime_studies.frame.machine_sizes import sizes_of
+from foretime_studies.frame.options import sizes_of
 from foretime_studies.gaussier2015.paper import paper_log
 from foretime_studies.gaussier2015.study import StudiedLog
 
 
-def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
+def studied_logs(logs: list[Path], given: Sequence[str] | None) -> list[StudiedLog]:
     """Read the logs once, so that one that can't be simulated is refused before all runs.
 
     Parameters
@@ -34,7 +34,7 @@ def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
     studied: list[StudiedLog] = []
     for path in logs:
         printed = paper_log(path.name)
-        size = sizes.get(path.name, None if printed is None else printed.processors)
+        size = sizes.get(path.name, None if printed is None else printed[1]["processors"])
         log = read_log(path)
         if not (log.requested_time.filled(0) > 0).any():
             raise InputError(
@@ -42,7 +42,7 @@ def studied_logs(logs: list[Path], given: Sequence[str]) -> list[StudiedLog]:
                 "that is here is compared; leave the log out"
             )
         workload, filtered = workload_of_log(log, processors=size)
-        name = workload.name if printed is None else printed.name
+        name = workload.name if printed is None else printed[0]
         if name in [other.name for other in studied]:
             raise InputError(f"{path}: another log is called {name}, too; give each once")
         days = float(workload.submit_time[-1] - workload.submit_time[0]) / DAY_S

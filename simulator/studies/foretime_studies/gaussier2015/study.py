@@ -263,13 +263,8 @@ def campaign_text(
 ) -> str:
     """Write the campaign as `foretime_sim.campaigns.file` reads it."""
     listed = settings.triples
-    lines = ['name = "Gaussier 2015"', 'output = "."']
-    for log in logs:
-        # A JSON string is a TOML string.
-        lines += ["[[logs]]", f"name = {json.dumps(log.name)}"]
-        lines += [f"path = {json.dumps(str(log.path.absolute()))}"]
-        lines += [f"processors = {log.processors}"]
-    lines += [
+    lines = [
+        *campaign_head("Gaussier 2015", logs),
         "[grid]",
         f"estimator = {json.dumps(list(dict.fromkeys(triple.prediction for triple in listed)))}",
         f"correction = {json.dumps([str(correction) for correction in CORRECTIONS])}",
@@ -288,17 +283,39 @@ def campaign_text(
     return "\n".join(lines) + "\n"
 
 
+def campaign_head(name: str, logs: Sequence[StudiedLog]) -> list[str]:
+    """Write the lines of a campaign that name its logs."""
+    lines = [f'name = "{name}"', 'output = "."']
+    for log in logs:
+        # A JSON string is a TOML string.
+        lines += ["[[logs]]", f"name = {json.dumps(log.name)}"]
+        lines += [f"path = {json.dumps(str(log.path.absolute()))}"]
+        lines += [f"processors = {log.processors}"]
+    return lines
+
+
 def triple_of(axes: Mapping[str, Any]) -> Triple:
     """Give the triple that a campaign's cell runs."""
     return Triple(axes["estimator"], axes["correction"], axes["backfill"])
 
 
-def _found(logs: Sequence[StudiedLog], settings: StudySettings, outcome: Outcome) -> Gaussier2015:
+def check_outcome(outcome: Outcome) -> None:
+    """Refuse an outcome in which runs failed.
+
+    Raises
+    ------
+    ForetimeError
+        Naming the causes.
+    """
     if outcome.failed:
         told = "; ".join(
             f"{some.cells}: {some.example['error']}" for some in causes(outcome.failed)
         )
         raise ForetimeError(f"{len(outcome.failed)} runs failed ({told}); the others are kept")
+
+
+def _found(logs: Sequence[StudiedLog], settings: StudySettings, outcome: Outcome) -> Gaussier2015:
+    check_outcome(outcome)
     return Gaussier2015(tuple(logs), settings, _runs(outcome.records.values()), {})
 
 

@@ -17,10 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array
-from foretime_estimators.jobs.errors import ForetimeError
 from foretime_sim.campaigns.cells import Plan, plan
 from foretime_sim.campaigns.execution import Outcome
-from foretime_sim.campaigns.failures import causes
 from foretime_sim.campaigns.file import parse_campaign
 from foretime_sim.campaigns.runs import Record
 from foretime_sim.policies.policy_values import OFF
@@ -28,7 +26,12 @@ from foretime_sim.scores.intervals import t_interval
 from foretime_sim.scores.repeats import FEWEST_REPEATS
 
 from foretime_studies.frame.known_by_behaviour import known_by_behaviour
-from foretime_studies.gaussier2015.study import CAMPAIGN, StudiedLog
+from foretime_studies.gaussier2015.study import (
+    CAMPAIGN,
+    StudiedLog,
+    campaign_head,
+    check_outcome,
+)
 from foretime_studies.gaussier2015_beyond.cases import (
     CASES,
     CHOSEN_AMONG,
@@ -238,24 +241,14 @@ def study(
     text = campaign_text(logs, repeats, cases)
     planned = known_by_behaviour(plan(parse_campaign(text, folder / CAMPAIGN)))
     outcome = execute(planned)
-    if outcome.failed:
-        told = "; ".join(
-            f"{some.cells}: {some.example['error']}" for some in causes(outcome.failed)
-        )
-        raise ForetimeError(f"{len(outcome.failed)} runs failed ({told}); the others are kept")
+    check_outcome(outcome)
     return Beyond(tuple(logs), tuple(cases), _runs(planned, outcome.records.values(), cases))
 
 
 def campaign_text(logs: Sequence[StudiedLog], repeats: int, cases: Sequence[Case]) -> str:
     """Write the campaign as `foretime_sim.campaigns.file` reads it."""
     seeds = list(range(1, repeats + 1))
-    lines = ['name = "Beyond Gaussier 2015"', 'output = "."']
-    for log in logs:
-        # A JSON string is a TOML string.
-        lines += ["[[logs]]", f"name = {json.dumps(log.name)}"]
-        lines += [f"path = {json.dumps(str(log.path.absolute()))}"]
-        lines += [f"processors = {log.processors}"]
-    lines += ["[grid]", f"seeds = {seeds}"]
+    lines = [*campaign_head("Beyond Gaussier 2015", logs), "[grid]", f"seeds = {seeds}"]
     for case in cases:
         if case.axes:
             lines += ["[[include]]", f"seeds = {seeds[: case.copies]}"]

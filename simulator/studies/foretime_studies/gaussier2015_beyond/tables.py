@@ -6,14 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from foretime_studies.frame.tables import Cell, Column, StudyTable
-from foretime_studies.gaussier2015_beyond.cases import (
-    BESIDE,
-    CLAIRVOYANT,
-    EASY,
-    Case,
-    Kind,
-)
+from foretime_studies.frame.claims import yes
+from foretime_studies.frame.tables import Row, StudyTable
+from foretime_studies.gaussier2015_beyond.cases import BESIDE, CLAIRVOYANT, EASY, Kind
 from foretime_studies.gaussier2015_beyond.study import (
     BELOW,
     GAP,
@@ -35,51 +30,45 @@ _RULES: Mapping[Rule, str] = {
     Rule.ALL: "the greatest share of the gap closed among the cases that keep all targets on the "
     "other logs (where none does: the one that misses them by least)",
 }
+_BY_KIND = {
+    "ablation": ("What each idea brings", Kind.PRACTICAL),
+    "predictors": ("What each estimator brings", Kind.PREDICTOR),
+    "corrections": ("What each correction brings", Kind.CORRECTION),
+    "oracles": ("What perfect knowledge would bring", Kind.ORACLE),
+    "orders": ("Other queue orders", Kind.ORDER),
+}
 
 
 def tables(found: Beyond) -> list[StudyTable]:
     """Give every table, in the order of the report."""
     return [
-        logs_table(found),
+        _logs_table(found),
         *(table for rule in Rule for table in _chosen_tables(found, rule)),
-        cases_table(found, "ablation", "What each idea brings", Kind.PRACTICAL),
-        cases_table(found, "predictors", "What each estimator brings", Kind.PREDICTOR),
-        cases_table(found, "corrections", "What each correction brings", Kind.CORRECTION),
-        cases_table(found, "oracles", "What perfect knowledge would bring", Kind.ORACLE),
-        cases_table(found, "orders", "Other queue orders", Kind.ORDER),
-        *(of_log(found, place) for place in range(len(found.logs))),
+        *(_cases_table(found, key, title, kind) for key, (title, kind) in _BY_KIND.items()),
+        *(_of_log(found, place) for place in range(len(found.logs))),
     ]
 
 
-def logs_table(found: Beyond) -> StudyTable:
+def _logs_table(found: Beyond) -> StudyTable:
     """Say how large the gap is on each log."""
-    columns = (
-        Column("log"),
-        Column("jobs", ","),
-        Column("processors", ","),
-        Column("AVEbsld, EASY"),
-        Column("clairvoyant EASY-SJBF"),
-        Column("mean wait of EASY, s", ",.0f"),
-        Column("p99, s", ",.0f"),
-        Column("longest, s", ",.0f"),
-    )
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for log in found.logs:
-        easy = found.runs[log.name, EASY.name]
+        easy, best = (found.runs[log.name, case.name] for case in (EASY, CLAIRVOYANT))
+        waits = {"mean wait of EASY, s": "mean", "p99, s": "p99", "longest, s": "max"}
         rows.append(
-            (
-                log.name,
-                log.jobs,
-                log.processors,
-                _mean_of(easy, "bounded_slowdown_mean"),
-                _mean_of(found.runs[log.name, CLAIRVOYANT.name], "bounded_slowdown_mean"),
+            [
+                ("log", log.name),
+                ("jobs", log.jobs, ","),
+                ("processors", log.processors, ","),
+                ("AVEbsld, EASY", _mean_of(easy, "bounded_slowdown_mean")),
+                ("clairvoyant EASY-SJBF", _mean_of(best, "bounded_slowdown_mean")),
                 *(
-                    float(np.mean([run[key] for run in easy]))
-                    for key in ("wait_mean_s", "wait_p99_s", "wait_max_s")
+                    (title, float(np.mean([run[f"wait_{of}_s"] for run in easy])), ",.0f")
+                    for title, of in waits.items()
                 ),
-            )
+            ]
         )
-    return StudyTable("logs", "The gap", columns, tuple(rows), _note(found))
+    return StudyTable.of("logs", "The gap", rows, _note(found))
 
 
 def _mean_of(runs: Sequence[Mapping[str, object]], key: str) -> str:
@@ -93,120 +82,93 @@ def _chosen_tables(found: Beyond, rule: Rule) -> Iterator[StudyTable]:
     chosen = found.choices(rule)
     if not chosen:
         return
-    names = [log.name for log in found.logs]
-    columns = (
-        Column("target"),
-        Column("bound"),
-        *(Column(name) for name in names),
-        Column("mean", ".2f"),
-        Column("met"),
-    )
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for target in TARGETS:
-        of_logs = [found.measured(name, chosen[name], target) for name in names]
-        mean = float(np.mean([value.mean for value in of_logs]))
-        met = all(target.met(value.mean) for value in of_logs)
+        of_logs = {name: found.measured(name, case, target) for name, case in chosen.items()}
+        mean = float(np.mean([value.mean for value in of_logs.values()]))
+        met = all(target.met(value.mean) for value in of_logs.values())
         if target.least_mean is not None:
             met = met and mean >= target.least_mean
+        told = {
+            name: value.write() if target.met(value.mean) else f"**{value.write()}**"
+            for name, value in of_logs.items()
+        }
         rows.append(
-            (
-                target.title,
-                _bound(target),
-                *(_told(target, value.mean, value.write()) for value in of_logs),
-                mean,
-                "yes" if met else "**no**",
-            )
+            [
+                ("target", target.title),
+                ("bound", _bound(target)),
+                *told.items(),
+                ("mean", mean, ".2f"),
+                ("met", yes(met)),
+            ]
         )
-    yield StudyTable(
-        f"targets-{rule.value}",
-        f"Targets, chosen by {rule.value}",
-        columns,
-        tuple(rows),
-        f"For each log by {_RULES[rule]}. What misses its bound on a log is bold. {_note(found)}",
-    )
-    yield StudyTable(
-        f"chosen-{rule.value}",
-        f"Chosen by {rule.value}",
-        (Column("log"), Column("on the others")),
-        tuple((name, chosen[name].name) for name in names),
-    )
-
-
-def _told(target: Target, value: float, text: str) -> str:
-    return text if target.met(value) else f"**{text}**"
+    note = f"For each log by {_RULES[rule]}. What misses its bound on a log is bold. {_note(found)}"
+    yield StudyTable.of(f"targets-{rule.value}", f"Targets, chosen by {rule.value}", rows, note)
+    names: list[Row] = [
+        [("log", name), ("on the others", case.name)] for name, case in chosen.items()
+    ]
+    yield StudyTable.of(f"chosen-{rule.value}", f"Chosen by {rule.value}", names)
 
 
 def _bound(target: Target) -> str:
-    parts = []
-    if target.least is not None:
-        parts.append(f"at least {target.least:.2f} on each")
-    if target.least_mean is not None:
-        parts.append(f"at least {target.least_mean:.2f} on average")
-    if target.most is not None:
-        parts.append(f"at most {target.most:.2f} on each")
-    return ", ".join(parts)
-
-
-def cases_table(found: Beyond, key: str, title: str, kind: Kind) -> StudyTable:
-    """Give each case's figures over the logs: what it closes, and the worst it does to waits."""
-    columns = (
-        Column("case"),
-        *(Column(f"gap closed, {log.name}", ".0%") for log in found.logs),
-        Column("mean", ".0%"),
-        Column("AVEbsld below EASY's", ".0%"),
-        Column("mean wait", ".2f"),
-        Column("p99, worst log", ".2f"),
-        Column("p99.9, worst", ".2f"),
-        Column("longest, worst", ".2f"),
+    bounds = (
+        ("at least {:.2f} on each", target.least),
+        ("at least {:.2f} on average", target.least_mean),
+        ("at most {:.2f} on each", target.most),
     )
+    return ", ".join(words.format(bound) for words, bound in bounds if bound is not None)
+
+
+def _cases_table(found: Beyond, key: str, title: str, kind: Kind) -> StudyTable:
+    """Give each case's figures over the logs: what it closes, and the worst it does to waits."""
     beside = BESIDE.get(kind)
     cases = [case for case in found.cases if case.kind is kind or case == beside]
     gap, below, wait = (found.matrix(cases, target) for target in (GAP, BELOW, MEAN_WAIT))
-    worst = [found.matrix(cases, target).max(axis=0) for target in (P99, P99_9, LONGEST)]
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            case.name,
-            *(float(value) for value in gap[:, place]),
-            float(gap[:, place].mean()),
-            float(below[:, place].mean()),
-            float(wait[:, place].mean()),
-            *(float(values[place]) for values in worst),
+    worst = {
+        heading: found.matrix(cases, target).max(axis=0)
+        for heading, target in (
+            ("p99, worst log", P99),
+            ("p99.9, worst", P99_9),
+            ("longest, worst", LONGEST),
         )
-        for place, case in enumerate(cases)
-    )
-    note = " ".join(
+    }
+    rows: list[Row] = [
         [
-            "Waits are times EASY's.",
-            _note(found),
+            ("case", case.name),
             *(
-                f"{case.name}: {case.copies} of the copies."
-                for case in cases
-                if case.copies is not None and case.copies < found.repeats
+                (f"gap closed, {log.name}", float(value), ".0%")
+                for log, value in zip(found.logs, gap[:, place], strict=True)
             ),
+            ("mean", float(gap[:, place].mean()), ".0%"),
+            ("AVEbsld below EASY's", float(below[:, place].mean()), ".0%"),
+            ("mean wait", float(wait[:, place].mean()), ".2f"),
+            *((heading, float(values[place]), ".2f") for heading, values in worst.items()),
         ]
-    )
-    return StudyTable(key, title, columns, rows, note)
+        for place, case in enumerate(cases)
+    ]
+    few = [
+        f"{case.name}: {case.copies} of the copies."
+        for case in cases
+        if case.copies is not None and case.copies < found.repeats
+    ]
+    note = " ".join(["Waits are times EASY's.", _note(found), *few])
+    return StudyTable.of(key, title, rows, note)
 
 
-def of_log(found: Beyond, place: int) -> StudyTable:
+def _of_log(found: Beyond, place: int) -> StudyTable:
     """Give every case's figures on one log, with intervals."""
     log = found.logs[place]
-    columns = (
-        Column("case"),
-        Column("AVEbsld", ".2f"),
-        *(Column(target.title) for target in (GAP, *WAITS)),
-    )
-
-    def row(case: Case) -> tuple[Cell, ...]:
-        runs = found.runs[log.name, case.name]
-        return (
-            case.name,
-            float(np.mean([run["bounded_slowdown_mean"] for run in runs])),
-            *(found.measured(log.name, case, target).write() for target in (GAP, *WAITS)),
+    rows: list[Row] = []
+    for case in found.cases:
+        slowdowns = [run["bounded_slowdown_mean"] for run in found.runs[log.name, case.name]]
+        rows.append(
+            [
+                ("case", case.name),
+                ("AVEbsld", float(np.mean(slowdowns)), ".2f"),
+                *((of.title, found.measured(log.name, case, of).write()) for of in (GAP, *WAITS)),
+            ]
         )
-
-    rows = tuple(row(case) for case in found.cases)
-    return StudyTable(f"log{place + 1}", log.name, columns, rows, _note(found))
+    return StudyTable.of(f"log{place + 1}", log.name, rows, _note(found))
 
 
 def _note(found: Beyond) -> str:

@@ -1,24 +1,24 @@
-"""``foretime study mira2018``: a real Blue Gene's waits beside simulated ones."""
+"""``foretime study mira2018``: a real Blue Gene's waits beside study ones."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sim.machines.bluegene.cobalt_partitions import read_cobalt_partitions
 
-from foretime_studies.frame.command_output import print_report, study_command
+from foretime_studies.frame.command import study_command
+from foretime_studies.frame.report import StudyReport
 from foretime_studies.mira2018 import study as mira
+from foretime_studies.mira2018.figures import figures
+from foretime_studies.mira2018.tables import tables
 
-SHOWN = ("weeks", "waits", "queues")
-"""Tables that are printed; all are written."""
 
-
+@study_command(shown=("weeks", "waits", "queues"))
 def mira2018(
+    folder: Path,
     logs: Annotated[
         list[Path],
         typer.Argument(
@@ -33,29 +33,35 @@ def mira2018(
         Path | None,
         typer.Option(metavar="FILE", help="Names of the bgp_partitions to take of Cobalt's."),
     ] = None,
-    output_dir: Annotated[
-        Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
-    ] = Path("mira2018"),
-    as_json: JsonOption = False,
-) -> None:
+) -> StudyReport:
     """Replay Mira's weeks of 2018 from their real state on, and compare waits with the logged ones.
 
     Example: [bold]foretime study mira2018 mira-2018-wk*.gz --machine mira-partitions.xml.gz[/bold]
     """
-    began = time.perf_counter()
-    check_folder("--output-dir", output_dir)
     described = read_cobalt_partitions(machine, schedulable)
     weeks = mira.read_weeks(logs)
-    runs = len(weeks) * len(mira.ORDERS)
-    with progress_bar("simulating", runs, "runs") as progress:
-        found = mira.study(weeks, described, progress)
-    from foretime_studies.mira2018.figures import figures  # matplotlib is slow to load
-    from foretime_studies.mira2018.report import report
+    with progress_bar("simulating", len(weeks) * len(mira.ORDERS), "runs") as progress:
+        return report(mira.study(weeks, described, progress))
 
-    options = (
-        ("--machine", machine.name, None),
-        ("--schedulable", None if schedulable is None else schedulable.name, None),
+
+def report(found: mira.Mira2018) -> StudyReport:
+    """Put everything together."""
+    moved = sum(done.moved for done in found.replays[next(iter(found.replays))])
+    machine = found.machine
+    where = (
+        f"{len(found.weeks)} weeks on {machine.name}: {machine.nodes:,} nodes, "
+        f"{len(machine.bgp_partitions)} bgp_partitions."
     )
-    written = report(found, study_command("mira2018", logs, options))
-    written.write(output_dir, figures(found))
-    print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)
+    how = (
+        "Jobs are planned with what they asked for; the head job drains the bgp_partition that is "
+        "free first (Tang 2010, section II.C); the queue is looked at every "
+        f"{mira.INTERVAL_S} s."
+    )
+    scored = (
+        "Scored: jobs submitted in the seven days after the two that prepare the machine, without "
+        "those of reservations' queues."
+    )
+    notes = [where, how, scored]
+    if moved:
+        notes.append(f"{moved} running at the beginning had a bgp_partition that is not there.")
+    return StudyReport("Mira's four weeks of 2018 again", notes, tables(found), figures(found))

@@ -189,8 +189,8 @@ def study(
     return found
 
 
-def report(found: Sequence[RuntimeAccuracy], command: str) -> StudyReport:
-    """Make the report; ``command`` gives it again."""
+def report(found: Sequence[RuntimeAccuracy]) -> StudyReport:
+    """Put everything together."""
     names = list(dict.fromkeys(each.estimator for each in found))
 
     def mean(name: str, field: str) -> float:
@@ -251,4 +251,4 @@ def report(found: Sequence[RuntimeAccuracy], command: str) -> StudyReport:
         " schedule on requested times; all jobs count, those of users without a history too."
     )
     title = "How well runtimes are predicted"
-    return StudyReport("runtime-accuracy", title, command, (how,), (overall, published, by_log))
+    return StudyReport(title, (how,), (overall, published, by_log))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
 
-from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.frame.tables import Entry, Row, StudyTable
 from foretime_studies.streit2002.measures import RUNTIME_CLASSES
 from foretime_studies.streit2002.runs import (
     ADVANCED,
@@ -88,20 +88,24 @@ class Curves:
 
     def table(self, found: Streit2002) -> StudyTable:
         """Give the means behind the picture."""
-        rows: list[tuple[Cell, ...]] = [
-            (job_set.name, factor, *self.means(found, job_set, factor))
-            for job_set in self.shown(found)
-            for factor in job_set.factors
-        ]
-        columns = (
-            Column("set"),
-            Column("factor", ".2f"),
-            *(Column(scheduler, self.form) for scheduler in self.schedulers),
-        )
+        rows: list[Row] = []
+        for job_set, factor in _points(self.shown(found)):
+            means = zip(self.schedulers, self.means(found, job_set, factor), strict=True)
+            told: Row = [(scheduler, mean, self.form) for scheduler, mean in means]
+            rows.append([*_point(job_set, factor), *told])
         most, few = found.settings.seeds, found.settings.further_seeds
         every = self.requests == "real" and set(self.schedulers) <= {*FIVE, SIMPLE}
         note = f"Means over {most if every else min(most, few)} draws."
-        return StudyTable(self.key, self.title, columns, tuple(rows), note)
+        return StudyTable.of(self.key, self.title, rows, note)
+
+
+def _points(sets: Iterable[JobSet]) -> Iterator[tuple[JobSet, float]]:
+    """Give the points of a figure."""
+    return ((job_set, factor) for job_set in sets for factor in job_set.factors)
+
+
+def _point(job_set: JobSet, factor: float) -> Row:
+    return [("set", job_set.name), ("factor", factor, ".2f")]
 
 
 def _means_on_common_draws(runs: Sequence[Sequence[CaseResult]], of: Figure) -> list[float]:
@@ -176,17 +180,16 @@ CURVES = (
 
 def curve_tables(found: Streit2002) -> list[StudyTable]:
     """Make the tables behind figures 1 to 8, and those that the paper has not, if of any set."""
-    made = [
+    return [
         _figure_1(found),
-        *(curves.table(found) for curves in CURVES),
+        *(curves.table(found) for curves in CURVES if curves.shown(found)),
         _intervals(found),
         _classes(found),
         _against_best(found),
-        _machines(found),
-        _kinds(found),
+        *_machines(found),
+        *_kinds(found),
         _plans(found),
     ]
-    return [table for table in made if table.rows]
 
 
 def shares_up_to(times: Int64Array, bounds_s: Sequence[int]) -> list[float]:
@@ -195,99 +198,92 @@ def shares_up_to(times: Int64Array, bounds_s: Sequence[int]) -> list[float]:
 
 
 def _figure_1(found: Streit2002) -> StudyTable:
-    columns = [Column("up to, s", ",")]
-    shares: list[list[float]] = []
+    shares: dict[str, list[float]] = {}
     for job_set in found.sets:
         jobs = found.jobs(job_set)
-        for title, times in (
-            ("estimated", jobs.requested_time),
-            ("actual", jobs.actual_runtime),
-        ):
-            columns.append(Column(f"{job_set.name} {title}", ".1%"))
-            shares.append(shares_up_to(times, TIMES_S))
-    rows = tuple(zip(TIMES_S, *shares, strict=True))
-    return StudyTable(
-        "figure1",
-        "Figure 1: estimated and actual runtimes of the generated sets",
-        tuple(columns),
-        rows,
-        "Share of the jobs, first draw.",
-    )
+        shares[f"{job_set.name} estimated"] = shares_up_to(jobs.requested_time, TIMES_S)
+        shares[f"{job_set.name} actual"] = shares_up_to(jobs.actual_runtime, TIMES_S)
+    rows: list[Row] = [
+        [
+            ("up to, s", time_s, ","),
+            *((title, values[place], ".1%") for title, values in shares.items()),
+        ]
+        for place, time_s in enumerate(TIMES_S)
+    ]
+    title = "Figure 1: estimated and actual runtimes of the generated sets"
+    return StudyTable.of("figure1", title, rows, "Share of the jobs, first draw.")
+
+
+_SHOWN = (
+    ("artww_s", ",.0f"),
+    ("sldww_60", ",.2f"),
+    ("sldww_300", ",.2f"),
+    ("utilization", ".2%"),
+    ("loss_of_capacity", ".4f"),
+    ("longest_wait_s", ",.0f"),
+)
+"""Measures of the table of intervals."""
+_WITH_EXACT: tuple[Requests, tuple[str, ...]] = ("exact", (*SINGLES, ADVANCED))
 
 
 def _intervals(found: Streit2002) -> StudyTable:
     """Give every point of figures 4 to 8 with its interval."""
-    shown = (
-        ("artww_s", ",.0f"),
-        ("sldww_60", ",.2f"),
-        ("sldww_300", ",.2f"),
-        ("utilization", ".2%"),
-        ("loss_of_capacity", ".4f"),
-        ("longest_wait_s", ",.0f"),
-    )
-    columns = [Column("set"), Column("factor", ".2f"), Column("requests"), Column("scheduler")]
-    columns.append(Column("draws", ","))
-    for name, form in shown:
-        columns += [Column(name, form), Column("from", form), Column("to", form)]
-    rows: list[tuple[Cell, ...]] = []
-    every: tuple[tuple[Requests, tuple[str, ...]], ...] = (
-        ("real", (*FIVE, *SELF_TUNING, KEPT)),
-        ("exact", (*SINGLES, ADVANCED)),
-    )
+    real = tuple(dict.fromkeys((*FIVE, *SELF_TUNING, KEPT)))
+    every: tuple[tuple[Requests, tuple[str, ...]], ...] = (("real", real), _WITH_EXACT)
+    rows = []
     for job_set in found.sets:
         for factor in dict.fromkeys((TABLE_FACTOR, *job_set.factors)):
-            for requests, schedulers in every:
-                for scheduler in dict.fromkeys(schedulers):
-                    draws = len(found.runs(job_set.name, scheduler, factor, requests=requests))
-                    cells: list[Cell] = []
-                    for name, _ in shown:
-                        spread = found.spread(
-                            measured(name), job_set.name, scheduler, factor, requests=requests
-                        )
-                        cells += _cells(spread)
-                    rows.append((job_set.name, factor, requests, scheduler, draws, *cells))
-    return StudyTable(
+            for requests, scheduler in ((asked, one) for asked, some in every for one in some):
+                draws = len(found.runs(job_set.name, scheduler, factor, requests=requests))
+                row = [
+                    *_point(job_set, factor),
+                    ("requests", requests),
+                    ("scheduler", scheduler),
+                    ("draws", draws, ","),
+                ]
+                for name, form in _SHOWN:
+                    spread = found.spread(
+                        measured(name), job_set.name, scheduler, factor, requests=requests
+                    )
+                    mean, low, high = (None,) * 3 if spread is None else (spread.mean, *spread.ends)
+                    row += [(name, mean, form), ("from", low, form), ("to", high, form)]
+                rows.append(row)
+    return StudyTable.of(
         "intervals",
         "Every point, with 95% intervals of its mean",
-        tuple(columns),
-        tuple(rows),
+        rows,
         "Student's intervals over the draws.",
     )
 
 
-def _cells(spread: Spread | None) -> list[Cell]:
-    return [None] * 3 if spread is None else [spread.mean, *spread.ends]
-
-
 def _classes(found: Streit2002) -> StudyTable:
     """Give the slowdown by actual runtime, at the first and the last factor of figure 5."""
-    rows: list[tuple[Cell, ...]] = []
+    every: tuple[tuple[Requests, tuple[str, ...]], ...] = (("real", FIVE), _WITH_EXACT)
+    rows: list[Row] = []
     for job_set in found.sets:
         for factor in (job_set.factors[0], job_set.factors[-1]):
-            every: tuple[tuple[Requests, tuple[str, ...]], ...] = (
-                ("real", FIVE),
-                ("exact", (*SINGLES, ADVANCED)),
-            )
-            for requests, schedulers in every:
-                for scheduler in schedulers:
-                    every_run = found.runs(job_set.name, scheduler, factor, requests=requests)
-                    runs = every_run[: found.settings.further_seeds]
-                    means = [
-                        _mean([run.measures.slowdown_of_class[number] for run in runs])
-                        for number in range(len(RUNTIME_CLASSES))
+            for requests, scheduler in ((asked, one) for asked, some in every for one in some):
+                every_run = found.runs(job_set.name, scheduler, factor, requests=requests)
+                runs = every_run[: found.settings.further_seeds]
+                rows.append(
+                    [
+                        *_point(job_set, factor),
+                        ("requests", requests),
+                        ("scheduler", scheduler),
+                        *(
+                            (
+                                name,
+                                _mean([r.measures.slowdown_of_class[place] for r in runs]),
+                                ",.1f",
+                            )
+                            for place, name in enumerate(RUNTIME_CLASSES)
+                        ),
                     ]
-                    rows.append((job_set.name, factor, requests, scheduler, *means))
-    return StudyTable(
+                )
+    return StudyTable.of(
         "classes",
         "SLDwW, bound 60 s, by actual runtime",
-        (
-            Column("set"),
-            Column("factor", ".2f"),
-            Column("requests"),
-            Column("scheduler"),
-            *(Column(name, ",.1f") for name in RUNTIME_CLASSES),
-        ),
-        tuple(rows),
+        rows,
         f"Means over {min(found.settings.seeds, found.settings.further_seeds)} draws. The paper "
         "names the classes and shows no numbers of them. " + _class_shares(found),
     )
@@ -318,39 +314,37 @@ def best_single(found: Streit2002, name: str, factor: float, measure: str) -> st
 
 def _against_best(found: Streit2002) -> StudyTable:
     """Compare with section 6's desired curve: never above the best single policy."""
-    shown = (*SINGLES, BASIC, SIMPLE, ADVANCED)
-    rows: list[tuple[Cell, ...]] = []
-    for job_set in found.sets:
-        for factor in job_set.factors:
-            best = best_single(found, job_set.name, factor, "artww_s")
-            base = [run.measures.artww_s for run in found.runs(job_set.name, best, factor)]
-            cells: list[Cell] = []
-            for scheduler in shown:
-                runs = found.runs(job_set.name, scheduler, factor)
-                ratios = [run.measures.artww_s / of for run, of in zip(runs, base, strict=True)]
-                cells.append(Spread.of(ratios).mean if ratios else None)
-            rows.append((job_set.name, factor, best, *cells))
-    return StudyTable(
+    rows = []
+    for job_set, factor in _points(found.sets):
+        best = best_single(found, job_set.name, factor, "artww_s")
+        base = [run.measures.artww_s for run in found.runs(job_set.name, best, factor)]
+        row: list[Entry] = [*_point(job_set, factor), ("best single", best)]
+        for scheduler in (*SINGLES, BASIC, SIMPLE, ADVANCED):
+            runs = found.runs(job_set.name, scheduler, factor)
+            ratios = [run.measures.artww_s / of for run, of in zip(runs, base, strict=True)]
+            row.append((scheduler, Spread.of(ratios).mean if ratios else None, ".2f"))
+        rows.append(row)
+    return StudyTable.of(
         "best",
         "ARTwW over that of the best single policy",
-        (
-            Column("set"),
-            Column("factor", ".2f"),
-            Column("best single"),
-            *(Column(scheduler, ".2f") for scheduler in shown),
-        ),
-        tuple(rows),
+        rows,
         "The best single policy is that with the lowest mean; ratios are draw by draw, then "
         "averaged.",
     )
 
 
-def _beside_rows(
-    found: Streit2002, variants: Mapping[str, tuple[Kind, Width]], sets: Sequence[JobSet]
-) -> list[tuple[Cell, ...]]:
+def _beside(
+    found: Streit2002,
+    key: str,
+    title: str,
+    first: str,
+    variants: Mapping[str, tuple[Kind, Width]],
+    sets: Sequence[JobSet],
+    note: str,
+) -> list[StudyTable]:
     """Give ARTwW and utilization of each variant, where it was run, over as many draws of each."""
-    rows: list[tuple[Cell, ...]] = []
-    for job_set, (title, (kind, width)) in itertools.product(sets, variants.items()):
+    rows: list[Row] = []
+    for job_set, (variant, (kind, width)) in itertools.product(sets, variants.items()):
         for factor in job_set.some_factors:
             runs = [
                 found.runs(job_set.name, name, factor, kind=kind, width=width)[
@@ -359,58 +353,51 @@ def _beside_rows(
                 for name in BESIDE
             ]
             if all(runs):
-                means = [
-                    _means_on_common_draws(runs, measured(measure))
+                artww, util = (
+                    zip(BESIDE, _means_on_common_draws(runs, measured(measure)), strict=True)
                     for measure in ("artww_s", "utilization")
-                ]
-                rows.append((job_set.name, title, factor, len(runs[0]), *means[0], *means[1]))
-    return rows
+                )
+                rows.append(
+                    [
+                        ("set", job_set.name),
+                        (first, variant),
+                        ("factor", factor, ".2f"),
+                        ("draws", len(runs[0])),
+                        *((f"{name} ARTwW", mean, ",.0f") for name, mean in artww),
+                        *((f"{name} UTIL", mean, ".1%") for name, mean in util),
+                    ]
+                )
+    return [StudyTable.of(key, title, rows, note)] if rows else []
 
 
-def _beside_columns(first: str) -> tuple[Column, ...]:
-    return (
-        Column("set"),
-        Column(first),
-        Column("factor", ".2f"),
-        Column("draws"),
-        *(Column(f"{name} ARTwW", ",.0f") for name in BESIDE),
-        *(Column(f"{name} UTIL", ".1%") for name in BESIDE),
-    )
-
-
-def _machines(found: Streit2002) -> StudyTable:
+def _machines(found: Streit2002) -> list[StudyTable]:
     """Put the widths of tables 2 and 3 beside the logs' own."""
-    sets = [
-        job_set for job_set in found.sets if job_set.printed_processors != job_set.log_processors
-    ]
-    variants: dict[str, tuple[Kind, Width]] = {
-        "as printed": ("independent", "printed"),
-        "as in the log": ("independent", "log"),
-    }
-    return StudyTable(
+    return _beside(
+        found,
         "machines",
         "Machines as in the paper's tables (430, 352 processors) and as in the logs (338, 128)",
-        _beside_columns("machine"),
-        tuple(_beside_rows(found, variants, sets)),
+        "machine",
+        {"as printed": ("independent", "printed"), "as in the log": ("independent", "log")},
+        [given for given in found.sets if given.printed_processors != given.log_processors],
         "On the log's machine gaps are multiplied by more, so that the load is the same; the "
         "factor is that on the printed machine.",
     )
 
 
-def _kinds(found: Streit2002) -> StudyTable:
+def _kinds(found: Streit2002) -> list[StudyTable]:
     """Put independent submissions beside modulated ones and the log itself."""
-    variants: dict[str, tuple[Kind, Width]] = {
-        "independent": ("independent", "printed"),
-        "modulated": ("modulated", "printed"),
-        "log": ("log", "printed"),
-        "log, its own machine": ("log", "log"),
-    }
-    sets = [job_set for job_set in found.sets if job_set.log is not None]
-    return StudyTable(
+    return _beside(
+        found,
         "kinds",
         "Independent and modulated submissions, and the logs themselves",
-        _beside_columns("jobs"),
-        tuple(_beside_rows(found, variants, sets)),
+        "jobs",
+        {
+            "independent": ("independent", "printed"),
+            "modulated": ("modulated", "printed"),
+            "log": ("log", "printed"),
+            "log, its own machine": ("log", "log"),
+        },
+        [job_set for job_set in found.sets if job_set.log is not None],
         f"The first {found.settings.jobs:,} jobs of a log and the following ones are its draws; "
         "independent gaps are denser than the log's (table 2).",
     )
@@ -418,25 +405,25 @@ def _kinds(found: Streit2002) -> StudyTable:
 
 def _plans(found: Streit2002) -> StudyTable:
     """Put plans that are made anew in each step beside reservations that are kept."""
-    rows: list[tuple[Cell, ...]] = []
+    heads = {
+        "artww_s": ("ARTwW", ",.0f"),
+        "sldww_60": ("SLDwW_60", ",.1f"),
+        "utilization": ("UTIL", ".1%"),
+        "loss_of_capacity": ("LOC", ".3f"),
+    }
+    rows = []
     for job_set in found.sets:
         for factor in dict.fromkeys((TABLE_FACTOR, *job_set.factors)):
             runs = [found.runs(job_set.name, scheduler, factor) for scheduler in (FCFS, KEPT)]
-            cells = itertools.chain.from_iterable(
-                _means_on_common_draws(runs, measured(measure))
-                for measure in ("artww_s", "sldww_60", "utilization", "loss_of_capacity")
-            )
-            rows.append((job_set.name, factor, *cells))
-    heads = (("ARTwW", ",.0f"), ("SLDwW_60", ",.1f"), ("UTIL", ".1%"), ("LOC", ".3f"))
-    return StudyTable(
+            row: list[Entry] = [*_point(job_set, factor)]
+            for measure, (head, form) in heads.items():
+                anew, kept = _means_on_common_draws(runs, measured(measure))
+                row += [(f"{head} anew", anew, form), (f"{head} kept", kept, form)]
+            rows.append(row)
+    return StudyTable.of(
         "plans",
         "FCFS planned anew in each step, and with reservations that are kept",
-        (
-            Column("set"),
-            Column("factor", ".2f"),
-            *(Column(f"{head} {how}", form) for head, form in heads for how in ("anew", "kept")),
-        ),
-        tuple(rows),
+        rows,
         f"Means over {found.settings.seeds} draws at 1.00, over {found.settings.further_seeds} "
         "elsewhere.",
     )

@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from foretime_sim.policies.policy_switching import Decider, Quality
+from foretime_sim.policies.policy_switching import Quality
 
-from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.frame.tables import Entry, Row, StudyTable
 from foretime_studies.streit2002.paper import TABLE_6_ROWS
 from foretime_studies.streit2002.runs import (
     ADVANCED,
@@ -29,18 +29,19 @@ from foretime_studies.streit2002.sets import CTC, KTH, PC2, JobSet
 from foretime_studies.streit2002.study import Spread, Streit2002
 from foretime_studies.streit2002.tables import (
     ARTWW,
+    QUALITY_TITLES,
     STARTED,
     printed_run,
-    quality_title,
     rows_of_table_5,
+    run_key,
     share_row,
     told_of,
 )
 
 _FIGURE_2 = {PC2.name: 0.30, KTH.name: 0.20, CTC.name: None}
 """How much the advanced decider is said to be better by over shrinking factors."""
-_GAIN = ".1%"
 _LOADED = "The sets have the paper's load: their gaps are stretched until it is that."
+_BY_ARTWW = {LIST_SIMPLE: "simple, one list", LIST_ADVANCED: "advanced, one list"}
 
 
 def one_list_tables(found: Streit2002) -> list[StudyTable]:
@@ -54,7 +55,7 @@ def one_list_tables(found: Streit2002) -> list[StudyTable]:
     ]
 
 
-def _gains_of(advanced: Sequence[CaseResult], simple: Sequence[CaseResult]) -> list[float]:
+def _gains_of(simple: Sequence[CaseResult], advanced: Sequence[CaseResult]) -> list[float]:
     """Say by how much the advanced decider's ARTwW is lower, draw by draw."""
     return [
         1 - one.measures.artww_s / other.measures.artww_s
@@ -62,10 +63,10 @@ def _gains_of(advanced: Sequence[CaseResult], simple: Sequence[CaseResult]) -> l
     ]
 
 
-def _over_factors(found: Streit2002, job_set: JobSet, advanced: str, simple: str) -> Spread:
+def _over_factors(found: Streit2002, job_set: JobSet, simple: str, advanced: str) -> Spread:
     """Give the same, the mean over the factors of a draw."""
     gains = [
-        _gains_of(*(found.runs(job_set.name, key, at) for key in (advanced, simple)))
+        _gains_of(*(found.runs(job_set.name, key, at) for key in (simple, advanced)))
         for at in job_set.factors
     ]
     return Spread.of(np.mean(gains, axis=0).tolist())
@@ -73,40 +74,35 @@ def _over_factors(found: Streit2002, job_set: JobSet, advanced: str, simple: str
 
 def _gains(found: Streit2002) -> StudyTable:
     """Say by how much the advanced decider is better: printed, planned anew, and with one list."""
-    rows: list[tuple[Cell, ...]] = []
 
-    def add(where: str, name: str, printed: float | None, *ours: Spread) -> None:
-        cells: list[Cell] = []
-        for spread in ours:
-            cells += told_of(_GAIN, spread)[1:]
-        rows.append((where, name, printed, *cells))
+    def row(where: str, name: str, printed: float | None, anew: Spread, one_list: Spread) -> Row:
+        told: list[Entry] = [("where", where), ("set", name), ("paper", printed, ".1%")]
+        for title, spread in (("anew", anew), ("one list", one_list)):
+            _, mean, interval = told_of(".1%", spread)
+            told += [(title, mean), ("95% interval", interval)]
+        return told
 
+    rows = []
     for quality, job_set in itertools.product(QUALITIES, found.sets):
-        printed = [printed_run(job_set.name, quality, decider)[ARTWW] for decider in DECIDERS]
-        simple, advanced = (
-            found.runs(job_set.name, self_tuning(decider, quality)) for decider in DECIDERS
-        )
-        of_list = [
-            found.runs(job_set.name, with_one_list(decider, quality), kind="loaded")
-            for decider in DECIDERS
+        name = job_set.name
+        printed = [printed_run(name, quality, decider)["artww_s"] for decider in DECIDERS]
+        anew = [found.runs(name, self_tuning(decider, quality)) for decider in DECIDERS]
+        listed = [
+            found.runs(name, with_one_list(decider, quality), kind="loaded") for decider in DECIDERS
         ]
-        where = f"table 4, {quality_title(quality)}"
-        anew = Spread.of(_gains_of(advanced, simple))
-        one_list = Spread.of(_gains_of(of_list[1], of_list[0]))
-        add(where, job_set.name, 1 - printed[1] / printed[0], anew, one_list)
+        spreads = (Spread.of(_gains_of(*anew)), Spread.of(_gains_of(*listed)))
+        where = f"table 4, {QUALITY_TITLES[quality]}"
+        rows.append(row(where, name, 1 - printed[1] / printed[0], *spreads))
     for job_set in found.sets:
         if job_set.name in _FIGURE_2:
-            anew = _over_factors(found, job_set, ADVANCED, SIMPLE)
-            one_list = _over_factors(found, job_set, LIST_ADVANCED, LIST_SIMPLE)
-            add("figure 2, over factors", job_set.name, _FIGURE_2[job_set.name], anew, one_list)
-    columns = [Column("where"), Column("set"), Column("paper", ".1%")]
-    for title in ("anew", "one list"):
-        columns += [Column(title), Column("95% interval")]
-    return StudyTable(
+            of_anew = _over_factors(found, job_set, SIMPLE, ADVANCED)
+            of_list = _over_factors(found, job_set, LIST_SIMPLE, LIST_ADVANCED)
+            said = _FIGURE_2[job_set.name]
+            rows.append(row("figure 2, over factors", job_set.name, said, of_anew, of_list))
+    return StudyTable.of(
         "one-list-gains",
         "By how much the advanced decider's ARTwW is below the simple one's",
-        tuple(columns),
-        tuple(rows),
+        rows,
         f"Means over {found.settings.seeds} draws. Anew, and over factors: on the sets above; one "
         "list in table 4: on sets with the paper's load.",
     )
@@ -114,50 +110,45 @@ def _gains(found: Streit2002) -> StudyTable:
 
 def _table_4(found: Streit2002) -> StudyTable:
     """Give table 4 with one list: ARTwW, and jobs started with each order."""
-    columns = [Column("set"), Column("quality"), Column("decider")]
-    columns += [Column("ARTwW, s, paper"), Column("mean"), Column("95% interval")]
-    for row in STARTED:
-        columns += [Column(f"{row.title}, paper"), Column("mean")]
-    rows: list[tuple[Cell, ...]] = []
+    rows = []
     for job_set, quality, decider in itertools.product(found.sets, QUALITIES, DECIDERS):
         printed = printed_run(job_set.name, quality, decider)
-        cells: list[Cell] = []
-        for row in (ARTWW, *STARTED):
+        row = run_key(job_set.name, quality, decider)
+        for of in (ARTWW, *STARTED):
             key = with_one_list(decider, quality)
-            spread = found.spread(row.of, job_set.name, key, kind="loaded")
-            told = told_of(row.form, spread)
-            cells += [format(printed[row], row.form), *(told[1:] if row is ARTWW else told[1:2])]
-        rows.append((job_set.name, quality_title(quality), str(decider), *cells))
-    return StudyTable(
-        "one-list-4",
-        "Table 4 with one list: ARTwW, and jobs started with each order",
-        tuple(columns),
-        tuple(rows),
-        _LOADED,
-    )
+            spread = found.spread(of.of, job_set.name, key, kind="loaded")
+            _, mean, interval = told_of(of.form, spread)
+            row += [(f"{of.title}, paper", format(printed[of.key], of.form)), ("mean", mean)]
+            if of is ARTWW:
+                row.append(("95% interval", interval))
+        rows.append(row)
+    title = "Table 4 with one list: ARTwW, and jobs started with each order"
+    return StudyTable.of("one-list-4", title, rows, _LOADED)
+
+
+def _loaded_mean(found: Streit2002, of: str, job_set: JobSet) -> str | None:
+    return told_of(ARTWW.form, found.spread(ARTWW.of, job_set.name, of, kind="loaded"))[1]
 
 
 def _tables_5_and_6(found: Streit2002) -> StudyTable:
     """Give tables 5 and 6: printed, planned anew and with one list, on the same sets."""
-    columns = [Column("")]
-    for job_set in found.sets:
-        columns += [Column(f"{job_set.name} paper"), Column("anew"), Column("one list")]
     compared = [*rows_of_table_5(), *(share_row(f"case {case}", [case]) for case in TABLE_6_ROWS)]
     rows = []
     for each in compared:
-        row = each.row
-        cells: list[Cell] = [row.title]
+        of, form = each.row.of, each.row.form
+        row: list[Entry] = [("", each.row.title)]
         for job_set in found.sets:
-            cells.append(format(each.printed[job_set.name], row.form))
-            for key in (ADVANCED, LIST_ADVANCED):
-                spread = found.spread(row.of, job_set.name, key, kind="loaded")
-                cells.append(told_of(row.form, spread)[1])
-        rows.append(tuple(cells))
-    return StudyTable(
+            anew, listed = (
+                told_of(form, found.spread(of, job_set.name, key, kind="loaded"))[1]
+                for key in (ADVANCED, LIST_ADVANCED)
+            )
+            printed = format(each.printed[job_set.name], form)
+            row += [(f"{job_set.name} paper", printed), ("anew", anew), ("one list", listed)]
+        rows.append(row)
+    return StudyTable.of(
         "one-list-5-6",
         "Tables 5 and 6 with one list: advanced decider, ARTwW, shrinking factor 1.00",
-        tuple(columns),
-        tuple(rows),
+        rows,
         f"Means over {found.settings.seeds} draws; cases as shares of their total. {_LOADED}",
     )
 
@@ -165,47 +156,44 @@ def _tables_5_and_6(found: Streit2002) -> StudyTable:
 def _singles(found: Streit2002) -> StudyTable:
     """Give ARTwW of the schedulers on the sets with the paper's load."""
     names = {key: key for key in SINGLES} | {SIMPLE: "simple, anew", ADVANCED: "advanced, anew"}
-    names |= {LIST_SIMPLE: "simple, one list", LIST_ADVANCED: "advanced, one list"}
-    columns = [Column("set"), *(Column(title) for title in names.values())]
-    columns += [Column("simple, paper"), Column("advanced, paper")]
-    rows: list[tuple[Cell, ...]] = []
-    for job_set in found.sets:
-        cells = [
-            told_of(ARTWW.form, found.spread(ARTWW.of, job_set.name, key, kind="loaded"))[1]
-            for key in names
+    rows: list[Row] = [
+        [
+            ("set", job_set.name),
+            *(
+                (title, _loaded_mean(found, key, job_set))
+                for key, title in (names | _BY_ARTWW).items()
+            ),
+            *(
+                (
+                    f"{decider}, paper",
+                    f"{printed_run(job_set.name, Quality.ARTWW, decider)['artww_s']:,.0f}",
+                )
+                for decider in DECIDERS
+            ),
         ]
-        printed = [
-            format(printed_run(job_set.name, Quality.ARTWW, decider)[ARTWW], ARTWW.form)
-            for decider in (Decider.SIMPLE, Decider.ADVANCED)
-        ]
-        rows.append((job_set.name, *cells, *printed))
-    return StudyTable(
+        for job_set in found.sets
+    ]
+    return StudyTable.of(
         "one-list-artww",
         "ARTwW in seconds at a shrinking factor of 1.00, with the paper's load",
-        tuple(columns),
-        tuple(rows),
+        rows,
         f"Means over {found.settings.seeds} draws. {_LOADED}",
     )
 
 
 def _curves(found: Streit2002) -> StudyTable:
     """Give ARTwW over shrinking factors, the single policies beside both deciders."""
-    shown = {key: key for key in SINGLES}
-    shown |= {LIST_SIMPLE: "simple, one list", LIST_ADVANCED: "advanced, one list"}
-    rows: list[tuple[Cell, ...]] = []
-    for job_set in found.sets:
-        for factor in job_set.factors:
-            runs = (found.runs(job_set.name, key, factor) for key in shown)
-            means = [float(np.mean([ARTWW.of(run) for run in of_key])) for of_key in runs]
-            rows.append((job_set.name, factor, *means))
-    return StudyTable(
+    shown = {key: key for key in SINGLES} | _BY_ARTWW
+    rows = []
+    for job_set, factor in ((given, at) for given in found.sets for at in given.factors):
+        row: list[Entry] = [("set", job_set.name), ("factor", factor, ".2f")]
+        for key, title in shown.items():
+            artww = [run.measures.artww_s for run in found.runs(job_set.name, key, factor)]
+            row.append((title, float(np.mean(artww)), ARTWW.form))
+        rows.append(row)
+    return StudyTable.of(
         "one-list-curves",
         "ARTwW in seconds over shrinking factors, with one list",
-        (
-            Column("set"),
-            Column("factor", ".2f"),
-            *(Column(title, ARTWW.form) for title in shown.values()),
-        ),
-        tuple(rows),
+        rows,
         f"Means over {found.settings.seeds} draws, the sets of figure 4.",
     )

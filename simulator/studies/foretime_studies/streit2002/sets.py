@@ -6,12 +6,13 @@ statistics for the log of PC2, which is not public; or it is the log itself, as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 import numpy as np
+import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.logs.filters import Filters, workload_of_log
 from foretime_sim.logs.log_files import read_log
@@ -89,10 +90,27 @@ SDSC = JobSet("SDSC", "SDSC-SP2-1998", 352, 128, _down(0.60, 0.30))
 JOB_SETS = (CTC, KTH, PC2, SDSC)
 
 
+PaperLogs: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[LOG...]",
+        help="The paper's logs: CTC-SP2-1996, KTH-SP2-1996, SDSC-SP2-1998; without any, the "
+        "PC2-like set alone.",
+    ),
+]
+JobsOption: TypeAlias = Annotated[int, typer.Option(min=10, help="Jobs in each set.")]
+
+
+def absent_sets(present: Collection[JobSet]) -> list[str]:
+    """Say which of the paper's sets are not here, if any."""
+    absent = [job_set.name for job_set in JOB_SETS if job_set not in present]
+    return [f"Not here, for want of their logs: {', '.join(absent)}."] if absent else []
+
+
 def printed_gaps(job_set: JobSet) -> Weibull:
     """Give the distribution of the time between submissions that table 2 prints."""
-    printed = TABLE_2[job_set.name]
-    return Weibull(printed.weibull_shape, printed.weibull_scale_s)
+    alpha, beta_s = (TABLE_2[title][job_set.name] for title in ("Weibull alpha", "Weibull beta, s"))
+    return Weibull(alpha, beta_s)
 
 
 def as_loaded(jobs: Workload, job_set: JobSet) -> Workload:
@@ -103,7 +121,7 @@ def as_loaded(jobs: Workload, job_set: JobSet) -> Workload:
     offered = describe(on_machine(jobs, job_set.printed_processors)).offered_load
     if offered is None:
         raise InputError(f"{job_set.name}: all jobs come at once; take more of them")
-    printed = TABLE_4[job_set.name]["artww", "advanced"].utilization
+    printed = TABLE_4[job_set.name, "artww", "advanced"]["utilization"]
     return jobs.with_interarrival_factor(offered / printed)
 
 

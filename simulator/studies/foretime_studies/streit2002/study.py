@@ -15,7 +15,7 @@ from foretime_sim.scores.intervals import Interval, t_interval
 from foretime_sim.scores.repeats import FEWEST_REPEATS
 from foretime_sim.workloads.workload import Workload
 
-from foretime_studies.streit2002.paper import SetFigures
+from foretime_studies.streit2002.paper import set_figures
 from foretime_studies.streit2002.runs import (
     Case,
     CaseResult,
@@ -131,9 +131,9 @@ class Streit2002:
         made = source.jobs("independent", draw, self.settings.jobs, TABLE_FACTOR)
         return on_machine(made, job_set.printed_processors)
 
-    def figures_of_set(self, job_set: JobSet, draw: int = 1) -> SetFigures:
+    def figures_of_set(self, job_set: JobSet, draw: int = 1) -> dict[str, float]:
         """Give table 3's figures of a generated set."""
-        return SetFigures.of(self.jobs(job_set, draw), printed_gaps(job_set))
+        return set_figures(self.jobs(job_set, draw), printed_gaps(job_set))
 
 
 def study(

@@ -151,6 +151,10 @@ def with_gap(case: Case, gap: float) -> Case:
     return replace(case, name=f"{case.name}, gap {gap:g}", gap=gap) if gap else case
 
 
+UNEQUAL = with_gap(SLACK, GAPS[-1])
+"""Every fifth job at high priority, as far as that goes."""
+
+
 def with_slack_factor(factor: float) -> Case:
     """Give the case of section 5.2 with another SF."""
     if factor == SlackSettings().slack_factor:

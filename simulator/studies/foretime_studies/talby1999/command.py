@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import later_progress_bar
 
-from foretime_studies.frame.command_output import print_report, study_command
-from foretime_studies.frame.kept_runs import resumable
-from foretime_studies.frame.machine_sizes import SizesOption, sizes_of
+from foretime_studies.frame.command import study_command
+from foretime_studies.frame.options import Copies, Logs, Seed, Sizes, Workers, sizes_of
+from foretime_studies.frame.report import StudyReport
+from foretime_studies.talby1999.claims import claims
+from foretime_studies.talby1999.figures import figures
 from foretime_studies.talby1999.months import read_months
-from foretime_studies.talby1999.study import study
-
-SHOWN = ("months", "baselines", "orders", "gap", "logs", "claims")
-"""Tables that are printed; all are written."""
-REPEATS, SEED = 10, 1
+from foretime_studies.talby1999.study import Talby1999, study
+from foretime_studies.talby1999.tables import tables
 
 
+@study_command(shown=("months", "baselines", "orders", "gap", "logs", "claims"), kept=True)
 def talby1999(
-    logs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="LOG...", help="Job logs with requested times, such as KTH's in SWF."
-        ),
-    ],
-    processors: SizesOption = None,
-    repeat: Annotated[
-        int, typer.Option(min=0, help="Jittered copies of each log for the intervals.")
-    ] = REPEATS,
-    seed: Annotated[int, typer.Option(min=0, help="Of the jittered copies.")] = SEED,
-    output_dir: Annotated[
-        Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
-    ] = Path("talby1999"),
-    workers: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
-    as_json: JsonOption = False,
-) -> None:
+    folder: Path,
+    logs: Logs,
+    processors: Sizes = None,
+    repeat: Copies = 10,
+    seed: Seed = 1,
+    workers: Workers = 2,
+) -> StudyReport:
     """Run all of Talby & Feitelson (1999): EASY, conservative and slack-based backfilling.
 
     KTH's log runs on the paper's 128 processors, with everything that the paper varies; other
@@ -47,20 +33,25 @@ def talby1999(
 
     Example: [bold]foretime study talby1999 KTH-SP2-1996-2.1-cln.swf.gz -o talby1999[/bold]
     """
-    began = time.perf_counter()
-    check_folder("--output-dir", output_dir)
-    sizes = sizes_of(processors or (), logs)
+    sizes = sizes_of(processors, logs)
     read = [read_months(path, sizes.get(path.name)) for path in logs]
-    with resumable(output_dir), later_progress_bar("simulating", "jobs") as begin:
-        found = study(read, output_dir, repeats=repeat, seed=seed, workers=workers, begin=begin)
-    from foretime_studies.talby1999.figures import figures  # matplotlib is slow to load
-    from foretime_studies.talby1999.report import report
+    with later_progress_bar("simulating", "jobs") as begin:
+        found = study(read, folder, repeats=repeat, seed=seed, workers=workers, begin=begin)
+    return report(found)
 
-    options = (
-        ("--processors", processors or None, None),
-        ("--repeat", repeat, REPEATS),
-        ("--seed", seed, SEED),
+
+def report(found: Talby1999) -> StudyReport:
+    """Put everything together."""
+    how = (
+        f"Each month is simulated by itself, from an empty machine; copies are {found.repeats}, "
+        "each submission moved by up to a minute and ties shuffled. Jobs end at their requests "
+        "unless a row says otherwise."
     )
-    written = report(found, study_command("talby1999", logs, options))
-    written.write(output_dir, figures(found))
-    print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)
+    notes = [how, *(log.note for log in found.logs)]
+    made = tables(found)
+    if found.papers is None:
+        notes.append("The paper's log (KTH, on 128 processors) is not here, so its tables are not.")
+    else:
+        made.append(claims(found.runs[found.papers.name], found.repeats))
+    title = "Talby & Feitelson (1999) again: slack-based backfilling"
+    return StudyReport(title, notes, made, figures(found))

@@ -66,6 +66,11 @@ class MonthlyLog:
             and int(self.whole.processors.max()) <= REAL_PROCESSORS
         )
 
+    @property
+    def outliving(self) -> int:
+        """How many jobs would run for longer than they requested."""
+        return int((self.whole.actual_runtime > self.whole.requested_time).sum())
+
 
 def read_months(path: Path, processors: int | None = None) -> MonthlyLog:
     """Read a log, put it on its machine (the paper's log on 128 processors), and cut it.

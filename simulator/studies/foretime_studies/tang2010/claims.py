@@ -5,17 +5,18 @@ Each claim is worked out on every run of the log: as it is, and on each jittered
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array
 from foretime_sim.policies.order import Order
 
+from foretime_studies.frame.published import published
 from foretime_studies.frame.runs import METRICS, RunFigures
-from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.frame.tables import Row, StudyTable
+from foretime_studies.tang2010.paper import PAPER_GAINS
 from foretime_studies.tang2010.study import (
     BLENDS,
     MAIN,
@@ -23,8 +24,6 @@ from foretime_studies.tang2010.study import (
     Tang2010,
     case_name,
 )
-
-Holds: TypeAlias = Callable[["_Run"], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +60,8 @@ class _Run:
         return [self.gain(treatment, metric, fraction, order) for metric in METRICS]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A sentence of the paper, and how it is tested.
-
-    Attributes
-    ----------
-    where
-        Table, figure or section.
-    says
-        In short.
-    holds
-        Whether it is so in a run.
-    needs
-        Schemes that it is about.
-    """
-
-    where: str
-    says: str
-    holds: Holds
-    needs: tuple[str, ...] = ()
+CLAIMS = published(__package__, "claims")
+"""What the paper says, by what `HOLDS` calls it."""
 
 
 def _rising(run: _Run, fraction: float) -> bool:
@@ -120,246 +101,129 @@ def _small_gain_more(run: _Run, treatment: str, kind: str) -> bool:
     return bool(lower[np.isfinite(lower)].mean() > upper[np.isfinite(upper)].mean())
 
 
-FCFS, WFP = Order.FCFS, Order.WFP
+def _sum_up(run: _Run, names: Iterable[str], fraction: float = 1.0) -> list[float]:
+    return [_mean_gain(run, name, fraction) for name in names]
 
-CLAIMS = (
-    Claim(
-        "table III",
-        "WFP outperforms FCFS on every metric",
-        lambda run: all(
-            run.of("requested", WFP).mean(metric, fraction)
-            < run.of("requested", FCFS).mean(metric, fraction)
-            for metric in METRICS
-            for fraction in (1.0, 0.99)
-        ),
+
+def _as_printed(run: _Run) -> bool:
+    printed = PAPER_GAINS["combined"]
+    return all(abs(run.gain("combined", metric) - printed[metric]) < 0.05 for metric in METRICS)
+
+
+def _has_outliers(run: _Run) -> bool:
+    """Whether S110's uwait and slowdown grow more beyond the fraction 0.97 than those of S111."""
+    some, all_of_them = run.of("S110"), run.of("S111")
+    return all(
+        some.mean(metric) * all_of_them.mean(metric, 0.97)
+        > all_of_them.mean(metric) * some.mean(metric, 0.97)
+        for metric in ("unitless_wait", "slowdown")
+    )
+
+
+def _longer_waits_longer(run: _Run) -> bool:
+    by_length = run.of("requested").by_length
+    return by_length["wait"][0] < by_length["wait"][3] and all(
+        by_length[metric][0] > by_length[metric][3] for metric in ("unitless_wait", "slowdown")
+    )
+
+
+def _wfp_beats_fcfs(run: _Run) -> bool:
+    fcfs, wfp = (run.of("requested", order) for order in (FCFS, WFP))
+    return all(
+        wfp.mean(metric, fraction) < fcfs.mean(metric, fraction)
+        for metric in METRICS
+        for fraction in (1.0, 0.99)
+    )
+
+
+FCFS, WFP = Order.FCFS, Order.WFP
+_BOTH = ("user", "project")
+_LEARNED = ("combined", "selective")
+
+HOLDS: dict[str, Callable[[_Run], bool]] = {
+    "WFP beats FCFS": _wfp_beats_fcfs,
+    "WFP backfills fewer": lambda run: (
+        run.of("requested", WFP).started_jobs[2] < run.of("requested", FCFS).started_jobs[2]
     ),
-    Claim(
-        "table III",
-        "fewer jobs are backfilled under WFP than under FCFS",
-        lambda run: (
-            run.of("requested", WFP).started_jobs[2] < run.of("requested", FCFS).started_jobs[2]
-        ),
+    "FCFS gains little at 0.25": lambda run: 0 < run.gain("a=0.25", "wait", order=FCFS) < 0.05,
+    "FCFS the same at 1": lambda run: abs(run.gain("a=1", "wait", order=FCFS)) < 0.03,
+    "FCFS worse between": lambda run: all(
+        -0.15 < run.gain(name, "wait", order=FCFS) < -0.05 for name in ("a=0.5", "a=0.75")
     ),
-    Claim(
-        "figure 4(a)",
-        "FCFS: the wait improves by less than 5% at a = 0.25",
-        lambda run: 0 < run.gain("a=0.25", "wait", order=FCFS) < 0.05,
+    "FCFS uwait worse": lambda run: all(
+        run.gain(name, "unitless_wait", order=FCFS) < 0 for name in BLENDS
     ),
-    Claim(
-        "figure 4(a)",
-        "FCFS: the wait is almost the same at a = 1",
-        lambda run: abs(run.gain("a=1", "wait", order=FCFS)) < 0.03,
+    "FCFS slowdown gains": lambda run: all(
+        (run.gain(name, "slowdown", order=FCFS) > 0) == (name != "a=0.5") for name in BLENDS
     ),
-    Claim(
-        "figure 4(a)",
-        "FCFS: at a = 0.5 and 0.75 the wait is worse, by nearly 10%",
-        lambda run: all(
-            -0.15 < run.gain(name, "wait", order=FCFS) < -0.05 for name in ("a=0.5", "a=0.75")
-        ),
+    "FCFS gains below p99": lambda run: _most(
+        [gain for name in BLENDS for gain in run.gains(name, 0.99, FCFS)]
     ),
-    Claim(
-        "figure 4(a)",
-        "FCFS: uwait is worse at every a",
-        lambda run: all(run.gain(name, "unitless_wait", order=FCFS) < 0 for name in BLENDS),
+    "FCFS less sensitive": lambda run: all(
+        run.gain("a=1", metric, order=FCFS) < run.gain("a=1", metric) for metric in METRICS
     ),
-    Claim(
-        "figure 4(a)",
-        "FCFS: slowdown gains at every a but 0.5",
-        lambda run: all(
-            (run.gain(name, "slowdown", order=FCFS) > 0) == (name != "a=0.5") for name in BLENDS
-        ),
+    "WFP rising": lambda run: _rising(run, 1.0),
+    "WFP rising below p99": lambda run: _rising(run, 0.99),
+    "WFP perfect": lambda run: min(run.gains("a=1")) >= 0.28 and max(run.gains("a=1")) >= 0.48,
+    "WFP from the head": lambda run: (
+        run.of("requested").started[0] < run.of("a=1").started[0]
+        and run.of("a=0.25").started[0] < run.of("a=0.75").started[0]
     ),
-    Claim(
-        "figure 4(b)",
-        "FCFS: below p99 more accuracy generally improves the averages (most of them)",
-        lambda run: _most([gain for name in BLENDS for gain in run.gains(name, 0.99, FCFS)]),
+    "selective beat baseline": lambda run: all(
+        gain > 0 for name in SELECTIVE for gain in run.gains(name)
     ),
-    Claim(
-        "section VI",
-        "FCFS is not sensitive to estimates: at a = 1 it gains less than WFP in every metric",
-        lambda run: all(
-            run.gain("a=1", metric, order=FCFS) < run.gain("a=1", metric) for metric in METRICS
-        ),
+    "S001 and S010 less": lambda run: (
+        max(_sum_up(run, ("S001", "S010"))) < min(_sum_up(run, ("S100", "S110", "S111")))
     ),
-    Claim(
-        "figure 5(a)",
-        "WFP: the higher the accuracy, the greater the gain, in all three metrics",
-        lambda run: _rising(run, 1.0),
+    "S111 and S110 best": lambda run: (
+        min(_sum_up(run, ("S110", "S111"), 0.95))
+        > max(_sum_up(run, ("S001", "S010", "S100"), 0.95))
     ),
-    Claim(
-        "figure 5(b)",
-        "WFP: the same below p99",
-        lambda run: _rising(run, 0.99),
+    "S110 waits less": lambda run: (
+        run.of("S110").mean("wait", 0.97) < run.of("S111").mean("wait", 0.97)
     ),
-    Claim(
-        "figure 5(a)",
-        "WFP: perfect accuracy gains 30% to over 50%",
-        lambda run: min(run.gains("a=1")) >= 0.28 and max(run.gains("a=1")) >= 0.48,
+    "S110 has outliers": _has_outliers,
+    "S010 and S110 backfill most": lambda run: (
+        min(_backfilled(run, name) for name in ("S010", "S110"))
+        > max(_backfilled(run, name) for name in ("S001", "S100", "S111"))
     ),
-    Claim(
-        "figure 5(c)",
-        "WFP: the greater the accuracy, the more jobs start from the head",
-        lambda run: (
-            run.of("requested").started[0] < run.of("a=1").started[0]
-            and run.of("a=0.25").started[0] < run.of("a=0.75").started[0]
-        ),
+    "S110 backfills fewer": lambda run: _backfilled(run, "S110") < _backfilled(run, "S010"),
+    "S111 backfills fewest": lambda run: (
+        _backfilled(run, "S111") == min(_backfilled(run, name) for name in SELECTIVE)
     ),
-    Claim(
-        "figure 6",
-        "every selective method beats the baseline, in all three metrics",
-        lambda run: all(gain > 0 for name in SELECTIVE for gain in run.gains(name)),
+    "combined best": lambda run: _mean_gain(run, "combined") > max(_sum_up(run, _BOTH)),
+    "user below project": lambda run: _mean_gain(run, "user") < _mean_gain(run, "project"),
+    "selective beats both": lambda run: _mean_gain(run, "selective") > max(_sum_up(run, _BOTH)),
+    "selective below p99": lambda run: (
+        _mean_gain(run, "selective", 0.99) > _mean_gain(run, "combined", 0.99)
+        and _mean_gain(run, "selective") <= _mean_gain(run, "combined")
     ),
-    Claim(
-        "figure 6",
-        "S001 and S010 gain less than S100, S110 and S111",
-        lambda run: (
-            max(_mean_gain(run, name) for name in ("S001", "S010"))
-            < min(_mean_gain(run, name) for name in ("S100", "S110", "S111"))
-        ),
+    "combined as printed": _as_printed,
+    "combined as 0.75": lambda run: (
+        abs(_mean_gain(run, "combined") - _mean_gain(run, "a=0.75")) < 0.08
     ),
-    Claim(
-        "figure 6",
-        "S111 and S110 are the best",
-        lambda run: (
-            min(_mean_gain(run, name, 0.95) for name in ("S110", "S111"))
-            > max(_mean_gain(run, name, 0.95) for name in ("S001", "S010", "S100"))
-        ),
-    ),
-    Claim(
-        "figure 6",
-        "S110 waits slightly less than S111 for most jobs (up to the fraction 0.97)",
-        lambda run: run.of("S110").mean("wait", 0.97) < run.of("S111").mean("wait", 0.97),
-    ),
-    Claim(
-        "figure 6",
-        "S110 has more large outliers than S111: its uwait and slowdown soar beyond 0.97",
-        lambda run: all(
-            run.of("S110").mean(metric) * run.of("S111").mean(metric, 0.97)
-            > run.of("S111").mean(metric) * run.of("S110").mean(metric, 0.97)
-            for metric in ("unitless_wait", "slowdown")
-        ),
-    ),
-    Claim(
-        "figure 7",
-        "S010 and S110 backfill most jobs",
-        lambda run: (
-            min(_backfilled(run, name) for name in ("S010", "S110"))
-            > max(_backfilled(run, name) for name in ("S001", "S100", "S111"))
-        ),
-    ),
-    Claim(
-        "figure 7",
-        "S110 backfills fewer than S010",
-        lambda run: _backfilled(run, "S110") < _backfilled(run, "S010"),
-    ),
-    Claim(
-        "figure 7",
-        "S111 backfills the fewest",
-        lambda run: _backfilled(run, "S111") == min(_backfilled(run, name) for name in SELECTIVE),
-    ),
-    Claim(
-        "figure 8",
-        "combined is better than user and project",
-        lambda run: (
-            _mean_gain(run, "combined") > max(_mean_gain(run, name) for name in ("user", "project"))
-        ),
-        ("user", "project", "combined"),
-    ),
-    Claim(
-        "figure 8",
-        "user is worse than project",
-        lambda run: _mean_gain(run, "user") < _mean_gain(run, "project"),
-        ("user", "project"),
-    ),
-    Claim(
-        "figure 8",
-        "selective is better than user and project",
-        lambda run: (
-            _mean_gain(run, "selective")
-            > max(_mean_gain(run, name) for name in ("user", "project"))
-        ),
-        ("user", "project", "selective"),
-    ),
-    Claim(
-        "figure 8",
-        "selective is better than combined below p99, and not for all jobs",
-        lambda run: (
-            _mean_gain(run, "selective", 0.99) > _mean_gain(run, "combined", 0.99)
-            and _mean_gain(run, "selective") <= _mean_gain(run, "combined")
-        ),
-        ("combined", "selective"),
-    ),
-    Claim(
-        "section V.B",
-        "combined gains 10.0% in wait, 17.7% in uwait, 20.0% in slowdown (each within 5 points)",
-        lambda run: all(
-            abs(gain - told) < 0.05
-            for gain, told in zip(run.gains("combined"), (0.100, 0.177, 0.200), strict=True)
-        ),
-        ("combined",),
-    ),
-    Claim(
-        "section V.B",
-        "its gains are comparable to those of a = 0.75 (mean within 8 points)",
-        lambda run: abs(_mean_gain(run, "combined") - _mean_gain(run, "a=0.75")) < 0.08,
-        ("combined",),
-    ),
-    Claim(
-        "figure 9",
-        "combined and selective beat the baseline in most classes of size",
-        lambda run: all(
-            _most(_class_gains(run, name, "by_size")) for name in ("combined", "selective")
-        ),
-        ("combined", "selective"),
-    ),
-    Claim(
-        "figure 9",
-        "small jobs gain more than large ones (combined)",
-        lambda run: _small_gain_more(run, "combined", "by_size"),
-        ("combined",),
-    ),
-    Claim(
-        "figure 10",
-        "combined and selective beat the baseline in most classes of length",
-        lambda run: all(
-            _most(_class_gains(run, name, "by_length")) for name in ("combined", "selective")
-        ),
-        ("combined", "selective"),
-    ),
-    Claim(
-        "figure 10",
-        "the longer the job, the longer it waits; uwait and slowdown fall (baseline)",
-        lambda run: (
-            run.of("requested").by_length["wait"][0] < run.of("requested").by_length["wait"][3]
-            and all(
-                run.of("requested").by_length[metric][0] > run.of("requested").by_length[metric][3]
-                for metric in ("unitless_wait", "slowdown")
-            )
-        ),
-    ),
-    Claim(
-        "figure 10",
-        "short jobs gain more than long ones (combined)",
-        lambda run: _small_gain_more(run, "combined", "by_length"),
-        ("combined",),
-    ),
-)
+    "gains by size": lambda run: all(_most(_class_gains(run, n, "by_size")) for n in _LEARNED),
+    "small gain more": lambda run: _small_gain_more(run, "combined", "by_size"),
+    "gains by length": lambda run: all(_most(_class_gains(run, n, "by_length")) for n in _LEARNED),
+    "longer waits longer": _longer_waits_longer,
+    "short gain more": lambda run: _small_gain_more(run, "combined", "by_length"),
+}
 
 
 def claims_table(found: Tang2010) -> StudyTable:
     """Say of each claim whether it holds of the log as it is, and on how many copies."""
-    rows: list[tuple[Cell, ...]] = []
-    for claim in CLAIMS:
-        if not set(claim.needs) <= set(found.schemes):
+    rows: list[Row] = []
+    for key, claim in CLAIMS.items():
+        if not set((claim["needs"] or "").split()) <= set(found.schemes):
             continue
-        single = claim.holds(_Run(found, None))
-        repeats = sum(claim.holds(_Run(found, repeat)) for repeat in range(found.repeats))
-        told = f"{repeats} of {found.repeats}" if found.repeats else None
-        rows.append((claim.where, claim.says, "yes" if single else "no", told))
-    columns = (
-        Column("where"),
-        Column("the paper says"),
-        Column("holds here"),
-        Column("on jittered copies"),
-    )
-    return StudyTable("claims", "What the paper says, and whether it holds", columns, tuple(rows))
+        holds = HOLDS[key]
+        repeats = sum(holds(_Run(found, repeat)) for repeat in range(found.repeats))
+        rows.append(
+            [
+                ("where", claim["where"]),
+                ("the paper says", claim["says"]),
+                ("holds here", "yes" if holds(_Run(found, None)) else "no"),
+                ("on jittered copies", f"{repeats} of {found.repeats}" if found.repeats else None),
+            ]
+        )
+    return StudyTable.of("claims", "What the paper says, and whether it holds", rows)

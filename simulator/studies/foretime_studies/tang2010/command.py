@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from foretime_estimators.jobs.errors import InputError
-from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.progress_bar import later_progress_bar
 from foretime_sim.logs.filters import Filters, workload_of_log
 from foretime_sim.logs.log_files import read_log
@@ -18,24 +16,27 @@ from foretime_sim.machines.bluegene.machine_source import find_bgp_machine
 from foretime_sim.workloads.bgp_jobs import processors_per_node, with_bgp_machine
 from foretime_sim.workloads.workload import Workload
 
-from foretime_studies.frame.command_output import print_report, study_command
+from foretime_studies.frame.command import study_command
+from foretime_studies.frame.options import Copies, Seed, Size, Workers
+from foretime_studies.frame.report import StudyReport
 from foretime_studies.tang2010 import study as tang
+from foretime_studies.tang2010.claims import claims_table
+from foretime_studies.tang2010.figures import figures
+from foretime_studies.tang2010.tables import tables
 
 FLAT = "flat"
-SHOWN = ("table3", "figure5", "figure8", "claims")
-"""Tables that are printed; all are written."""
 
 
+@study_command(shown=("table3", "figure5", "figure8", "claims"))
 def tang2010(
+    folder: Path,
     log: Annotated[
         Path | None,
         typer.Option(
             help="Job log, such as ANL-Intrepid-2009-1.swf.gz; else a generated workload."
         ),
     ] = None,
-    processors: Annotated[
-        int | None, typer.Option(help="Size of the log's machine; the log's own if not given.")
-    ] = None,
+    processors: Size = None,
     machine: Annotated[
         str | None,
         typer.Option(
@@ -44,12 +45,7 @@ def tang2010(
             "describes. Intrepid for the generated workload and Intrepid's log, else flat.",
         ),
     ] = None,
-    output_dir: Annotated[
-        Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
-    ] = Path("tang2010"),
-    repeat: Annotated[
-        int, typer.Option(min=0, help="Jittered copies of the workload for the intervals.")
-    ] = 10,
+    repeat: Copies = 10,
     months: Annotated[
         int | None,
         typer.Option(
@@ -58,18 +54,13 @@ def tang2010(
             "Not with --log.",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of the generated workload and the jittered copies.")
-    ] = 1,
-    workers: Annotated[int, typer.Option(min=1, help="Threads.")] = 2,
-    as_json: JsonOption = False,
-) -> None:
+    seed: Seed = 1,
+    workers: Workers = 2,
+) -> StudyReport:
     """Run all of Tang et al. (IPDPS 2010): tables I and III, figures 2 to 10, and what they say.
 
     Example: [bold]foretime study tang2010 --output-dir tang2010[/bold]
     """
-    began = time.perf_counter()
-    check_folder("--output-dir", output_dir)
     if log is not None and months is not None:
         raise InputError(f"--months {months}: a log has the months that it has; leave it out")
     chosen = _machine(machine, log)
@@ -87,21 +78,7 @@ def tang2010(
             notes=notes,
             begin=begin,
         )
-    from foretime_studies.tang2010.figures import figures  # matplotlib is slow to load
-    from foretime_studies.tang2010.report import report
-
-    on = "a flat pool" if chosen is None else chosen.name
-    options = (
-        ("--log", None if log is None else log.name, None),
-        ("--processors", processors, None),
-        ("--machine", machine, None),
-        ("--repeat", repeat, 10),
-        ("--months", months, None),
-        ("--seed", seed, 1),
-    )
-    written = report(found, study_command("tang2010", None, options), on)
-    written.write(output_dir, figures(found))
-    print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)
+    return report(found, "a flat pool" if chosen is None else chosen.name)
 
 
 def _machine(text: str | None, log: Path | None) -> BgpMachine | None:
@@ -134,3 +111,25 @@ def _read(
     )
     placed = with_bgp_machine(workload, machine, processors_per_node=per_node, leave_out=True)
     return placed, (report.text, *placed.notes[len(workload.notes) :])
+
+
+def report(found: tang.Tang2010, machine: str) -> StudyReport:
+    """Put everything together; ``machine`` is what it ran on."""
+    main = found.main
+    history = 0 if main.history is None else len(main.history)
+    workload = (
+        f"Workload: {main.test.name}; {history:,} jobs to learn from, {len(main.test):,} simulated "
+        f"on {machine}."
+    )
+    correction = (
+        "A job that outlives t_sched is planned with its request from then on; the table of "
+        "corrections has the other rules."
+    )
+    notes = (
+        workload,
+        *(f"{note[0].upper()}{note[1:].removesuffix('.')}." for note in found.notes),
+        correction,
+        f"Seed {found.seed}; {found.repeats} jittered copies.",
+    )
+    title = "Tang et al. (IPDPS 2010) again" + (", on a generated workload" * found.generated)
+    return StudyReport(title, notes, (*tables(found), claims_table(found)), figures(found))

@@ -285,9 +285,7 @@ def oracles_table(name: str, comparison: PolicyComparison, key: str) -> StudyTab
     return StudyTable(f"{key}-oracles", f"{name}: oracles", columns, rows)
 
 
-def report(
-    found: dict[str, PolicyComparison], command: str, notes: Sequence[str] = ()
-) -> StudyReport:
+def report(found: dict[str, PolicyComparison], notes: Sequence[str] = ()) -> StudyReport:
     """Put the tables of all logs together."""
     tables = []
     for number, (name, comparison) in enumerate(found.items(), 1):
@@ -296,4 +294,4 @@ def report(
             oracles_table(name, comparison, f"log{number}"),
             figures_table(name, comparison, f"log{number}"),
         ]
-    return StudyReport("tang2010-beyond", "Beyond Tang 2010", command, tuple(notes), tuple(tables))
+    return StudyReport("Beyond Tang 2010", notes, tables)

@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_estimators.jobs.errors import InputError
-from foretime_sidecar.cli.output_files import JsonOption, check_folder
 from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.workload_options import HeadOption, check_head
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.policies.policy import Policy, parse_backfill
+from foretime_sim.waits.scores.moments import LOOKS_S
 
-from foretime_studies.frame.command_output import print_report, study_command
-from foretime_studies.waits.runs import LOGGED, SIMULATED, WaitsSettings
+from foretime_studies.frame.command import study_command
+from foretime_studies.frame.options import Seed, Size, Workers, check_one_log
+from foretime_studies.frame.report import StudyReport
+from foretime_studies.waits.figures import figures
+from foretime_studies.waits.runs import (
+    LOGGED,
+    LOGGED_NOW_S,
+    SIMULATED,
+    WARM_UP_SHARE,
+    WaitsSettings,
+)
+from foretime_studies.waits.scores import ScoredRun
 from foretime_studies.waits.study import WaitsLog, study
+from foretime_studies.waits.tables import tables
 
-SHOWN = ("logs", "targets")
-"""Tables that are printed; all are written."""
 RUNS = "runs"
 """Folder of kept runs, in the output folder."""
 _DEFAULT = WaitsSettings()
 
 
+@study_command(shown=("logs", "targets"))
 def waits(
+    folder: Path,
     logs: Annotated[
         list[Path], typer.Argument(metavar="LOG...", help="Job logs, such as KTH's in SWF.")
     ],
-    processors: Annotated[
-        int | None, typer.Option(help="Size of the log's machine; the log's own if not given.")
-    ] = None,
-    logged: Annotated[
-        bool, typer.Option("--logged", help="Take the waits as logged; else they are simulated.")
-    ] = False,
+    processors: Size = None,
     head: HeadOption = None,
     order: OrderOption = "fcfs",
     backfill: BackfillOption = "easy",
@@ -46,15 +51,12 @@ def waits(
     samples: Annotated[
         int, typer.Option(min=1, help="Forward runs at each moment.")
     ] = _DEFAULT.samples,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of the jobs asked about, and of the samples.")
-    ] = _DEFAULT.seed,
-    output_dir: Annotated[
-        Path, typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
-    ] = Path("waits"),
-    workers: Annotated[int, typer.Option(min=1, help="Logs gone through at once.")] = 2,
-    as_json: JsonOption = False,
-) -> None:
+    seed: Seed = _DEFAULT.seed,
+    logged: Annotated[
+        bool, typer.Option("--logged", help="Take the waits as logged; else they are simulated.")
+    ] = False,
+    workers: Workers = 2,
+) -> StudyReport:
     """Replay logs, forecast waits by every method, and score the forecasts.
 
     What has been gone through is kept in the output folder, and not gone through again with the
@@ -62,11 +64,8 @@ def waits(
 
     Example: [bold]foretime study waits KTH-SP2-1996-2.1-cln.swf.gz -o waits[/bold]
     """
-    began = time.perf_counter()
-    check_folder("--output-dir", output_dir)
     check_head(head)
-    if processors is not None and len(logs) != 1:
-        raise InputError("--processors is for a single log: run each by itself")
+    check_one_log(processors, logs)
     policy = Policy(order=order_of_log(order), backfill=parse_backfill(backfill))
     settings = WaitsSettings(submissions, samples, seed, policy)
     kind = LOGGED if logged else SIMULATED
@@ -78,23 +77,26 @@ def waits(
         read.append(WaitsLog(workload if head is None else workload.head(head), kind))
     jobs = sum(len(log.workload) for log in read)
     with progress_bar("forecasting", jobs, "jobs") as progress:
-        found = study(read, settings, output_dir / RUNS, workers=workers, progress=progress)
-    runs = found.runs
-    by = f"kept in {output_dir / RUNS} by another Foretime, and left out"
+        found = study(read, settings, folder / RUNS, workers=workers, progress=progress)
+    by = f"kept in {folder / RUNS} by another Foretime, and left out"
     notes += [f"{title}: {by}." for title in found.left_out]
-    from foretime_studies.waits.figures import figures  # matplotlib is slow to load
-    from foretime_studies.waits.report import report
+    return report(found.runs, settings, notes)
 
-    options = (
-        ("--processors", processors, None),
-        ("--head", head, None),
-        ("--order", order, "fcfs"),
-        ("--backfill", backfill, "easy"),
-        ("--submissions", submissions, _DEFAULT.submissions),
-        ("--samples", samples, _DEFAULT.samples),
-        ("--seed", seed, _DEFAULT.seed),
-        ("--logged", logged, False),
+
+def report(runs: Sequence[ScoredRun], settings: WaitsSettings, notes: Sequence[str]) -> StudyReport:
+    """Put everything together."""
+    looks = ", ".join(f"{look / 3_600:g}" for look in LOOKS_S)
+    policy = settings.policy
+    how = (
+        f"Asked about: up to {settings.submissions:,} jobs of a log, one drawn from each of as many"
+        f" stretches of equally many submissions (seed {settings.seed}), at their submission,"
+        f" {looks} hours later while they wait, and each midnight of the log's clock. The first"
+        f" {WARM_UP_SHARE:.0%} of a log is learned from only. {settings.samples} forward runs."
     )
-    written = report(runs, settings, notes, study_command("waits", logs, options))
-    written.write(output_dir, figures(runs))
-    print_report(written, SHOWN, output_dir, time.perf_counter() - began, as_json=as_json)
+    where = (
+        f"Simulated: {policy.order}, {policy.backfill}, planned with the requested times. Logged:"
+        " the waits of the log, the same policy being assumed of its scheduler; a start within"
+        f" {LOGGED_NOW_S} s is one at once."
+    )
+    title = "When will my job start? Forecasts of waits on logs"
+    return StudyReport(title, (how, where, *notes), tables(runs), figures(runs))

@@ -1,4 +1,4 @@
-"""The report of the study beyond Gaussier 2015, and its pictures."""
+"""Figures of the study beyond Gaussier 2015."""
 
 from __future__ import annotations
 
@@ -6,17 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from foretime_studies.frame.plots import bars, panels
-from foretime_studies.frame.report import StudyReport
 from foretime_studies.gaussier2015_beyond.cases import Kind
 from foretime_studies.gaussier2015_beyond.study import GAP, P99, P99_9, Beyond
-from foretime_studies.gaussier2015_beyond.tables import tables
-
-
-def report(found: Beyond, command: str) -> StudyReport:
-    """Put everything together."""
-    notes = tuple(log.note for log in found.logs)
-    name, title = "gaussier2015-beyond", "Beyond Gaussier 2015"
-    return StudyReport(name, title, command, notes, tuple(tables(found)))
 
 
 def figures(found: Beyond) -> dict[str, Figure]:
