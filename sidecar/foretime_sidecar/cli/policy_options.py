@@ -12,6 +12,7 @@ import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Backfill, Compression, parse_order
+from foretime_sim.policies.policy_file import known_policies
 from foretime_sim.policies.policy_switching import DYNP, Decider
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.slack import InsertionOrder, SlackSettings
@@ -25,7 +26,7 @@ _SLACK = SlackSettings()
 _PANEL = "The scheduler"
 _SEVERAL = "Several are separated by commas."
 _POLICY = (
-    "Policy from a TOML file, or a known one: cobalt, easy, pbs-strict, slurm (foretime config "
+    f"Policy from a TOML file, or a known one: {', '.join(known_policies())} (foretime config "
     "policy). Other options take precedence over its keys."
 )
 _ORDER = f"Queue order: {', '.join(ORDERS)}, or your own in Python, module:attribute."
@@ -63,6 +64,12 @@ def order_of_log(text: str) -> Order | PythonOrder:
             " your own in Python, module:attribute, that works them out"
         )
     return order
+
+
+def _complete_policy(incomplete: str) -> list[str]:
+    """Give what a word may become: known policies, and TOML files of this folder."""
+    names = (*known_policies(), *(path.name for path in sorted(Path().glob("*.toml"))))
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def _completing(names: tuple[str, ...], incomplete: str) -> list[str]:
@@ -104,7 +111,10 @@ class OnePolicyOptions(OptionGroup):
         {"depth", "compression", "slack_factor", "insertion_order"}
     )
 
-    policy: Annotated[str | None, typer.Option(metavar="POLICY", help=_POLICY)] = None
+    policy: Annotated[
+        str | None,
+        typer.Option(autocompletion=_complete_policy, metavar="POLICY", help=_POLICY),
+    ] = None
     order: Annotated[
         str | None,
         typer.Option(
@@ -149,7 +159,12 @@ class SeveralPoliciesOptions(OptionGroup):
     panel: ClassVar[str] = _PANEL
     rarely_needed: ClassVar[frozenset[str]] = OnePolicyOptions.rarely_needed
 
-    policy: Annotated[_Several, typer.Option(metavar="POLICY", help=f"{_POLICY} {_SEVERAL}")] = None
+    policy: Annotated[
+        _Several,
+        typer.Option(
+            autocompletion=_complete_policy, metavar="POLICY", help=f"{_POLICY} {_SEVERAL}"
+        ),
+    ] = None
     order: Annotated[
         _Several,
         typer.Option(

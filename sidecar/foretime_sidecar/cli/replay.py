@@ -7,11 +7,13 @@ import time
 from dataclasses import replace
 
 import typer
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
 from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_file import read_policy
 from foretime_sim.policies.policy_table import policy_of
+from foretime_sim.policies.slack import Overruns
 from foretime_sim.scores.comparison import Comparison, compare
 from foretime_sim.scores.replay_result import ReplayResult
 from foretime_sim.workloads.job_log import log_of_workload
@@ -136,7 +138,13 @@ def _policy(
         unguarded = {key: value for key, value in values.items() if key not in _OF_THE_GUARD}
         if policy_of(unguarded).may_guard:
             values["guard_s"] = _GUARD_S
-    return policy_of(values)
+    policy = policy_of(values)
+    if policy.overruns is not Overruns.KILL:
+        raise InputError(
+            f"overruns is {policy.overruns}: a scheduler kills jobs at their limits; take it out of"
+            f" {chosen.policy}, or use foretime simulate"
+        )
+    return policy
 
 
 def _said_of_policy(

@@ -45,6 +45,7 @@ _TABLES: dict[str, type[BaseModel]] = {
     "report": Report,
     "jobqueue": JobQueue,
 }
+_GRID_KEYS = ("policy", *Grid.model_fields)
 _LISTS = ("logs", "exclude", "include")
 _GENERATED_ONLY, _LOGS_ONLY = (
     ("jobs", "load", "seed"),
@@ -247,7 +248,7 @@ class _Reader:
                     values[axis] = self._axis(key, value, folder, (*where, key))
                     known, what = tuple(accuracy), "accuracy rule"
                 else:
-                    raise self._unknown((*where, key), ("log", *Grid.model_fields))
+                    raise self._unknown((*where, key), ("log", *_GRID_KEYS))
                 if key in ("log", "accuracy_rule"):
                     for name in values[key]:
                         if name not in known:
@@ -298,7 +299,8 @@ class _Reader:
         location = tuple(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             model = _TABLES[location[0]] if len(location) > 1 else Declaration
-            return str(self._unknown(location, model.model_fields))
+            valid = _GRID_KEYS if model is Grid else model.model_fields
+            return str(self._unknown(location, valid))
         if problem["type"] == "missing":
             return f"{self.path}: it declares no logs: add a [[logs]] table with a path or generate"
         if problem["type"] in ("model_type", "dict_type", "list_type") and location[0] in _LISTS:

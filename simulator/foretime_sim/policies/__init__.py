@@ -3,5 +3,5 @@
 Decides nothing itself: that is for `engine`, and in plain Python for `reference`.
 
 Public names: `Policy`, `Order`, `Backfill`, `Correction`, `EventOrder`, `Roles`, `SlackSettings`,
-`PolicySwitching`.
+`PolicySwitching`, `read_policy`, `policy_of`.
 """

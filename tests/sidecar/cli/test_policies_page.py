@@ -35,6 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert [name for _, name in files] == ["my_orders.py", "my_backfilling.py"]
     for text, name in files:
         (folder / name).write_text(text)
+    (folder / "site.toml").write_text('order = "sjf"\n')
     jobs = lublin2003.generate(400, processors=64, seed=7, load=1.1)
     write_swf(log_of_workload(jobs), folder / "log.swf")
     before = set(sys.modules)
@@ -144,6 +145,7 @@ def test_simulations_beside_the_built_in_ones(folder: Path) -> None:
         ("--order my_", ["my_backfilling:", "my_orders:"]),
         ("--order pri", []),  # a log has no priorities
         ("--backfill con", ["conservative"]),
+        ("--policy s", ["slurm", "site.toml"]),
     ],
 )
 def test_the_shell_completes_names_and_modules(

@@ -189,3 +189,13 @@ def test_the_documented_policy_file_is_one(repository: Path) -> None:
     assert sorted(keys) == sorted(PolicyTable.model_fields)
     names = {row.strip("`") for row in rows[-len(known_policies()) :]}
     assert names == set(known_policies())
+
+
+def test_a_replay_lets_no_job_overrun(run: Run, log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "slack.toml"
+    file.write_text('backfill = "slack"\noverruns = "extend"\n')
+    code, out, err = run("replay", log, "--policy", file, "--mechanism", "rewrite-limit")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert (
+        f"overruns is extend: a scheduler kills jobs at their limits; take it out of {file}" in err
+    )
