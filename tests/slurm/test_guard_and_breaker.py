@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from foretime_sidecar.schedulers.slurm import SlurmStrategy
 from foretime_sidecar.table.table import Mode
 
 from tests.slurm.foretime_site import ForetimeSite
@@ -55,7 +56,9 @@ def test_a_head_that_waits_too_long_stops_planning_until_it_starts(cluster: Slur
 
     def stepped_in() -> bool:
         site.look()
-        return site.sidecar._guard is not None and site.sidecar._guard.waiting_too_long == head
+        scheduler = site.sidecar.scheduler
+        assert isinstance(scheduler, SlurmStrategy)
+        return scheduler.guard is not None and scheduler.guard.waiting_too_long == head
 
     cluster.wait_for(stepped_in, "the guard to step in", 30)
     assert time.time() - began > BOUND_S

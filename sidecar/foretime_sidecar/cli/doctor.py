@@ -31,6 +31,7 @@ from foretime_sidecar.install.doctor.daemon import daemon
 from foretime_sidecar.install.doctor.pbs import pbs_checks
 from foretime_sidecar.install.doctor.slurm import slurm_checks
 from foretime_sidecar.install.doctor.table import table_checks
+from foretime_sidecar.settings.settings import Settings
 
 _STYLES = {Health.OK: "green", Health.WARNING: "yellow", Health.PROBLEM: "red"}
 
@@ -64,11 +65,10 @@ def doctor(
     chosen = found.settings
     now = int(time.time())
     folder = commands_dir or chosen.scheduler.commands_dir
-    own: list[tuple[str, Check]]
-    if chosen.scheduler.kind == "pbs" or (found.file is None and _only_pbs_here(folder)):
-        own = pbs_checks(chosen, PbsServer(folder), now, folder)
-    else:
-        own = slurm_checks(chosen, SlurmController(folder), now, folder, conf)
+    kind = chosen.scheduler.kind
+    if found.file is None and _only_pbs_here(folder):
+        kind = "pbs"
+    own = _OWN_CHECKS[kind](chosen, now, folder, conf)
     first: list[tuple[str, Check]] = [("settings", lambda: _settings(found))]
     last: list[tuple[str, Check]] = [("daemon", lambda: daemon(chosen)), *own]
     diagnoses = examine([*first, *table_checks(chosen, now), *last])
@@ -83,6 +83,21 @@ def _settings(found: SiteSettings) -> Finding:
     if found.missing:
         return warning(found.missing, "name the daemon's with --settings, or write one there")
     return ok(str(found.file))
+
+
+def _slurm_checks(
+    settings: Settings, now: int, folder: str, conf: Path | None
+) -> list[tuple[str, Check]]:
+    return slurm_checks(settings, SlurmController(folder), now, folder, conf)
+
+
+def _pbs_checks(
+    settings: Settings, now: int, folder: str, conf: Path | None
+) -> list[tuple[str, Check]]:
+    return pbs_checks(settings, PbsServer(folder), now, folder)
+
+
+_OWN_CHECKS = {"slurm": _slurm_checks, "pbs": _pbs_checks}
 
 
 def _only_pbs_here(folder: str) -> bool:

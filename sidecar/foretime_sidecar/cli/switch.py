@@ -27,7 +27,7 @@ def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> Non
     path = Path(chosen.hook.disable_file)
     made = switch_off(path)
     cleared: list[str] = []
-    if chosen.scheduler.kind == "slurm":
+    if chosen.scheduler.can_end_jobs_as_planned:
         cleared = give_back(SlurmController(chosen.scheduler.commands_dir))
     if as_json:
         answer = {"disable_file": str(path), "was_disabled": not made, "cleared": cleared}

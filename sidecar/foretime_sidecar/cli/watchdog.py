@@ -29,7 +29,7 @@ def watchdog(
     """
     chosen = site_settings(settings)
     scheduler = chosen.scheduler
-    if scheduler.kind != "slurm":
+    if not scheduler.can_end_jobs_as_planned:
         raise InputError(
             f'foretime watchdog: scheduler.kind = "{scheduler.kind}": PBS never ends a job at its '
             "soft_walltime, so there is nothing to watch; disable foretime-watchdog.timer"

@@ -69,18 +69,30 @@ class SchedulerConfiguration:
 
     @property
     def soft_limit(self) -> bool:
-        """Whether ``time_min`` is planned with, and not a limit that jobs are killed at.
-
-        PBS's soft_walltime always is.
-        """
-        return self.scheduler == "pbs" or (
+        """Whether ``time_min`` is planned with, and not a limit that jobs are killed at."""
+        return (
             "time_min_as_soft_limit" in self.parameters and self.scheduler_type == "sched/backfill"
         )
 
     @property
     def time_step_s(self) -> int:
         """Whole multiples of it are what the scheduler takes for a time limit, seconds."""
-        return 1 if self.scheduler == "pbs" else 60
+        return 60
+
+
+@dataclass(frozen=True, slots=True)
+class PbsConfiguration(SchedulerConfiguration):
+    """How a PBS server is set up: it counts in seconds, and always plans with soft_walltime."""
+
+    @property
+    def soft_limit(self) -> bool:
+        """True: PBS never ends a job at its soft_walltime."""
+        return True
+
+    @property
+    def time_step_s(self) -> int:
+        """One second."""
+        return 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,11 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foretime_estimators.jobs.errors import SchedulerError, StateError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_estimators.time_units import DAY_S
-from foretime_sim.policies.policy import Backfill, Correction
 
 from foretime_sidecar.clients.client import (
     Cursor,
@@ -31,26 +29,19 @@ from foretime_sidecar.clients.client import (
 from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.daemon.poll_rate import Pause
 from foretime_sidecar.daemon.table_publication import PublishedTable, TablePublication
-from foretime_sidecar.forecasts.forecast_log import ServedForecasts
-from foretime_sidecar.forecasts.latest_starts import NotedBounds
-from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
-from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
-from foretime_sidecar.learning.estimator_scheme import LearnedScheme
+from foretime_sidecar.forecasts.latest_starts import NotedBounds, noted_bounds_of
+from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting, forecasting_of
+from foretime_sidecar.learning.estimator_scheme import learned_scheme_of
 from foretime_sidecar.learning.exclusions import Exclusions, exclusions_of
 from foretime_sidecar.learning.learner import Learner, effective_mode
-from foretime_sidecar.ordering.ordering import QueueOrdering
 from foretime_sidecar.ordering.switched_order import SwitchedOrder
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
-from foretime_sidecar.queue.queue_events import PastEvents
 from foretime_sidecar.queue.queue_snapshot import as_submitted
 from foretime_sidecar.safety.hook_supervision import Oversight
-from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined, Refinements
-from foretime_sidecar.safety.slurm_limits import SlurmLimits
-from foretime_sidecar.safety.starvation_guard import StarvationGuard
+from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
+from foretime_sidecar.schedulers.choice import strategy_of
 from foretime_sidecar.scoreboard.scoreboard import ShadowScoreboard
 from foretime_sidecar.settings.settings import Settings
-from foretime_sidecar.store.model_states import ModelStates
-from foretime_sidecar.store.order_switches import OrderSwitches
 from foretime_sidecar.store.personal_data import erase
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mode
@@ -114,7 +105,6 @@ class Sidecar:
     shadow
         Whether all estimators run in the shadow; whoever drives it then calls
         ``scoreboard.refresh``, too.
-
     bounds
         Whether it is noted when jobs start no later than, even if no waits are forecast.
 
@@ -142,8 +132,8 @@ class Sidecar:
         What compares estimators; ``None`` if nobody wants it.
     noted_bounds
         When jobs start no later than; ``None`` if nobody wants to know.
-    switched_order
-        What chooses the queue's order (dynP); ``None`` if that is set, or not kept at all.
+    scheduler
+        What is done for its kind of scheduler.
     """
 
     def __init__(
@@ -170,71 +160,29 @@ class Sidecar:
         self._table = TablePublication(
             settings.table, store, self.lock, lambda: self.learner, self.oversight, self.progress
         )
-        self.forecasting: WaitForecasting | None = None
         self.noted_bounds: NotedBounds | None = None
         if forecasts or bounds or settings.queue_order.keep_promises:
-            self.noted_bounds = NotedBounds(
-                store,
-                self.lock,
-                settings.forecast.slack_factor,
-                settings.api.smallest_group,
-                settings.forecast.most_jobs,
-            )
+            self.noted_bounds = noted_bounds_of(settings, store, self.lock)
+        self.forecasting: WaitForecasting | None = None
         if forecasts:
-            self.forecasting = WaitForecasting(
-                settings.forecast,
-                CalibratedBest(settings.forecast.most_jobs),
-                PastEvents(store, self.lock),
-                ServedForecasts(store, self.lock, settings.api.smallest_group),
-                ModelStates(store, self.lock),
-                self.noted_bounds,
-            )
-        self.estimating: LearnedScheme | None = None
-        self._estimating_s = estimating_s
-        bounded = math.isfinite(estimating_s)
-        self._reading_s = settings.scheduler.poll_interval_s if bounded else math.inf
-        if settings.accuracy.scheme == "learned":
-            self.estimating = LearnedScheme(settings, store, self.lock)
+            self.forecasting = forecasting_of(settings, store, self.lock, self.noted_bounds)
+        self.estimating = learned_scheme_of(settings, store, self.lock)
         self.scoreboard = ShadowScoreboard(settings, store, self.lock) if shadow else None
-        # Slurm can end a job at what it was planned with; PBS never does.
-        self._limits: SlurmLimits | None = None
-        self._guard: StarvationGuard | None = None
-        self._refinements: Refinements | None = None
-        if settings.scheduler.kind == "slurm":
-            self._limits = SlurmLimits(settings, client)
-            if settings.hook.mechanism == "slurm-soft-limit":
-                self._refinements = Refinements(
-                    settings.learned,
-                    raises_own=settings.hook.user_time_min == "raise",
-                    store=store,
-                    lock=self.lock,
-                )
-            if settings.hook.starvation_guard_s:
-                self._guard = StarvationGuard(settings.hook.starvation_guard_s)
+        self._estimating_s = estimating_s
+        unhurried = math.isinf(estimating_s)
+        self._reading_s = math.inf if unhurried else settings.scheduler.poll_interval_s
+        self.scheduler = strategy_of(
+            settings,
+            client,
+            store,
+            self.lock,
+            lambda: self.learner.runtimes,
+            self.noted_bounds,
+            unhurried=unhurried,
+        )
         self._site_limits: SiteLimits | None = None
         self._site_limits_read_at = 0
         self._allowed: tuple[Mode, Exclusions | None] | None = None  # at the last look
-        self._ordering: QueueOrdering | None = None
-        self.switched_order: SwitchedOrder | None = None
-        if settings.scheduler.kind == "slurm" and settings.scheduler.client == "commands":
-            if settings.queue_order.switches:
-                self.switched_order = SwitchedOrder(
-                    settings.queue_order,
-                    Backfill(settings.forecast.backfill),
-                    OrderSwitches(store, self.lock),
-                    estimating_s
-                    if math.isinf(estimating_s)
-                    else settings.queue_order.planning_limit_s,
-                    lambda: self.learner.runtimes,
-                )
-            self._ordering = QueueOrdering(
-                settings.queue_order,
-                client,
-                store,
-                self.lock,
-                self.switched_order,
-                self.noted_bounds if settings.queue_order.keep_promises else None,
-            )
         self._cursor: Cursor | None = None
         self._next_publication = 0
         self._next_cleaning = 0
@@ -353,9 +301,8 @@ class Sidecar:
     def look(self, now: int) -> Look:
         """Look at the queue, for forecasts, and at what the scheduler lets the hook do.
 
-        If that has changed, the next poll publishes at once. On Slurm, time_min of pending jobs is
-        set, limits that jobs would be killed at too early are changed, and the queue is put in
-        order if the settings say so.
+        If that has changed, the next poll publishes at once. What the kind of scheduler needs is
+        done: see `SchedulerStrategy`.
 
         Raises
         ------
@@ -365,13 +312,11 @@ class Sidecar:
             If the store can't be read or written; no job is planned short then.
         """
         configuration, seen = self._see(now)
-        queue = seen.queue
-        if self._guard is not None:
-            self._guard.look(queue, now)
+        self.scheduler.watch(seen)
         mode, refined = Mode.OBSERVE, NOTHING_REFINED
         try:
             mode, _ = self._mode(configuration)
-            refined = self._refined(queue.jobs, mode, now)
+            refined = self._refined(seen, mode)
             exclusions = self._exclusions(configuration, now)
         except (SchedulerError, StateError):
             # What can be mended without an answer is.
@@ -382,43 +327,44 @@ class Sidecar:
             self._next_publication = now
         if self.noted_bounds is not None and self.forecasting is None:
             self.noted_bounds.note(QueueMoment.of(seen, self.settings.forecast))
-        if self._ordering is not None:
-            self._ordering.arrange(seen, configuration, self._scheduled_time_of)
+        self.scheduler.arrange(seen, configuration, self._scheduled_time_of)
         return seen
 
     def _mend(
         self, seen: Look, mode: Mode, exclusions: Exclusions | None, refined: Refined
     ) -> None:
         """Set time_min, and change limits that jobs would be killed at too early."""
-        now = seen.taken_at
         if self._allowed != (mode, exclusions):
             # Before anything is changed, which may be refused.
             self._allowed = mode, exclusions
-            self._next_publication = now
-        if self._limits is not None:
-            jobs, soft_limit = seen.queue.jobs, seen.soft_limit
-            pause_s = self.pause.seconds
-            self._limits.mend(jobs, exclusions, mode, soft_limit, now, pause_s, refined)
+            self._next_publication = seen.taken_at
+        self.scheduler.mend(seen, exclusions, mode, self.pause.seconds, refined)
 
-    def _refined(self, jobs: Sequence[QueuedJob], mode: Mode, now: int) -> Refined:
+    def _refined(self, seen: Look, mode: Mode) -> Refined:
         """Say what time_min of pending jobs is to be by what the estimator says of each now."""
-        if self._refinements is None:
-            return NOTHING_REFINED
         estimated = None
         if self.estimating is not None and mode is Mode.ENFORCE:
             with self.lock:
-                estimated = self.estimating.estimates(self.learner, now)
-        return self._refinements.now(jobs, estimated, now)
+                estimated = self.estimating.estimates(self.learner, seen.taken_at)
+        return self.scheduler.refined(seen.queue.jobs, estimated, seen.taken_at)
 
     @property
     def order_refused(self) -> str:
         """Why the queue is not put in order though the settings say so; "" if it is."""
-        return "" if self._ordering is None else self._ordering.refused
+        ordering = self.scheduler.ordering
+        return "" if ordering is None else ordering.refused
 
     @property
     def going_first(self) -> int:
         """Jobs that went before the others at the last look, whatever the order."""
-        return 0 if self._ordering is None else self._ordering.going_first
+        ordering = self.scheduler.ordering
+        return 0 if ordering is None else ordering.going_first
+
+    @property
+    def switched_order(self) -> SwitchedOrder | None:
+        """What chooses the queue's order (dynP); ``None`` if that is set, or not kept at all."""
+        ordering = self.scheduler.ordering
+        return None if ordering is None else ordering.switched
 
     def see(self, now: int) -> Look:
         """Look at the queue for forecasts alone; raises `SchedulerError` as `look`."""
@@ -432,8 +378,8 @@ class Sidecar:
     def _see(self, now: int) -> tuple[SchedulerConfiguration, Look]:
         configuration = self.client.configuration()
         self.private_data = configuration.private_data
-        correction = Correction.PBS if configuration.scheduler == "pbs" else Correction.SLURM
         queue, soft_limit = self.client.queue(), configuration.soft_limit
+        correction = self.scheduler.correction
         seen = self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
         if self.forecasting is not None:
             self.forecasting.looked(seen)
@@ -455,17 +401,8 @@ class Sidecar:
         """Give the mode that the table may carry now, and why if it is not the one set."""
         mode, reason = effective_mode(self.settings, configuration)
         mode, reason = self.oversight.allowed(mode, reason)
-        if mode is Mode.ENFORCE and self._guard is not None and self._guard.waiting_too_long:
-            return Mode.OBSERVE, (
-                f"the starvation guard: job {self._guard.waiting_too_long} waits more than "
-                f"hook.starvation_guard_s = {self.settings.hook.starvation_guard_s} over its plan "
-                "on requested times, and all jobs are planned so until it starts"
-            )
-        if mode is Mode.ENFORCE and self._limits is not None and self._limits.refused:
-            return Mode.OBSERVE, (
-                "Slurm refused to give jobs back what their users asked for; see the log, and give "
-                "the daemon's account AdminLevel=Operator"
-            )
+        if mode is Mode.ENFORCE and (why_not := self.scheduler.why_not_enforced()):
+            return Mode.OBSERVE, why_not
         return mode, reason
 
     def _exclusions(self, configuration: SchedulerConfiguration, now: int) -> Exclusions:
@@ -499,8 +436,7 @@ class Sidecar:
         """
         if self.estimating is not None and self.progress.polled_at is not None:
             self.estimating.save(self.progress.polled_at)
-        if self._ordering is not None:
-            self._ordering.give_back()
+        self.scheduler.give_back()
 
     def _scheduled_time_of(self, job: QueuedJob) -> int:
         return self._scheduled_time(as_submitted(job))

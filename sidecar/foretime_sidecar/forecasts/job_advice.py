@@ -63,7 +63,7 @@ def shapes(
     machine_processors: int,
     longest_s: int | None,
     soft_limit: bool,
-    slurm: bool,
+    takes_time_min: bool,
 ) -> Iterator[Shape]:
     """Give other shapes, those first that change least.
 
@@ -81,12 +81,12 @@ def shapes(
         MaxTime of its slurm_partition, seconds; ``None`` if there is none.
     soft_limit
         Whether the scheduler takes time_min as a soft limit.
-    slurm
-        Whether the scheduler is Slurm.
+    takes_time_min
+        Whether users can set it.
     """
     safe_s = safe_limit(question.request, like)
     if safe_s is not None:
-        if slurm and not soft_limit and question.time_min_s is None:
+        if takes_time_min and not soft_limit and question.time_min_s is None:
             yield _with_time_min(question, safe_s, len(like))
         yield _with_limit(question, safe_s, len(like))
     for slurm_partition in elsewhere:

@@ -21,6 +21,7 @@ from foretime_sim.policies.slack import SlackSettings
 
 from foretime_sidecar.queue.forecast_question import QueueMoment
 from foretime_sidecar.queue.queue_events import START, Event, Key
+from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.finished_waits import FinishedWaits
 from foretime_sidecar.store.start_bounds import BoundOutcome, NotedBound, StartBounds
 from foretime_sidecar.store.store import Store
@@ -51,6 +52,17 @@ class KeptBounds:
     judged: int
     users: int
     kept_share: float | None
+
+
+def noted_bounds_of(settings: Settings, store: Store, lock: threading.RLock) -> NotedBounds:
+    """Give what notes bounds as the settings say."""
+    return NotedBounds(
+        store,
+        lock,
+        settings.forecast.slack_factor,
+        settings.api.smallest_group,
+        settings.forecast.most_jobs,
+    )
 
 
 class NotedBounds:

@@ -26,13 +26,14 @@ from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJob
 from foretime_sidecar.forecasts.forecast_log import Served, ServedForecasts
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
 from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBounds
-from foretime_sidecar.forecasts.production_forecaster import Basis
+from foretime_sidecar.forecasts.production_forecaster import Basis, CalibratedBest
 from foretime_sidecar.forecasts.wait_map import MapDrawing, WaitMap, mapped
 from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue.queue_snapshot import LeftOut, as_submitted
-from foretime_sidecar.settings.settings import ForecastSettings
+from foretime_sidecar.settings.settings import ForecastSettings, Settings
 from foretime_sidecar.store.model_states import ModelStates
+from foretime_sidecar.store.store import Store
 
 logger = logging.getLogger("foretime")
 
@@ -103,6 +104,20 @@ def _all_the_same() -> Iterator[None]:
         yield
     except StateError as error:
         logger.warning("forecasts are not kept: %s", error)
+
+
+def forecasting_of(
+    settings: Settings, store: Store, lock: threading.RLock, bounds: NotedBounds | None
+) -> WaitForecasting:
+    """Give what forecasts waits as the settings say, learns from a store and keeps them there."""
+    return WaitForecasting(
+        settings.forecast,
+        CalibratedBest(settings.forecast.most_jobs),
+        PastEvents(store, lock),
+        ServedForecasts(store, lock, settings.api.smallest_group),
+        ModelStates(store, lock),
+        bounds,
+    )
 
 
 class WaitForecasting:

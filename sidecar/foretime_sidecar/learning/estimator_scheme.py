@@ -31,6 +31,13 @@ _ASKED_AGAIN = 100
 """Kinds of which nothing has ended since are asked about again, so many with each table."""
 
 
+def learned_scheme_of(
+    settings: Settings, store: Store, lock: threading.RLock
+) -> LearnedScheme | None:
+    """Give the estimator of the scheme ``learned``; ``None`` if the settings name another."""
+    return LearnedScheme(settings, store, lock) if settings.accuracy.scheme == "learned" else None
+
+
 class LearnedScheme:
     """Holds the estimator; used from the thread that polls, but for `forget`.
 

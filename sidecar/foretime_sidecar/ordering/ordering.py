@@ -7,11 +7,14 @@ knows which site factors are its own.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
+from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Backfill
 
 from foretime_sidecar.clients.client import (
     JobChange,
@@ -25,6 +28,8 @@ from foretime_sidecar.ordering.queue_order import contenders, name_of, qos_tier,
 from foretime_sidecar.ordering.switched_order import SwitchedOrder
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.order_switches import OrderSwitches
 from foretime_sidecar.store.store import Store
 
 logger = logging.getLogger("foretime")
@@ -55,6 +60,8 @@ class QueueOrdering:
 
     Attributes
     ----------
+    switched
+        As given.
     refused
         Why the queue is not put in order, "" if it is.
     going_first
@@ -70,8 +77,8 @@ class QueueOrdering:
         switched: SwitchedOrder | None = None,
         promises: NotedBounds | None = None,
     ) -> None:
+        self.switched = switched
         self._promises = promises
-        self._switched = switched
         self._settings = settings
         self._client = client
         self._store = store
@@ -120,10 +127,10 @@ class QueueOrdering:
             return self.give_back(jobs)
         self.refused = ""
         goes_first = self._goes_first(now)
-        if self._switched is None:
+        if self.switched is None:
             order = Order(self._settings.order)
         else:
-            order = self._switched.choose(look, scheduled_time, goes_first)
+            order = self.switched.choose(look, scheduled_time, goes_first)
         # Of a job that Slurm does not weigh yet, nothing shows what factor it has.
         known = [
             each
@@ -241,6 +248,44 @@ class QueueOrdering:
         else:
             with self._lock:
                 self._store.settle_site_factors(factors)
+
+
+def ordering_of(
+    settings: Settings,
+    client: SchedulerClient,
+    store: Store,
+    lock: threading.RLock,
+    runtimes: Callable[[], RuntimeHistories | None],
+    bounds: NotedBounds | None,
+    *,
+    unhurried: bool,
+) -> QueueOrdering | None:
+    """Give what orders the queue as the settings say; ``None`` if their client can't.
+
+    Parameters
+    ----------
+    settings, client, store, lock
+        The sidecar's.
+    runtimes
+        Gives how long jobs really take, as far as that is learned.
+    bounds
+        When jobs start no later than, if that is noted.
+    unhurried
+        Whether choosing the order may take as long as it takes.
+    """
+    if settings.scheduler.client != "commands":
+        return None
+    chosen, switched = settings.queue_order, None
+    if chosen.switches:
+        switched = SwitchedOrder(
+            chosen,
+            Backfill(settings.forecast.backfill),
+            OrderSwitches(store, lock),
+            math.inf if unhurried else chosen.planning_limit_s,
+            runtimes,
+        )
+    promises = bounds if chosen.keep_promises else None
+    return QueueOrdering(chosen, client, store, lock, switched, promises)
 
 
 _LAST = -(2**31)  # no site factor that can be set: stands for one that does not show

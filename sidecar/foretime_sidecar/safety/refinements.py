@@ -20,6 +20,7 @@ from foretime_estimators.jobs.errors import StateError
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.job_note import read_note
 from foretime_sidecar.settings.learned_settings import LearnedSettings
+from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.refined_times import RefinedTimes, refined_times_in
 from foretime_sidecar.store.store import Store
 
@@ -195,6 +196,14 @@ class Refinements:
         for job_id in gone:
             del known[job_id]
             self._set_at.pop(job_id, None)
+
+
+def refinements_of(settings: Settings, store: Store, lock: threading.RLock) -> Refinements | None:
+    """Give what refines as the settings say; ``None`` if the hook sets no time_min."""
+    if settings.hook.mechanism != "slurm-soft-limit":
+        return None
+    raises_own = settings.hook.user_time_min == "raise"
+    return Refinements(settings.learned, raises_own=raises_own, store=store, lock=lock)
 
 
 def _is_noted(job: QueuedJob) -> bool:

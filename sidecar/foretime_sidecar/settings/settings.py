@@ -128,6 +128,11 @@ class SchedulerSettings(Section):
         description="How far back finished jobs are read at the very first start.",
     )
 
+    @property
+    def can_end_jobs_as_planned(self) -> bool:
+        """Whether a job's planned time can become its limit: Slurm's can, PBS's never does."""
+        return self.kind == "slurm"
+
 
 class StoreSettings(Section):
     """Where finished jobs are kept."""

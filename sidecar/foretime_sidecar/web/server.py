@@ -11,25 +11,20 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import cast
 
 import uvicorn
 from foretime_estimators.jobs.errors import ForetimeError, SchedulerError
 
 from foretime_sidecar.clients.client import SchedulerClient
-from foretime_sidecar.clients.pbs.commands import PbsCommands, PbsProcesses
 from foretime_sidecar.clients.request_time import RequestTime
-from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.clients.slurm.pyslurm_client import PySlurm, import_pyslurm
-from foretime_sidecar.clients.slurm.rest import SlurmRest
-from foretime_sidecar.clients.slurm.rest_connection import RestConnection
 from foretime_sidecar.daemon.daemon_lock import DaemonLock
 from foretime_sidecar.daemon.poll_rate import PollRate, sparing_pause_s, why_busy
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.queue.background_thread import BackgroundThread
 from foretime_sidecar.safety.heartbeat import beat, heartbeat_path
+from foretime_sidecar.schedulers.choice import client_of
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.web.application import create_app
@@ -85,7 +80,7 @@ class Daemon:
             undo.callback(store.close)
             self.sidecar = Sidecar(
                 settings,
-                client or _client(settings, self.request_time),
+                client or client_of(settings.scheduler, self.request_time),
                 store,
                 forecasts=True,
                 shadow=settings.estimators.shadow,
@@ -279,29 +274,3 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         for each in sockets or []:
             each.listen(_WAITING)
-
-
-def _client(settings: Settings, request_time: RequestTime) -> SchedulerClient:
-    """Give the client that the settings say, and that counts how long its requests wait."""
-    scheduler = settings.scheduler
-    limits = scheduler.command_timeout_s, scheduler.attempts, request_time
-    if scheduler.kind == "slurm":
-        runner = SubprocessRunner(scheduler.commands_dir, *limits)
-        commands = SlurmCommands(runner, scheduler.overlap_s, scheduler.cluster)
-        if scheduler.client == "commands":
-            return commands
-        if scheduler.client == "slurmrestd":
-            connection = RestConnection(
-                scheduler.slurmrestd,
-                scheduler.slurmrestd_user,
-                scheduler.slurmrestd_token_file,
-                *limits,
-            )
-            return SlurmRest(connection, commands, scheduler.overlap_s)
-        return PySlurm(import_pyslurm(), commands, request_time)
-    return PbsCommands(
-        PbsProcesses(scheduler.commands_dir, *limits),
-        Path(scheduler.pbs_accounting_dir) if scheduler.pbs_accounting_dir else None,
-        Path(scheduler.pbs_server_logs_dir) if scheduler.pbs_server_logs_dir else None,
-        scheduler.overlap_s,
-    )

@@ -26,7 +26,12 @@ def finished(
 
 
 def offered(question: JobQuestion, like: list[FinishedJob], **site: object) -> list[Shape]:
-    options = {"machine_processors": 64, "longest_s": None, "soft_limit": False, "slurm": True}
+    options = {
+        "machine_processors": 64,
+        "longest_s": None,
+        "soft_limit": False,
+        "takes_time_min": True,
+    }
     return list(shapes(question, like, **(options | site)))  # type: ignore[arg-type]
 
 
@@ -72,7 +77,7 @@ def test_a_shorter_limit_and_a_time_min_from_the_users_own_jobs() -> None:
     assert time_min.question.request.requested_time == 7200
     assert len(resized) == 3
     # Where time_min is a soft limit Foretime gives it, and PBS has none.
-    for site in ({"soft_limit": True}, {"slurm": False}):
+    for site in ({"soft_limit": True}, {"takes_time_min": False}):
         assert "time" in offered(asked(ntasks=8, time="2:00:00"), like, **site)[0].change
 
 

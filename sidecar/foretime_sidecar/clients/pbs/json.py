@@ -28,6 +28,7 @@ from foretime_sidecar.clients.array_indices import count_indices
 from foretime_sidecar.clients.client import (
     UNLIMITED_S,
     FinishedRecord,
+    PbsConfiguration,
     QueuedJob,
     QueueState,
     Reservation,
@@ -348,7 +349,7 @@ def parse_configuration(text: str) -> SchedulerConfiguration:
         for key in [key for key in parameters if key.startswith("resources_assigned.")]:
             del parameters[key]
         version = _text(server, "pbs_version") or str(reply["pbs_version"] or "")
-        return SchedulerConfiguration(
+        return PbsConfiguration(
             scheduler="pbs",
             cluster=name,
             version=version,

@@ -297,7 +297,7 @@ class ForecastDesk:
             machine_processors=board.moment.taken.snapshot.machine_processors,
             longest_s=sidecar.longest_time(question.request.queue),
             soft_limit=board.moment.look.soft_limit,
-            slurm=sidecar.settings.scheduler.kind == "slurm",
+            takes_time_min=sidecar.scheduler.users_set_time_min,
         )
         likely_s = asked.likely_wait_s or 0
         # Nobody can be sooner than the job is to begin: of the rest a part counts.

@@ -1,0 +1,43 @@
+"""The settings' scheduler: the one place where its kind decides what is made."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from foretime_estimators.distributions.runtime_histories import RuntimeHistories
+
+from foretime_sidecar.clients.client import SchedulerClient
+from foretime_sidecar.clients.request_time import RequestTime
+from foretime_sidecar.forecasts.latest_starts import NotedBounds
+from foretime_sidecar.schedulers.pbs import PbsStrategy, pbs_client
+from foretime_sidecar.schedulers.slurm import SlurmStrategy, slurm_client
+from foretime_sidecar.schedulers.strategy import SchedulerStrategy
+from foretime_sidecar.settings.settings import SchedulerSettings, Settings
+from foretime_sidecar.store.store import Store
+
+_CLIENTS: Mapping[str, Callable[[SchedulerSettings, RequestTime], SchedulerClient]] = {
+    "slurm": slurm_client,
+    "pbs": pbs_client,
+}
+
+
+def client_of(scheduler: SchedulerSettings, request_time: RequestTime) -> SchedulerClient:
+    """Give the client that the settings say, and that counts how long its requests wait."""
+    return _CLIENTS[scheduler.kind](scheduler, request_time)
+
+
+def strategy_of(
+    settings: Settings,
+    client: SchedulerClient,
+    store: Store,
+    lock: threading.RLock,
+    runtimes: Callable[[], RuntimeHistories | None],
+    bounds: NotedBounds | None,
+    *,
+    unhurried: bool,
+) -> SchedulerStrategy:
+    """Give what the daemon does for the settings' scheduler; parameters as of `SlurmStrategy`."""
+    if settings.scheduler.kind == "pbs":
+        return PbsStrategy()
+    return SlurmStrategy(settings, client, store, lock, runtimes, bounds, unhurried=unhurried)

@@ -1,0 +1,141 @@
+"""Slurm: it can end a job at what it was planned with, and takes an order of the queue."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from foretime_estimators.distributions.runtime_histories import RuntimeHistories
+from foretime_sim.policies.policy import Correction
+
+from foretime_sidecar.clients.client import QueuedJob, SchedulerClient, SchedulerConfiguration
+from foretime_sidecar.clients.request_time import RequestTime
+from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.clients.slurm.pyslurm_client import PySlurm, import_pyslurm
+from foretime_sidecar.clients.slurm.rest import SlurmRest
+from foretime_sidecar.clients.slurm.rest_connection import RestConnection
+from foretime_sidecar.forecasts.latest_starts import NotedBounds
+from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.ordering.ordering import ordering_of
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined, refinements_of
+from foretime_sidecar.safety.slurm_limits import SlurmLimits
+from foretime_sidecar.safety.starvation_guard import StarvationGuard
+from foretime_sidecar.settings.settings import SchedulerSettings, Settings
+from foretime_sidecar.store.store import Store
+from foretime_sidecar.table.table import Mode
+
+
+class SlurmStrategy:
+    """Mends limits, watches head jobs, refines time_min, orders; see `SchedulerStrategy`.
+
+    Parameters
+    ----------
+    settings, client, store, lock
+        The sidecar's.
+    runtimes
+        Gives how long jobs really take, as far as that is learned.
+    bounds
+        When jobs start no later than, if that is noted.
+    unhurried
+        Whether planning the queue may take as long as it takes, as in a replay.
+
+    Attributes
+    ----------
+    guard
+        The starvation guard; ``None`` if the settings want none.
+    """
+
+    correction = Correction.SLURM
+    users_set_time_min = True
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: SchedulerClient,
+        store: Store,
+        lock: threading.RLock,
+        runtimes: Callable[[], RuntimeHistories | None],
+        bounds: NotedBounds | None,
+        *,
+        unhurried: bool,
+    ) -> None:
+        self._limits = SlurmLimits(settings, client)
+        self._refinements = refinements_of(settings, store, lock)
+        bound_s = self._guard_s = settings.hook.starvation_guard_s
+        self.guard = StarvationGuard(bound_s) if bound_s else None
+        self.ordering = ordering_of(
+            settings, client, store, lock, runtimes, bounds, unhurried=unhurried
+        )
+
+    def watch(self, look: Look) -> None:
+        """Watch the head jobs, if the settings say so."""
+        if self.guard is not None:
+            self.guard.look(look.queue, look.taken_at)
+
+    def why_not_enforced(self) -> str:
+        """Say so while a head job waits too long, or Slurm refuses to give limits back."""
+        if self.guard is not None and self.guard.waiting_too_long:
+            return (
+                f"the starvation guard: job {self.guard.waiting_too_long} waits more than "
+                f"hook.starvation_guard_s = {self._guard_s} over its plan "
+                "on requested times, and all jobs are planned so until it starts"
+            )
+        if self._limits.refused:
+            return (
+                "Slurm refused to give jobs back what their users asked for; see the log, and give "
+                "the daemon's account AdminLevel=Operator"
+            )
+        return ""
+
+    def refined(
+        self,
+        jobs: Sequence[QueuedJob],
+        estimated: Callable[[QueuedJob], int | None] | None,
+        now: int,
+    ) -> Refined:
+        """Refine time_min where the hook sets that."""
+        if self._refinements is None:
+            return NOTHING_REFINED
+        return self._refinements.now(jobs, estimated, now)
+
+    def mend(
+        self, look: Look, exclusions: Exclusions | None, mode: Mode, pause_s: int, refined: Refined
+    ) -> None:
+        """Make the changes that the queue needs, in one request."""
+        self._limits.mend(
+            look.queue.jobs, exclusions, mode, look.soft_limit, look.taken_at, pause_s, refined
+        )
+
+    def arrange(
+        self,
+        look: Look,
+        configuration: SchedulerConfiguration,
+        scheduled_time: Callable[[QueuedJob], int],
+    ) -> None:
+        """Put the queue in order through site factors."""
+        if self.ordering is not None:
+            self.ordering.arrange(look, configuration, scheduled_time)
+
+    def give_back(self) -> None:
+        """Take away every site factor of ours."""
+        if self.ordering is not None:
+            self.ordering.give_back()
+
+
+def slurm_client(scheduler: SchedulerSettings, request_time: RequestTime) -> SchedulerClient:
+    """Give the client of the settings, which counts how long its requests wait."""
+    limits = scheduler.command_timeout_s, scheduler.attempts, request_time
+    runner = SubprocessRunner(scheduler.commands_dir, *limits)
+    commands = SlurmCommands(runner, scheduler.overlap_s, scheduler.cluster)
+    if scheduler.client == "commands":
+        return commands
+    if scheduler.client == "slurmrestd":
+        connection = RestConnection(
+            scheduler.slurmrestd,
+            scheduler.slurmrestd_user,
+            scheduler.slurmrestd_token_file,
+            *limits,
+        )
+        return SlurmRest(connection, commands, scheduler.overlap_s)
+    return PySlurm(import_pyslurm(), commands, request_time)
