@@ -36,8 +36,7 @@ WAIT = """
 import os, sys, encodings.idna
 import typer
 from foretime_sidecar.cli.wait import wait
-import foretime_sidecar.settings.settings, rich.console, rich.table
-import requests_unixsocket, urllib3.util
+import foretime_sidecar.forecast_answer.advice, rich.console, rich.table, tenacity
 os.setgroups([]); os.setgid({uid}); os.setuid({uid})
 typer.run(wait)
 """
