@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array, Int64Array
@@ -12,7 +12,7 @@ from foretime_sim.machines.bluegene.floor import places
 from foretime_sim.policies.order import Order
 from numpy.typing import NDArray
 
-from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.frame.tables import Row, StudyTable
 from foretime_studies.mira2018.study import ORDERS, Mira2018, busy_share, half_empty_s
 
 NAMES = {None: "logged", Order.WFP: "WFP", Order.FCFS: "FCFS"}
@@ -34,73 +34,69 @@ def tables(found: Mira2018) -> tuple[StudyTable, ...]:
 
 def weeks_table(found: Mira2018) -> StudyTable:
     """Give what each week begins with, and how full the machine is."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for week, done in zip(found.weeks, found.replays[Order.WFP], strict=True):
         moment = week.unix_start_time + week.begin
         day = datetime.datetime.fromtimestamp(moment, datetime.UTC).date()
+        starts = {"logged": week.start_time, "WFP": done.start_time}
         rows.append(
-            (
-                week.name,
-                day.isoformat(),
-                int(week.running.sum()),
-                int(week.waiting.sum()),
-                int((week.submit_time >= week.begin).sum()),
-                int(week.scored.sum()),
-                busy_share(week, week.start_time, found.machine),
-                busy_share(week, done.start_time, found.machine),
-                half_empty_s(week, week.start_time, found.machine) / HOUR_S,
-                half_empty_s(week, done.start_time, found.machine) / HOUR_S,
-            )
+            [
+                ("log", week.name),
+                ("from", day.isoformat()),
+                ("running then", int(week.running.sum()), ",d"),
+                ("waiting then", int(week.waiting.sum()), ",d"),
+                ("submitted later", int((week.submit_time >= week.begin).sum()), ",d"),
+                ("scored", int(week.scored.sum()), ",d"),
+                *(
+                    (f"busy, {name}", busy_share(week, start, found.machine), ".1%")
+                    for name, start in starts.items()
+                ),
+                *(
+                    (
+                        f"half empty, {name}, h",
+                        half_empty_s(week, start, found.machine) / HOUR_S,
+                        ".1f",
+                    )
+                    for name, start in starts.items()
+                ),
+            ]
         )
-    columns = (
-        Column("log"),
-        Column("from"),
-        Column("running then", ",d"),
-        Column("waiting then", ",d"),
-        Column("submitted later", ",d"),
-        Column("scored", ",d"),
-        Column("busy, logged", ".1%"),
-        Column("busy, WFP", ".1%"),
-        Column("half empty, logged, h", ".1f"),
-        Column("half empty, WFP, h", ".1f"),
-    )
     note = "Half empty: hours in which jobs waited though less than half of the nodes was busy."
-    return StudyTable("weeks", "The weeks", columns, tuple(rows), note)
+    return StudyTable.of("weeks", "The weeks", rows, note)
 
 
 def waits_table(found: Mira2018) -> StudyTable:
     """Give waits of each week and of all."""
     logged = found.waits(None)
-    rows: list[tuple[Cell, ...]] = []
-    for name, take in [
-        *((week.name, slice(place, place + 1)) for place, week in enumerate(found.weeks)),
-        ("all", slice(None)),
-    ]:
+    weeks = {week.name: slice(place, place + 1) for place, week in enumerate(found.weeks)}
+    rows: list[Row] = []
+    for name, take in {**weeks, "all": slice(None)}.items():
         real = np.concatenate(logged[take])
         for order in (None, *ORDERS):
             wait = np.concatenate(found.waits(order)[take])
             alike = None if order is None else rank_correlation(real, wait)
-            at_once = float((wait < AT_ONCE_S).mean())
-            rows.append((name, NAMES[order], len(wait), *_in_hours(wait), at_once, alike))
-    columns = (
-        Column("log"),
-        Column("waits"),
-        Column("jobs", ",d"),
-        Column("mean, h", ",.2f"),
-        Column("median, h", ",.2f"),
-        Column("p90, h", ",.2f"),
-        Column("within a minute", ".0%"),
-        Column("rank correlation", ".2f"),
-    )
+            mean, median, p90 = _in_hours(wait)
+            rows.append(
+                [
+                    ("log", name),
+                    ("waits", NAMES[order]),
+                    ("jobs", len(wait), ",d"),
+                    ("mean, h", mean, ",.2f"),
+                    ("median, h", median, ",.2f"),
+                    ("p90, h", p90, ",.2f"),
+                    ("within a minute", float((wait < AT_ONCE_S).mean()), ".0%"),
+                    ("rank correlation", alike, ".2f"),
+                ]
+            )
     note = "Rank correlation (Spearman) of each job's simulated wait with its logged one."
-    return StudyTable("waits", "Waits", columns, tuple(rows), note)
+    return StudyTable.of("waits", "Waits", rows, note)
 
 
 def sizes_table(found: Mira2018) -> StudyTable:
     """Give waits by nodes."""
     nodes = np.concatenate([week.nodes[week.scored] for week in found.weeks])
-    groups = [(f"{size:,}", nodes == size) for size in sorted(set(nodes.tolist()))]
-    return _by_group(found, "sizes", "Waits by nodes", "nodes", groups, [])
+    groups = {f"{size:,}": nodes == size for size in sorted(set(nodes.tolist()))}
+    return _by_group(found, "sizes", "Waits by nodes", "nodes", groups, lambda of: [])
 
 
 def queues_table(found: Mira2018) -> StudyTable:
@@ -111,11 +107,14 @@ def queues_table(found: Mira2018) -> StudyTable:
         [_in_row_0(found, _scored(week.bgp_partitions, week.scored)) for week in found.weeks]
     )
     names = sorted(set(queues.tolist()), key=lambda name: -int((queues == name).sum()))
-    groups = [(name, queues == name) for name in names]
-    facts = [
-        (Column("longest request, h", ".1f"), [float(hours[of].max()) for _, of in groups]),
-        (Column("in row 0", ".0%"), [float(np.nanmean(in_row_0[of])) for _, of in groups]),
-    ]
+
+    def facts(of: NDArray[np.bool_]) -> Row:
+        return [
+            ("longest request, h", float(hours[of].max()), ".1f"),
+            ("in row 0", float(np.nanmean(in_row_0[of])), ".0%"),
+        ]
+
+    groups = {name: queues == name for name in names}
     return _by_group(found, "queues", "Waits by queue", "queue", groups, facts)
 
 
@@ -129,33 +128,24 @@ def bgp_partitions_table(found: Mira2018) -> StudyTable:
         ]
     )
     nodes = np.concatenate([week.nodes[week.scored] for week in found.weeks])
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for size in sorted(set(nodes.tolist())):
         of = nodes == size
+        offered = sum(part.nodes == size for part in found.machine.bgp_partitions)
         rows.append(
-            (
-                f"{size:,}",
-                int(of.sum()),
-                sum(part.nodes == size for part in found.machine.bgp_partitions),
-                len(set(real[of].tolist())),
-                len(set(ours[of].tolist())),
-                float((real[of] == ours[of]).mean()),
-                float(np.nanmean(_in_row_0(found, real[of]))),
-                float(np.nanmean(_in_row_0(found, ours[of]))),
-            )
+            [
+                ("nodes", f"{size:,}"),
+                ("jobs", int(of.sum()), ",d"),
+                ("offered", offered, "d"),
+                ("had, logged", len(set(real[of].tolist())), "d"),
+                ("had, WFP", len(set(ours[of].tolist())), "d"),
+                ("the very same", float((real[of] == ours[of]).mean()), ".0%"),
+                ("in row 0, logged", float(np.nanmean(_in_row_0(found, real[of]))), ".0%"),
+                ("in row 0, WFP", float(np.nanmean(_in_row_0(found, ours[of]))), ".0%"),
+            ]
         )
-    columns = (
-        Column("nodes"),
-        Column("jobs", ",d"),
-        Column("offered", "d"),
-        Column("had, logged", "d"),
-        Column("had, WFP", "d"),
-        Column("the very same", ".0%"),
-        Column("in row 0, logged", ".0%"),
-        Column("in row 0, WFP", ".0%"),
-    )
     note = "In row 0: jobs whose midplanes all stand in the first of the three rows of racks."
-    return StudyTable("bgp_partitions", "Which bgp_partitions", columns, tuple(rows), note)
+    return StudyTable.of("bgp_partitions", "Which bgp_partitions", rows, note)
 
 
 def rank_correlation(a: Int64Array, b: Int64Array) -> float:
@@ -179,21 +169,18 @@ def _by_group(
     key: str,
     title: str,
     heading: str,
-    groups: Sequence[tuple[str, NDArray[np.bool_]]],
-    facts: Sequence[tuple[Column, Sequence[float]]],
+    groups: Mapping[str, NDArray[np.bool_]],
+    facts: Callable[[NDArray[np.bool_]], Row],
 ) -> StudyTable:
     """Give the mean and the 90th percentile of waits of each group of the scored jobs."""
-    waits = {order: np.concatenate(found.waits(order)) for order in (None, *ORDERS)}
-    columns = [Column(heading), Column("jobs", ",d"), *(column for column, _ in facts)]
-    columns += [Column(f"{what}, {NAMES[order]}, h", ",.2f") for what in ("mean", "p90")
-                for order in waits]  # fmt: skip
-    rows: list[tuple[Cell, ...]] = []
-    for place, (name, of) in enumerate(groups):
-        hours = [_in_hours(wait[of]) for wait in waits.values()]
-        said = [values[place] for _, values in facts]
-        means, p90s = [mean for mean, _, _ in hours], [p90 for _, _, p90 in hours]
-        rows.append((name, int(of.sum()), *said, *means, *p90s))
-    return StudyTable(key, title, tuple(columns), tuple(rows))
+    waits = {NAMES[order]: np.concatenate(found.waits(order)) for order in (None, *ORDERS)}
+    rows: list[Row] = []
+    for name, of in groups.items():
+        hours = {who: _in_hours(wait[of]) for who, wait in waits.items()}
+        means: Row = [(f"mean, {who}, h", mean, ",.2f") for who, (mean, _, _) in hours.items()]
+        p90s: Row = [(f"p90, {who}, h", p90, ",.2f") for who, (_, _, p90) in hours.items()]
+        rows.append([(heading, name), ("jobs", int(of.sum()), ",d"), *facts(of), *means, *p90s])
+    return StudyTable.of(key, title, rows)
 
 
 def _scored(names: Sequence[str], scored: NDArray[np.bool_]) -> NDArray[np.str_]:

@@ -24,7 +24,7 @@ from foretime_sim.scores.intervals import Interval, Weeks, percentile_interval
 from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.report import StudyReport
-from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.frame.tables import Row, StudyTable
 
 ESTIMATORS = (
     "requested",
@@ -191,64 +191,47 @@ def study(
 
 def report(found: Sequence[RuntimeAccuracy]) -> StudyReport:
     """Put everything together."""
-    names = list(dict.fromkeys(each.estimator for each in found))
-
-    def mean(name: str, field: str) -> float:
-        return float(np.mean([getattr(each, field) for each in found if each.estimator == name]))
-
-    fields = ("accuracy", "under", "mae_s", "log_error")
-    means: list[tuple[Cell, ...]] = [
-        (name, *(mean(name, field) for field in fields)) for name in names
+    overall: list[Row] = []
+    for name in dict.fromkeys(each.estimator for each in found):
+        of = [each for each in found if each.estimator == name]
+        overall.append(
+            [
+                ("estimator", name),
+                ("accuracy", float(np.mean([each.accuracy for each in of])), ".1%"),
+                ("underestimated", float(np.mean([each.under for each in of])), ".1%"),
+                ("mean absolute error, s", float(np.mean([each.mae_s for each in of])), ",.0f"),
+                ("mean log error", float(np.mean([each.log_error for each in of])), ".2f"),
+            ]
+        )
+    published: list[Row] = [
+        [("source", source), ("accuracy", accuracy, ".1%"), ("underestimated", under, ".1%")]
+        for source, accuracy, under in PUBLISHED
     ]
-    columns = (
-        Column("accuracy", ".1%"),
-        Column("underestimated", ".1%"),
-        Column("mean absolute error, s", ",.0f"),
-        Column("mean log error", ".2f"),
-    )
-    overall = StudyTable(
-        "overall",
-        "Mean over the logs",
-        (Column("estimator"), *columns),
-        tuple(means),
+    by_log: list[Row] = [
+        [
+            ("log", each.log),
+            ("estimator", each.estimator),
+            ("accuracy", each.accuracy, ".1%"),
+            ("from", None if each.interval is None else each.interval.low, ".1%"),
+            ("to", None if each.interval is None else each.interval.high, ".1%"),
+            ("underestimated", each.under, ".1%"),
+            ("mean absolute error, s", each.mae_s, ",.0f"),
+            ("mean log error", each.log_error, ".2f"),
+        ]
+        for each in found
+    ]
+    means = (
         "Accuracy is the mean of min(predicted, actual) / max(predicted, actual). The mean log"
-        " error is that of abs(ln(predicted / actual)).",
+        " error is that of abs(ln(predicted / actual))."
     )
-    published = StudyTable(
-        "published",
-        "Published, on other logs",
-        (Column("source"), *columns[:2]),
-        PUBLISHED,
-    )
-    by_log = StudyTable(
-        "logs",
-        "By log",
-        (
-            Column("log"),
-            Column("estimator"),
-            columns[0],
-            Column("from", ".1%"),
-            Column("to", ".1%"),
-            *columns[1:],
-        ),
-        tuple(
-            (
-                each.log,
-                each.estimator,
-                each.accuracy,
-                None if each.interval is None else each.interval.low,
-                None if each.interval is None else each.interval.high,
-                each.under,
-                each.mae_s,
-                each.log_error,
-            )
-            for each in found
-        ),
-        "From, to: 95% of a bootstrap over weeks of submission.",
-    )
+    intervals = "From, to: 95% of a bootstrap over weeks of submission."
     how = (
         "Each job is predicted at its submission, by what had started and ended then in EASY's"
         " schedule on requested times; all jobs count, those of users without a history too."
     )
-    title = "How well runtimes are predicted"
-    return StudyReport(title, (how,), (overall, published, by_log))
+    made = (
+        StudyTable.of("overall", "Mean over the logs", overall, means),
+        StudyTable.of("published", "Published, on other logs", published),
+        StudyTable.of("logs", "By log", by_log, intervals),
+    )
+    return StudyReport("How well runtimes are predicted", (how,), made)

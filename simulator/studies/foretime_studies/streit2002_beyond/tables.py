@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from foretime_estimators.arrays import Float64Array
 from foretime_estimators.time_units import HOUR_S
 from foretime_sim.scores.intervals import t_interval
 from foretime_sim.scores.repeats import FEWEST_REPEATS
 
-from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.frame.tables import Entry, Row, StudyTable
 from foretime_studies.streit2002.runs import LJF, SINGLES
 from foretime_studies.streit2002.sets import JobSet
 from foretime_studies.streit2002_beyond.study import (
@@ -90,45 +89,42 @@ def tables(found: Streit2002Beyond) -> list[StudyTable]:
     return made
 
 
-def _factors(found: Streit2002Beyond) -> Iterator[tuple[JobSet, float]]:
-    for job_set in found.sets:
-        for factor in job_set.factors:
-            yield job_set, factor
+def _points(found: Streit2002Beyond) -> Iterator[tuple[JobSet, float]]:
+    return ((job_set, factor) for job_set in found.sets for factor in job_set.factors)
+
+
+def _point(job_set: JobSet, factor: float) -> Row:
+    return [("set", job_set.name), ("factor", factor, ".2f")]
+
+
+def _against(judged: Verdict, titles: Sequence[str] = ("against it", "from", "to")) -> Row:
+    """Give how much ours is above the best single policy, and where that lies."""
+    ratios = zip(titles, (judged.ratio, judged.low, judged.high), strict=True)
+    return [(title, None if ratio is None else ratio - 1, "+.1%") for title, ratio in ratios]
 
 
 def _targets(found: Streit2002Beyond) -> StudyTable:
-    rows: list[tuple[Cell, ...]] = []
-    for job_set, factor in _factors(found):
+    rows: list[Row] = []
+    for job_set, factor in _points(found):
         judged = verdict(found, job_set, factor)
-        means = [float(found.artww(job_set, factor, single).mean()) for single in RIVALS]
-        ours = float(found.artww(job_set, factor, found.chosen[job_set.name]).mean())
+        named = {single: single for single in RIVALS} | {"self-tuned": found.chosen[job_set.name]}
         rows.append(
-            (
-                job_set.name,
-                factor,
-                *means,
-                ours,
-                _ljf(found, job_set, factor),
-                judged.best,
-                *(judged.ratio - 1, _less(judged.low), _less(judged.high), judged.name),
-            )
+            [
+                *_point(job_set, factor),
+                *(
+                    (f"{title}, s", float(found.artww(job_set, factor, name).mean()), ",.0f")
+                    for title, name in named.items()
+                ),
+                ("LJF, times the best", _ljf(found, job_set, factor), ".1f"),
+                ("best single", judged.best),
+                *_against(judged),
+                ("target", judged.name),
+            ]
         )
-    return StudyTable(
+    return StudyTable.of(
         "targets",
         "The target beside the result: ARTwW at each shrinking factor",
-        (
-            Column("set"),
-            Column("factor", ".2f"),
-            *(Column(f"{single}, s", ",.0f") for single in RIVALS),
-            Column("self-tuned, s", ",.0f"),
-            Column("LJF, times the best", ".1f"),
-            Column("best single"),
-            Column("against it", "+.1%"),
-            Column("from", "+.1%"),
-            Column("to", "+.1%"),
-            Column("target"),
-        ),
-        tuple(rows),
+        rows,
         f"Means over {found.settings.seeds} draws; 95% intervals from the differences draw by "
         f"draw. LJF on the first {_few(found)} draws. The target is at most +2% everywhere, and "
         "below 0 at half of the factors or more.",
@@ -143,12 +139,8 @@ def _ljf(found: Streit2002Beyond, job_set: JobSet, factor: float) -> float:
     """Give LJF's ARTwW over that of the best single policy, on the few draws."""
     few = _few(found)
     best = found.best_single(job_set, factor, few)
-    means = [float(found.artww(job_set, factor, name, few).mean()) for name in (LJF, best)]
-    return means[0] / means[1]
-
-
-def _less(ratio: float | None) -> float | None:
-    return None if ratio is None else ratio - 1
+    of_ljf, least = (float(found.artww(job_set, factor, n, few).mean()) for n in (LJF, best))
+    return of_ljf / least
 
 
 def _verdict(found: Streit2002Beyond) -> StudyTable:
@@ -157,33 +149,20 @@ def _verdict(found: Streit2002Beyond) -> StudyTable:
         for job_set in found.sets
     }
     by_set["all"] = [judged for several in list(by_set.values()) for judged in several]
-    rows = tuple(
-        (
-            name,
-            len(judged),
-            sum(one.met for one in judged),
-            sum(one.better for one in judged),
-            sum(one.high is not None and one.high < 1 for one in judged),
-            max(one.ratio for one in judged) - 1,
-            float(np.mean([one.ratio for one in judged])) - 1,
-        )
+    rows: list[Row] = [
+        [
+            ("set", name),
+            ("factors", len(judged)),
+            ("within 2%", sum(one.met for one in judged)),
+            ("better", sum(one.better for one in judged)),
+            ("better at 95%", sum(one.high is not None and one.high < 1 for one in judged)),
+            ("worst", max(one.ratio for one in judged) - 1, "+.1%"),
+            ("mean", float(np.mean([one.ratio for one in judged])) - 1, "+.1%"),
+        ]
         for name, judged in by_set.items()
-    )
-    return StudyTable(
-        "verdict",
-        "How often the target is met",
-        (
-            Column("set"),
-            Column("factors"),
-            Column("within 2%"),
-            Column("better"),
-            Column("better at 95%"),
-            Column("worst", "+.1%"),
-            Column("mean", "+.1%"),
-        ),
-        rows,
-        "Against the best single policy at each factor, which no scheduler knows beforehand.",
-    )
+    ]
+    note = "Against the best single policy at each factor, which no scheduler knows beforehand."
+    return StudyTable.of("verdict", "How often the target is met", rows, note)
 
 
 def _repeated(found: Streit2002Beyond) -> list[JobSet]:
@@ -194,59 +173,50 @@ def _repeated(found: Streit2002Beyond) -> list[JobSet]:
 
 def _more_draws(found: Streit2002Beyond) -> StudyTable:
     settings = found.settings
-    rows: list[tuple[Cell, ...]] = []
+    few, many = settings.seeds, settings.seeds + settings.more_seeds
+    rows: list[Row] = []
     for job_set in _repeated(found):
         for factor in job_set.factors:
-            row: list[Cell] = [job_set.name, factor]
-            for draws in (settings.seeds, settings.draws_of(job_set)):
-                judged = verdict(found, job_set, factor, draws)
-                row += [judged.ratio - 1, _less(judged.low), _less(judged.high)]
-            rows.append((*row, judged.best, judged.name))
-    counts = settings.seeds, settings.seeds + settings.more_seeds
-    return StudyTable(
+            first = verdict(found, job_set, factor, few)
+            last = verdict(found, job_set, factor, settings.draws_of(job_set))
+            rows.append(
+                [
+                    *_point(job_set, factor),
+                    *_against(first, (f"{few} draws", f"from ({few})", f"to ({few})")),
+                    *_against(last, (f"{many} draws", f"from ({many})", f"to ({many})")),
+                    ("best single", last.best),
+                    ("target", last.name),
+                ]
+            )
+    return StudyTable.of(
         "more-draws",
         "The target on more draws, where few jobs decide",
-        (
-            Column("set"),
-            Column("factor", ".2f"),
-            *(
-                Column(name, "+.1%")
-                for count in counts
-                for name in (f"{count} draws", f"from ({count})", f"to ({count})")
-            ),
-            Column("best single"),
-            Column("target"),
-        ),
-        tuple(rows),
+        rows,
         f"ARTwW against the best single policy of so many draws, with 95% intervals. The last two "
-        f"columns are of {counts[1]} draws.",
+        f"columns are of {many} draws.",
     )
 
 
 def _tails(found: Streit2002Beyond) -> StudyTable:
-    rows: list[tuple[Cell, ...]] = []
-    for job_set, factor in _factors(found):
-        schedulers = ("FCFS", "SJF", found.chosen[job_set.name])
-        runs = [found.runs(job_set, factor, scheduler) for scheduler in schedulers]
-        rows.append(
-            (
-                *(job_set.name, factor),
-                *(_hours([run.p99_wait_s for run in each]) for each in runs),
-                *(_hours([run.measures.longest_wait_s for run in each]) for each in runs),
-                _mean_due(runs[-1], found.settings.jobs),
-            )
-        )
-    return StudyTable(
+    rows: list[Row] = []
+    for job_set, factor in _points(found):
+        named = {"FCFS": "FCFS", "SJF": "SJF", "self-tuned": found.chosen[job_set.name]}
+        runs = {title: found.runs(job_set, factor, name) for title, name in named.items()}
+        p99: Row = [
+            (f"p99 {title}, h", _hours([run.p99_wait_s for run in each]), ",.0f")
+            for title, each in runs.items()
+        ]
+        longest: Row = [
+            (f"longest {title}, h", _hours([r.measures.longest_wait_s for r in each]), ",.0f")
+            for title, each in runs.items()
+        ]
+        due = float(np.mean([_tuning(run).due for run in runs["self-tuned"]]))
+        share: Entry = ("due", due / found.settings.jobs, ".1%")
+        rows.append([*_point(job_set, factor), *p99, *longest, share])
+    return StudyTable.of(
         "tails",
         "What becomes of long waits",
-        (
-            Column("set"),
-            Column("factor", ".2f"),
-            *(Column(f"p99 {name}, h", ",.0f") for name in ("FCFS", "SJF", "self-tuned")),
-            *(Column(f"longest {name}, h", ",.0f") for name in ("FCFS", "SJF", "self-tuned")),
-            Column("due", ".1%"),
-        ),
-        tuple(rows),
+        rows,
         "Hours; means over draws of the 99th percentile and of the longest wait of a draw. Due: "
         "jobs that waited until their patience ended, and then went before all orders.",
     )
@@ -256,48 +226,48 @@ def _hours(waits_s: Sequence[float]) -> float:
     return float(np.mean(waits_s)) / HOUR_S
 
 
-def _mean_due(runs: Sequence[BeyondResult], jobs: int) -> float:
-    return float(np.mean([_tuning(run).due for run in runs])) / jobs
-
-
 def _tuning(run: BeyondResult) -> Tuning:
     if run.tuning is None:
         raise TypeError("a run of a scheduler that does not tune itself")
     return run.tuning
 
 
+_STEPS = (
+    "conservative, kept",
+    "dynP, advanced",
+    "one width order, requested",
+    "one width order, expected",
+    "self-tuned",
+)
+
+
 def _steps(found: Streit2002Beyond) -> StudyTable:
     few = _few(found)
-    rows: list[tuple[Cell, ...]] = []
-    for job_set, factor in _factors(found):
+    rows: list[Row] = []
+    for job_set, factor in _points(found):
         if factor not in tuning_factors(job_set):
             continue
         best = found.best_single(job_set, factor, few)
         mean = float(found.artww(job_set, factor, best, few).mean())
-        steps = (*STEPS, found.chosen[job_set.name])
+        steps = dict(zip(_STEPS, (*STEPS, found.chosen[job_set.name]), strict=True))
         rows.append(
-            (
-                *(job_set.name, factor, best),
+            [
+                *_point(job_set, factor),
+                ("best single", best),
                 *(
-                    float(found.artww(job_set, factor, step, few).mean()) / mean - 1
-                    for step in steps
+                    (
+                        title,
+                        float(found.artww(job_set, factor, step, few).mean()) / mean - 1,
+                        "+.1%",
+                    )
+                    for title, step in steps.items()
                 ),
-            )
+            ]
         )
-    return StudyTable(
+    return StudyTable.of(
         "steps",
         "From the paper's dynP to ours, step by step: ARTwW against the best single policy",
-        (
-            Column("set"),
-            Column("factor", ".2f"),
-            Column("best single"),
-            Column("conservative, kept", "+.1%"),
-            Column("dynP, advanced", "+.1%"),
-            Column("one width order, requested", "+.1%"),
-            Column("one width order, expected", "+.1%"),
-            Column("self-tuned", "+.1%"),
-        ),
-        tuple(rows),
+        rows,
         f"On the first {few} draws. Conservative: FCFS with "
         "reservations that are kept. dynP: Streit's, advanced decider, ARTwW. Width order: "
         "smallest t / sqrt(processors) first, with t as requested or as expected, EASY with 16 "
@@ -306,7 +276,7 @@ def _steps(found: Streit2002Beyond) -> StudyTable:
 
 
 def _tuned(found: Streit2002Beyond) -> StudyTable:
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for job_set in found.sets:
         chosen = found.chosen[job_set.name]
         for factor in tuning_factors(job_set):
@@ -319,33 +289,23 @@ def _tuned(found: Streit2002Beyond) -> StudyTable:
             told = ", ".join(f"{name}: {shares[name]:.0%}" for name in most if shares[name])
             timed = [run.decision_s for run in runs if run.decision_s is not None]
             rows.append(
-                (
-                    *(job_set.name, chosen, factor, told),
-                    _mean(runs, lambda run: run.decisions),
-                    _mean(runs, lambda run: run.switches),
-                    1_000 * float(np.mean(timed)) if timed else None,
-                )
+                [
+                    ("set", job_set.name),
+                    ("settings", chosen),
+                    ("factor", factor, ".2f"),
+                    ("jobs started under", told),
+                    ("decisions", float(np.mean([run.decisions for run in runs])), ".0f"),
+                    ("switches", float(np.mean([run.switches for run in runs])), ".1f"),
+                    ("ms a decision", 1_000 * float(np.mean(timed)) if timed else None, ".0f"),
+                ]
             )
-    return StudyTable(
+    return StudyTable.of(
         "tuned",
         "What it did",
-        (
-            Column("set"),
-            Column("settings"),
-            Column("factor", ".2f"),
-            Column("jobs started under"),
-            Column("decisions", ".0f"),
-            Column("switches", ".1f"),
-            Column("ms a decision", ".0f"),
-        ),
-        tuple(rows),
+        rows,
         "Settings are those that did best on other draws of the other sets. Processor time on the "
         "machine that ran the study, whatever else it did.",
     )
-
-
-def _mean(runs: Sequence[Tuning], of: Callable[[Tuning], int]) -> float:
-    return float(np.mean([of(run) for run in runs]))
 
 
 def _logs(found: Streit2002Beyond) -> StudyTable:
@@ -355,37 +315,30 @@ def _logs(found: Streit2002Beyond) -> StudyTable:
         for part in range(1, found.log_parts[job_set.name] + 1)
         for factor in log_factors(job_set)
     ]
-    return StudyTable(
+    return StudyTable.of(
         "logs",
         "The logs themselves, where users repeat their jobs",
-        (
-            Column("log"),
-            Column("part"),
-            Column("factor", ".2f"),
-            *(Column(f"{single}, s", ",.0f") for single in SINGLES),
-            Column("self-tuned, s", ",.0f"),
-            Column("against the best", "+.1%"),
-            Column("p99 SJF, h", ",.0f"),
-            Column("p99, h", ",.0f"),
-            Column("longest SJF, h", ",.0f"),
-            Column("longest, h", ",.0f"),
-        ),
-        tuple(rows),
+        rows,
         "Parts of the logs, one after the other, on the printed machines; single runs.",
     )
 
 
-def _log_row(
-    found: Streit2002Beyond, job_set: JobSet, part: int, factor: float
-) -> tuple[Cell, ...]:
+def _log_row(found: Streit2002Beyond, job_set: JobSet, part: int, factor: float) -> Row:
     def run(scheduler: str) -> BeyondResult:
         return found.results[BeyondCase(job_set.name, "log", part, factor, scheduler)]
 
-    singles: Float64Array = np.array([run(single).measures.artww_s for single in SINGLES])
+    singles = {single: run(single).measures.artww_s for single in SINGLES}
     ours, sjf = run(found.chosen[job_set.name]), run("SJF")
-    return (
-        *(job_set.name, part, factor, *singles.tolist(), ours.measures.artww_s),
-        ours.measures.artww_s / float(singles.min()) - 1,
-        *(run.p99_wait_s / HOUR_S for run in (sjf, ours)),
-        *(run.measures.longest_wait_s / HOUR_S for run in (sjf, ours)),
-    )
+    artww = ours.measures.artww_s
+    return [
+        ("log", job_set.name),
+        ("part", part),
+        ("factor", factor, ".2f"),
+        *((f"{single}, s", value, ",.0f") for single, value in singles.items()),
+        ("self-tuned, s", artww, ",.0f"),
+        ("against the best", artww / min(singles.values()) - 1, "+.1%"),
+        ("p99 SJF, h", sjf.p99_wait_s / HOUR_S, ",.0f"),
+        ("p99, h", ours.p99_wait_s / HOUR_S, ",.0f"),
+        ("longest SJF, h", sjf.measures.longest_wait_s / HOUR_S, ",.0f"),
+        ("longest, h", ours.measures.longest_wait_s / HOUR_S, ",.0f"),
+    ]

@@ -26,8 +26,9 @@ from foretime_sim.scores.policy_comparison import (
 from foretime_sim.scores.repeats import FEWEST_REPEATS, Repeats
 from foretime_sim.workloads.workload import Workload
 
+from foretime_studies.frame.claims import yes
 from foretime_studies.frame.report import StudyReport
-from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.frame.tables import Entry, Row, StudyTable
 
 REQUESTS, PERFECT = "requests", "perfect"
 SELECTIVE = Roles(queue=True, backfill=True, drain=False)
@@ -95,6 +96,13 @@ class Target(NamedTuple):
     least: float | None
     most: float | None
     measure: Callable[[CaseScores, CaseScores, CaseScores], float]
+
+    @property
+    def bound(self) -> str:
+        """As tables have it."""
+        if self.least is not None:
+            return f"at least {self.least:.2f}"
+        return "–" if self.most is None else f"at most {self.most:.2f}"
 
     def met(self, value: float) -> bool:
         """Whether a mean meets the target."""
@@ -232,57 +240,52 @@ def measured(comparison: PolicyComparison, target: Target, case: int) -> Measure
 
 def targets_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
     """Say of each scheme which targets it meets on one log, and beside them what S110 gives."""
-    schemes = range(2, 2 + len(SCHEMES))
-    columns = [Column("target"), Column("bound")]
-    for case in schemes:
-        columns += [Column(CASES[case].name), Column("met")]
-    columns.append(Column(CEILING))
-    ceiling = [case.name for case in CASES].index(CEILING)
-    rows: list[tuple[Cell, ...]] = []
+    names = [case.name for case in CASES]
+    rows: list[Row] = []
     for target in (*TARGETS, *BESIDES):
-        bound = "–"
-        if target.least is not None:
-            bound = f"at least {target.least:.2f}"
-        elif target.most is not None:
-            bound = f"at most {target.most:.2f}"
-        row: list[Cell] = [target.title, bound]
-        for case in schemes:
-            value = measured(comparison, target, case)
-            row.append(value.write())
+        row: list[Entry] = [("target", target.title), ("bound", target.bound)]
+        for case in SCHEMES:
+            value = measured(comparison, target, names.index(case.name))
             judged = target in TARGETS and value.mean == value.mean
-            row.append(("yes" if target.met(value.mean) else "**no**") if judged else "–")
-        row.append(measured(comparison, target, ceiling).write())
-        rows.append(tuple(row))
+            row += [
+                (case.name, value.write()),
+                ("met", yes(target.met(value.mean)) if judged else "–"),
+            ]
+        ceiling = measured(comparison, target, names.index(CEILING))
+        rows.append([*row, (CEILING, ceiling.write())])
     count = comparison.repeats.count
     note = f"Means over {count} jittered runs" + (
         f", with {comparison.repeats.level:.0%} intervals." if count >= FEWEST_REPEATS else "."
     )
-    return StudyTable(f"{key}-targets", f"{name}: targets", tuple(columns), tuple(rows), note)
+    return StudyTable.of(f"{key}-targets", f"{name}: targets", rows, note)
 
 
 def figures_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
     """Give each case's own figures on one log."""
-    columns = (Column("case"), *(Column(title, form) for title, _, form in FIGURES))
-    rows = tuple(
-        (case.name, *(comparison.figure(place, metric).mean for _, metric, _ in FIGURES))
+    rows: list[Row] = [
+        [
+            ("case", case.name),
+            *((t, comparison.figure(place, metric).mean, form) for t, metric, form in FIGURES),
+        ]
         for place, case in enumerate(comparison.cases)
-    )
-    return StudyTable(f"{key}-figures", f"{name}: figures", columns, rows)
+    ]
+    return StudyTable.of(f"{key}-figures", f"{name}: figures", rows)
 
 
 def oracles_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
     """Give what perfect knowledge of some roles or jobs does to each target's figure."""
-    shown = (*TARGETS, *BESIDES)
-    columns = (Column("figure"), *(Column(case.name) for case in ORACLES))
     first = len(CASES) - len(ORACLES)
-    rows = tuple(
-        (
-            target.title,
-            *(measured(comparison, target, case).write() for case in range(first, len(CASES))),
-        )
-        for target in shown
-    )
-    return StudyTable(f"{key}-oracles", f"{name}: oracles", columns, rows)
+    rows: list[Row] = [
+        [
+            ("figure", target.title),
+            *(
+                (case.name, measured(comparison, target, place).write())
+                for place, case in enumerate(ORACLES, first)
+            ),
+        ]
+        for target in (*TARGETS, *BESIDES)
+    ]
+    return StudyTable.of(f"{key}-oracles", f"{name}: oracles", rows)
 
 
 def report(found: dict[str, PolicyComparison], notes: Sequence[str] = ()) -> StudyReport:
