@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,7 +87,12 @@ class StudyReport:
             for table in self.tables:
                 (folder / f"{table.key}.csv").write_text(table.to_csv(), encoding="utf-8")
             # The same figure is the same file: no date, no random ids, text as text.
-            with rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}):
+            with (
+                rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}),
+                warnings.catch_warnings(),
+            ):
+                # Matplotlib says so where a busy machine took more than a second for a legend.
+                warnings.filterwarnings("ignore", "Creating legend with loc")
                 for key, figure in self.figures.items():
                     figure.savefig(folder / f"{key}.svg", metadata={"Date": None})
                     figure.savefig(folder / f"{key}.png", dpi=120)

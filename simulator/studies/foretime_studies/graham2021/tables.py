@@ -15,7 +15,7 @@ from foretime_sim.waits.scores.coverage_slices import coverage_slices
 from foretime_sim.waits.wait_scores import ForecastOutcomes, scores
 from foretime_sim.workloads.labels import Labels
 
-from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.frame.tables import Column, Row, StudyTable
 from foretime_studies.graham2021.columns import FUTURE, PUBLISHED_FUTURE
 from foretime_studies.graham2021.study import GAP_DAYS, Graham2021
 from foretime_studies.graham2021.told import Told
@@ -73,22 +73,22 @@ def outcomes(found: Graham2021, told: Told) -> ForecastOutcomes:
 
 
 _NEAR = (
-    Column("[t/2, 2t]", ".1%"),
-    Column("95%"),
-    Column("[t/3, 3t]", ".1%"),
-    Column("95% "),
-    Column("squared log10 error", ".3f"),
-    Column(" 95%"),
+    ("[t/2, 2t]", "95%", ".1%"),
+    ("[t/3, 3t]", "95% ", ".1%"),
+    ("squared log10 error", " 95%", ".3f"),
 )
+"""Headings of the published scores and of their intervals, and the scores' form."""
 
 
-def _near_cells(found: Graham2021, told: Told, blocks: Blocks) -> tuple[Cell, ...]:
-    cells: list[Cell] = []
-    for figure, write in zip(
-        near_published(found, told, blocks), (_shares, _shares, _numbers), strict=True
-    ):
-        cells += [figure.value, write(figure.interval)]
-    return tuple(cells)
+def _near(found: Graham2021, told: Told, blocks: Blocks) -> Row:
+    """Give the published scores of a method, with intervals."""
+    writers = (_shares, _shares, _numbers)
+    scored = zip(_NEAR, near_published(found, told, blocks), writers, strict=True)
+    return [
+        entry
+        for (title, of_interval, form), figure, write in scored
+        for entry in ((title, figure.value, form), (of_interval, write(figure.interval)))
+    ]
 
 
 def _shares(interval: Interval | None) -> str:
@@ -101,89 +101,96 @@ def _numbers(interval: Interval | None) -> str:
 
 def published_table(found: Graham2021) -> StudyTable:
     """Give the published network's figures, ours and the baselines' on the same jobs."""
-    rows = found.published_rows
-    blocks = day_blocks(found, rows)
-    name, double, triple, squared = PUBLISHED
-    lines: list[tuple[Cell, ...]] = [
-        (name, "days around, some columns of the future", double, "", triple, "", squared, "")
+    asked = found.published_rows
+    blocks = day_blocks(found, asked)
+    name, *values = PUBLISHED
+    printed = [
+        entry
+        for (title, of_interval, form), value in zip(_NEAR, values, strict=True)
+        for entry in ((title, value, form), (of_interval, ""))
     ]
-    lines += [
-        ("our forest", told.method, *_near_cells(found, told, blocks)) for told in found.published
-    ]
-    lines += [
-        (told.method, "what was known at noon", *_near_cells(found, told.of(rows), blocks))
-        for told in found.online[1:]
+
+    def row(method: str, learns_from: str, told: Told) -> Row:
+        return [("method", method), ("learns from", learns_from), *_near(found, told, blocks)]
+
+    future = "days around, some columns of the future"
+    rows: list[Row] = [
+        [("method", name), ("learns from", future), *printed],
+        *(row("our forest", told.method, told) for told in found.published),
+        *(row(told.method, "what was known at noon", told.of(asked)) for told in found.online[1:]),
     ]
     note = (
-        f"The published test: {len(rows):,} jobs of seven days. Intervals: days drawn whole. "
+        f"The published test: {len(asked):,} jobs of seven days. Intervals: days drawn whole. "
         f"{GAP_DAYS} days before: nothing that happened since is learned from."
     )
-    columns = (Column("method"), Column("learns from"), *_NEAR)
-    return StudyTable("published", "The published test", columns, tuple(lines), note)
+    return StudyTable.of("published", "The published test", rows, note)
 
 
 def days_table(found: Graham2021) -> StudyTable:
     """Give each day of the published test."""
-    lines: list[tuple[Cell, ...]] = []
     strict = found.published[0]
     polled = found.polls.poll_time[strict.rows]
+    rows: list[Row] = []
     for day in np.unique(polled).tolist():
         told = strict.of(strict.rows[polled == day])
-        whole = Blocks.of(None, told.rows)
-        figures = near_published(found, told, whole)
-        date = datetime.fromtimestamp(day, UTC).date().isoformat()
+        figures = near_published(found, told, Blocks.of(None, told.rows))
         waits = found.polls.wait_s[told.rows]
-        hours = float(np.median(waits)) / 3_600
-        lines.append((date, len(waits), hours, *(figure.value for figure in figures)))
-    columns = (
-        Column("day"), Column("jobs", ",d"), Column("median wait, h", ".1f"), _NEAR[0], _NEAR[2],
-        _NEAR[4],
-    )  # fmt: skip
-    return StudyTable("days", "Days of the published test, our forest", columns, tuple(lines))
+        rows.append(
+            [
+                ("day", datetime.fromtimestamp(day, UTC).date().isoformat()),
+                ("jobs", len(waits), ",d"),
+                ("median wait, h", float(np.median(waits)) / 3_600, ".1f"),
+                *(
+                    (title, figure.value, form)
+                    for (title, _, form), figure in zip(_NEAR, figures, strict=True)
+                ),
+            ]
+        )
+    return StudyTable.of("days", "Days of the published test, our forest", rows)
 
 
 def online_table(found: Graham2021) -> StudyTable:
     """Give every method on every noon after the settling ones."""
-    lines = []
-    for told in found.online:
-        blocks = week_blocks(found, told.rows)
-        lines.append((told.method, *_near_cells(found, told, blocks)))
-    polls = np.unique(found.polls.poll_time[found.online[0].rows])
+    rows: list[Row] = [
+        [("method", told.method), *_near(found, told, week_blocks(found, told.rows))]
+        for told in found.online
+    ]
+    asked = found.online[0].rows
     note = (
-        f"{len(found.online[0].rows):,} jobs of {len(polls)} noons, each from what was known at "
-        "that noon. Intervals: weeks drawn whole."
+        f"{len(asked):,} jobs of {len(np.unique(found.polls.poll_time[asked]))} noons, each from "
+        "what was known at that noon. Intervals: weeks drawn whole."
     )
-    return StudyTable(
-        "online", "Every noon from its past", (Column("method"), *_NEAR), tuple(lines), note
-    )
+    return StudyTable.of("online", "Every noon from its past", rows, note)
 
 
 def bounds_table(found: Graham2021) -> StudyTable:
     """Give how often bounds hold, what distributions lose, and how tight bounds are."""
-    lines: list[tuple[Cell, ...]] = []
     other = next(told for told in found.online if told.method == Qbets.name)
+    rows: list[Row] = []
     for told in found.online:
         blocks = week_blocks(found, told.rows)
-        rows = outcomes(found, told)
-        figures = scores(rows, blocks)
-        cells: list[Cell] = [told.method]
-        cells += [figures[f"coverage_{level}"].value for level in (50, 75, 90, 95)]
-        cells.append(_shares(figures["coverage_95"].interval))
-        cells += [figures["pinball_s"].value / 3_600, figures["pinball_log"].value]
-        if told is other or _says_one_number(told.forecasts):
-            cells += [None, ""]
-        else:
-            tight = tightness(rows, outcomes(found, other.of(told.rows)), blocks)
-            cells += [tight.ratio.value, _numbers(tight.ratio.interval)]
-        lines.append(tuple(cells))
-    columns = (
-        Column("method"), Column("50%", ".1%"), Column("75%", ".1%"), Column("90%", ".1%"),
-        Column("95%", ".1%"), Column("its interval"), Column("pinball, h", ".2f"),
-        Column("pinball, log10", ".4f"), Column("95% bound / QBETS'", ".2f"),
-        Column("its interval "),
-    )  # fmt: skip
+        outcome = outcomes(found, told)
+        figures = scores(outcome, blocks)
+        ratio, its_interval = None, ""
+        if told is not other and not _says_one_number(told.forecasts):
+            tight = tightness(outcome, outcomes(found, other.of(told.rows)), blocks)
+            ratio, its_interval = tight.ratio.value, _numbers(tight.ratio.interval)
+        rows.append(
+            [
+                ("method", told.method),
+                *(
+                    (f"{level}%", figures[f"coverage_{level}"].value, ".1%")
+                    for level in (50, 75, 90, 95)
+                ),
+                ("its interval", _shares(figures["coverage_95"].interval)),
+                ("pinball, h", figures["pinball_s"].value / 3_600, ".2f"),
+                ("pinball, log10", figures["pinball_log"].value, ".4f"),
+                ("95% bound / QBETS'", ratio, ".2f"),
+                ("its interval ", its_interval),
+            ]
+        )
     note = "Share of waits up to each bound; the bounds compared are made to hold equally often."
-    return StudyTable("bounds", "Bounds and distributions", columns, tuple(lines), note)
+    return StudyTable.of("bounds", "Bounds and distributions", rows, note)
 
 
 def _says_one_number(forecasts: WaitForecasts) -> bool:
@@ -210,25 +217,25 @@ def slices_table(found: Graham2021) -> StudyTable:
 def ablations_table(found: Graham2021) -> StudyTable:
     """Give what each group of features is worth."""
     blocks = day_blocks(found, found.published_rows)
-    lines = tuple(
-        (name, *_near_cells(found, told, blocks))
-        for name, told in (
-            ("every feature", found.published[0]),
-            *((told.method, told) for told in found.ablations),
-        )
-    )
-    columns = (Column("our forest"), *_NEAR)
+    every = {"every feature": found.published[0]} | {told.method: told for told in found.ablations}
+    rows: list[Row] = [
+        [("our forest", name), *_near(found, told, blocks)] for name, told in every.items()
+    ]
     note = "On the published test, each noon from what was known then."
-    return StudyTable("ablations", "What the forest goes by", columns, lines, note)
+    return StudyTable.of("ablations", "What the forest goes by", rows, note)
 
 
 def future_table() -> StudyTable:
     """Give the columns that no forecast may see."""
-    lines = tuple(
-        (name, why, "yes" if name in PUBLISHED_FUTURE else "no") for name, why in FUTURE.items()
-    )
-    columns = (Column("column"), Column("what it holds"), Column("seen by the published network"))
-    return StudyTable("future", "Columns of the future", columns, lines)
+    rows: list[Row] = [
+        [
+            ("column", name),
+            ("what it holds", why),
+            ("seen by the published network", "yes" if name in PUBLISHED_FUTURE else "no"),
+        ]
+        for name, why in FUTURE.items()
+    ]
+    return StudyTable.of("future", "Columns of the future", rows)
 
 
 def reliability(found: Graham2021) -> dict[str, Float64Array]:

@@ -5,8 +5,8 @@ What it calls response time is turnaround time elsewhere in Foretime, its width 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
@@ -100,18 +100,6 @@ class Measures:
             jobs_of_class=tuple(int(jobs.sum()) for jobs in chosen),
             longest_wait_s=int(wait.max()),
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Give it as JSON can hold it."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Self:
-        """Take what `to_json` gave."""
-        given = {field.name: document[field.name] for field in fields(cls)}
-        for name in ("slowdown_of_class", "jobs_of_class"):
-            given[name] = tuple(given[name])
-        return cls(**given)
 
 
 def runtime_class(runtime: Int64Array) -> Int64Array:

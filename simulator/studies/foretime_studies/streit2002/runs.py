@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
@@ -16,7 +16,7 @@ from foretime_sim.policies.policy import Backfill, Policy
 from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
 from foretime_sim.workloads.workload import Workload
 
-from foretime_studies.frame.kept_results import Result, kept_results
+from foretime_studies.frame.kept_results import kept_results
 from foretime_studies.frame.known_by_behaviour import known_by_jobs, probe
 from foretime_studies.streit2002.measures import Measures
 from foretime_studies.streit2002.sets import (
@@ -173,19 +173,6 @@ class CaseResult:
         schedule = simulate(workload, policy)
         return cls(Measures.of(workload, schedule), Switched.of(schedule))
 
-    def to_json(self) -> Result:
-        """Give it as JSON can hold it."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> CaseResult:
-        """Take what `to_json` gave."""
-        switched = document["switched"]
-        return cls(
-            Measures.from_json(document["measures"]),
-            None if switched is None else Switched(**switched),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
@@ -295,12 +282,12 @@ def run(
         ids[case]: functools.partial(_result, workload, case, EVERY[case.scheduler])
         for case in listed
     }
-    found = kept_results(todo, folder, workers=workers, progress=progress)
-    return {case: CaseResult.from_json(found[ids[case]]) for case in listed}
+    found = kept_results(todo, CaseResult, folder, workers=workers, progress=progress)
+    return {case: found[ids[case]] for case in listed}
 
 
-def _result(workload: Callable[[Case], Workload], case: Case, policy: Policy) -> Result:
-    return CaseResult.of(workload(case), policy).to_json()
+def _result(workload: Callable[[Case], Workload], case: Case, policy: Policy) -> CaseResult:
+    return CaseResult.of(workload(case), policy)
 
 
 def _identity(workload: Workload, scheduler: str) -> str:

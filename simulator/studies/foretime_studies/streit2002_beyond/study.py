@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array
@@ -26,7 +25,7 @@ from foretime_sim.self_tuning.forward_switching import ForwardSwitching, width_c
 from foretime_sim.self_tuning.switched_run import SwitchedSchedule, simulate_switching
 from foretime_sim.workloads.workload import Workload
 
-from foretime_studies.frame.kept_results import Result, kept_results
+from foretime_studies.frame.kept_results import kept_results
 from foretime_studies.frame.known_by_behaviour import known_by_jobs, probe
 from foretime_studies.streit2002.measures import Measures
 from foretime_studies.streit2002.runs import (
@@ -156,27 +155,6 @@ class BeyondResult:
             tuning = Tuning.of(ran, scheduler)
         p99 = float(np.quantile(start_time - workload.submit_time, 0.99))
         return cls(measures, p99, tuning)
-
-    def to_json(self) -> Result:
-        """Give it as JSON can hold it."""
-        tuning = None
-        if self.tuning is not None:
-            tuning = {name: getattr(self.tuning, name) for name in Tuning.__slots__}
-        return {
-            "measures": self.measures.to_json(),
-            "p99_wait_s": self.p99_wait_s,
-            "tuning": tuning,
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> BeyondResult:
-        """Take what `to_json` gave."""
-        tuning = document["tuning"]
-        return cls(
-            Measures.from_json(document["measures"]),
-            document["p99_wait_s"],
-            None if tuning is None else Tuning(**tuning),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,16 +359,16 @@ def _run(
     def jobs(case: BeyondCase) -> Workload:
         return workload(case.job_set, case.kind, case.draw, case.factor)
 
-    def result(case: BeyondCase) -> Result:
-        return BeyondResult.of(jobs(case), _scheduler(case.scheduler)).to_json()
+    def result(case: BeyondCase) -> BeyondResult:
+        return BeyondResult.of(jobs(case), _scheduler(case.scheduler))
 
     ids = {
         case: known_by_jobs(jobs(case), case.scheduler, _behaviour(case.scheduler))
         for case in listed
     }
     todo = {ids[case]: functools.partial(result, case) for case in listed}
-    found = kept_results(todo, folder, workers=workers, progress=progress)
-    return {case: BeyondResult.from_json(found[ids[case]]) for case in listed}
+    found = kept_results(todo, BeyondResult, folder, workers=workers, progress=progress)
+    return {case: found[ids[case]] for case in listed}
 
 
 def _scheduler(name: str) -> Policy | ForwardSwitching:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ from foretime_sim.scores.metrics import bounded_slowdown, rank
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.workloads.workload import Workload
 
-from foretime_studies.frame.kept_results import Result, kept_results
+from foretime_studies.frame.kept_results import kept_results
 from foretime_studies.frame.known_by_behaviour import known_by_jobs, probe
 from foretime_studies.frame.runs import JITTER_S, Gain, paired_gain
 from foretime_studies.talby1999.cases import (
@@ -88,15 +87,6 @@ class RunFigures:
     wait_by_length_s: tuple[float, ...]
     offered_load: float
 
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Take what `dataclasses.asdict` gave, by way of JSON."""
-        columns: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in document.items()
-        }
-        return cls(**columns)
-
 
 class LogRuns(dict[tuple[str, int], RunFigures]):
     """A log's runs by case and copy; copy 0 is the log as it is."""
@@ -158,11 +148,12 @@ def run_cases(
     few = _probe()
     known = {case.name: _identity(log, case, seed, few) for case in cases}
     named = {
-        (case.name, copy): (f"{known[case.name]}-{copy}", partial(_result, prepared, case, copy))
+        (case.name, copy): (f"{known[case.name]}-{copy}", partial(prepared.run, case, copy))
         for case, copy in tasks_of(cases, repeats)
     }
-    found = kept_results(dict(named.values()), folder, workers=workers, progress=progress)
-    return LogRuns({task: RunFigures.from_json(found[run]) for task, (run, _) in named.items()})
+    runs = dict(named.values())
+    found = kept_results(runs, RunFigures, folder, workers=workers, progress=progress)
+    return LogRuns({task: found[run] for task, (run, _) in named.items()})
 
 
 def tasks_of(cases: Iterable[Case], repeats: int) -> list[tuple[Case, int]]:
@@ -202,10 +193,6 @@ class _Prepared:
                 average = self._averages[case.average_wait][number][jobs.job_id]
             done.append((jobs, _schedule(jobs, case, average)))
         return _figures([month.name for month in months], done)
-
-
-def _result(prepared: _Prepared, case: Case, copy: int) -> Result:
-    return dataclasses.asdict(prepared.run(case, copy))
 
 
 def _averages(log: MonthlyLog) -> dict[AverageWait, tuple[Float64Array, ...]]:

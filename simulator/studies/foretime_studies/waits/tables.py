@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from foretime_sim.scores.intervals import Interval
 from foretime_sim.waits.block_sums import Figure
 
-from foretime_studies.frame.tables import Cell, Column, StudyTable
+from foretime_studies.frame.tables import Column, Entry, Row, StudyTable
 from foretime_studies.waits.runs import ORACLES, OURS
 from foretime_studies.waits.scores import ScoredRun, targets
 
@@ -69,64 +69,42 @@ def tables(runs: Sequence[ScoredRun]) -> tuple[StudyTable, ...]:
 
 def logs_table(runs: Sequence[ScoredRun]) -> StudyTable:
     """Give what was asked of which log."""
-    columns = (
-        Column("log"),
-        Column("waits"),
-        Column("jobs", ",d"),
-        Column("asked at submission", ",d"),
-        Column("later looks", ",d"),
-        Column("started at once", ".1%"),
-        Column("waited over 10 min", ".1%"),
-    )
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for scored in runs:
         run = scored.run
         first = (run.records.after_s == 0) & (run.submit_time >= run.scored_from)
         waits = run.records.waited_s[first]
         rows.append(
-            (
-                run.name,
-                run.kind,
-                run.jobs,
-                scored.first_answers,
-                scored.later_answers,
-                float((waits <= run.now_within_s).mean()),
-                float((waits > 600).mean()),
-            )
+            [
+                ("log", run.name),
+                ("waits", run.kind),
+                ("jobs", run.jobs, ",d"),
+                ("asked at submission", scored.first_answers, ",d"),
+                ("later looks", scored.later_answers, ",d"),
+                ("started at once", float((waits <= run.now_within_s).mean()), ".1%"),
+                ("waited over 10 min", float((waits > 600).mean()), ".1%"),
+            ]
         )
-    return StudyTable("logs", "The logs", columns, tuple(rows))
+    return StudyTable.of("logs", "The logs", rows)
 
 
 def targets_table(runs: Sequence[ScoredRun]) -> StudyTable:
     """Give every target on every log."""
-    columns = (
-        Column("log"),
-        Column("target"),
-        Column("wanted"),
-        Column("found", ".3f"),
-        Column("from", ".3f"),
-        Column("to", ".3f"),
-        Column("met"),
-        Column("note"),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for scored in runs:
-        for target in targets(scored):
-            low, high = _ends(target.interval)
-            rows.append(
-                (
-                    scored.run.title,
-                    target.name,
-                    target.wanted,
-                    target.value,
-                    low,
-                    high,
-                    "met" if target.met else "**missed**",
-                    target.note,
-                )
-            )
+    rows: list[Row] = [
+        [
+            ("log", scored.run.title),
+            ("target", target.name),
+            ("wanted", target.wanted),
+            ("found", target.value, ".3f"),
+            *_ends(target.interval, ".3f"),
+            ("met", "met" if target.met else "**missed**"),
+            ("note", target.note),
+        ]
+        for scored in runs
+        for target in targets(scored)
+    ]
     note = "From, to: 95% interval of a bootstrap over weeks."
-    return StudyTable("targets", "Targets", columns, tuple(rows), note)
+    return StudyTable.of("targets", "Targets", rows, note)
 
 
 def methods_table(
@@ -137,55 +115,53 @@ def methods_table(
     scored: ScoredRun | None,
 ) -> StudyTable:
     """Give a row a method; with tightness beside QBETS where ``scored`` is given."""
-    columns = [Column("method"), *(Column(title, form) for _, title, form in shown)]
-    if scored is not None:
-        columns += [Column("95% bound / QBETS'", ".2f"), Column("the same, means", ".2f")]
-    rows: list[tuple[Cell, ...]] = []
+    rows = []
     for method, figures in found.items():
-        row: list[Cell] = [_name(method), *(figures[name].value for name, _, _ in shown)]
+        row: list[Entry] = [("method", f"{method}*" if method in ORACLES else method)]
+        row += [(heading, figures[name].value, form) for name, heading, form in shown]
         if scored is not None:
             beside = scored.tightness[method]
-            row += [beside.ratio.value, beside.mean_ratio.value]
-        rows.append(tuple(row))
-    return StudyTable(key, title, tuple(columns), tuple(rows), _NOTE)
+            row += [
+                ("95% bound / QBETS'", beside.ratio.value, ".2f"),
+                ("the same, means", beside.mean_ratio.value, ".2f"),
+            ]
+        rows.append(row)
+    return StudyTable.of(key, title, rows, _NOTE)
 
 
 def intervals_table(key: str, scored: ScoredRun) -> StudyTable:
     """Give our scores at submission with their intervals."""
-    rows: list[tuple[Cell, ...]] = []
-    for name, title, _ in _SCORES:
-        figure = scored.at_submission[OURS][name]
-        rows.append((title, figure.value, *_ends(figure.interval)))
-    for name, title, _ in _LATER[-2:]:
-        figure = scored.later[OURS][name]
-        rows.append((title, figure.value, *_ends(figure.interval)))
-    columns = (Column("score"), Column(OURS, ",.4g"), Column("from", ",.4g"), Column("to", ",.4g"))
+    first, later = scored.at_submission[OURS], scored.later[OURS]
+    shown = [*((first, score) for score in _SCORES), *((later, score) for score in _LATER[-2:])]
+    rows: list[Row] = [
+        [
+            ("score", title),
+            (OURS, figures[name].value, ",.4g"),
+            *_ends(figures[name].interval, ",.4g"),
+        ]
+        for figures, (name, title, _) in shown
+    ]
     title = f"{scored.run.title}: {OURS} with 95% intervals over weeks"
-    return StudyTable(key, title, columns, tuple(rows))
+    return StudyTable.of(key, title, rows)
 
 
 def slices_table(key: str, scored: ScoredRun) -> StudyTable:
-    """Give how often our 95% bound holds in each slice."""
-    rows: list[tuple[Cell, ...]] = [
-        (part.by, part.name, part.rows, part.coverage, *_ends(part.interval))
-        for part in scored.slices
-    ]
+    """Give how often our 95% bound holds in each slice; there may be none."""
     columns = (
         Column("slice by"),
         Column("slice"),
         Column("jobs", ",d"),
-        Column("95% bound holds", ".1%"),
-        Column("from", ".1%"),
-        Column("to", ".1%"),
+        *(Column(title, ".1%") for title in ("95% bound holds", "from", "to")),
+    )
+    rows = tuple(
+        (part.by, part.name, part.rows, part.coverage, *(end[1] for end in _ends(part.interval)))
+        for part in scored.slices
     )
     title = f"{scored.run.title}: the 95% bound in slices"
     note = "Of jobs not forecast to start at once; slices of at least 100 of them."
-    return StudyTable(key, title, columns, tuple(rows), note)
+    return StudyTable(key, title, columns, rows, note)
 
 
-def _name(method: str) -> str:
-    return f"{method}*" if method in ORACLES else method
-
-
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (None, None) if interval is None else (interval.low, interval.high)
+def _ends(interval: Interval | None, form: str = "") -> Row:
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return [("from", low, form), ("to", high, form)]
