@@ -24,15 +24,15 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
-    SiteLimits,
 )
 from foretime_sidecar.clients.cluster import Cluster
+from foretime_sidecar.daemon.limits_reading import LimitsReading
 from foretime_sidecar.daemon.poll_rate import Pause
 from foretime_sidecar.daemon.table_publication import PublishedTable, TablePublication
 from foretime_sidecar.forecasts.latest_starts import NotedBounds, noted_bounds_of
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting, forecasting_of
 from foretime_sidecar.learning.estimator_scheme import learned_scheme_of
-from foretime_sidecar.learning.exclusions import Exclusions, exclusions_of
+from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.learning.learner import Learner, effective_mode
 from foretime_sidecar.ordering.switched_order import SwitchedOrder
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
@@ -134,6 +134,8 @@ class Sidecar:
         When jobs start no later than; ``None`` if nobody wants to know.
     scheduler
         What is done for its kind of scheduler.
+    limits
+        What the site limits, and what is left alone for it.
     """
 
     def __init__(
@@ -180,8 +182,7 @@ class Sidecar:
             self.noted_bounds,
             unhurried=unhurried,
         )
-        self._site_limits: SiteLimits | None = None
-        self._site_limits_read_at = 0
+        self.limits = LimitsReading(settings, client)
         self._allowed: tuple[Mode, Exclusions | None] | None = None  # at the last look
         self._cursor: Cursor | None = None
         self._next_publication = 0
@@ -317,7 +318,7 @@ class Sidecar:
         try:
             mode, _ = self._mode(configuration)
             refined = self._refined(seen, mode)
-            exclusions = self._exclusions(configuration, now)
+            exclusions = self.limits.exclusions(configuration, now)
         except (SchedulerError, StateError):
             # What can be mended without an answer is.
             self._mend(seen, mode, None, refined)
@@ -405,27 +406,6 @@ class Sidecar:
             return Mode.OBSERVE, why_not
         return mode, reason
 
-    def _exclusions(self, configuration: SchedulerConfiguration, now: int) -> Exclusions:
-        """Read what must be left alone; the site's limits not more often than a table is due."""
-        limits = self._site_limits
-        age_s = now - self._site_limits_read_at
-        if limits is None or not 0 <= age_s < self.settings.table.publish_interval_s:
-            try:
-                limits = self._site_limits = self.client.limits(configuration)
-                self._site_limits_read_at = now
-            except SchedulerError as error:
-                if limits is None:
-                    raise
-                # As slurmctld itself does while slurmdbd is down.
-                logger.warning("the limits read before count on: %s", error)
-        return exclusions_of(self.settings, limits, self.client.reservations(), now)
-
-    def longest_time(self, slurm_partition: str | None) -> int | None:
-        """Give MaxTime of a slurm_partition as last read, seconds; ``None`` if none is known."""
-        limits = self._site_limits
-        known = () if limits is None else limits.slurm_partitions
-        return next((each.max_time for each in known if each.name == slurm_partition), None)
-
     def end(self) -> None:
         """Give back what is only good while the sidecar runs, the queue's order; save the rest.
 
@@ -480,4 +460,4 @@ class Sidecar:
     def _publish(self, now: int) -> int | None:
         configuration: SchedulerConfiguration = self.client.configuration()
         mode, reason = self._mode(configuration)
-        return self._table.write(now, mode, reason, self._exclusions(configuration, now))
+        return self._table.write(now, mode, reason, self.limits.exclusions(configuration, now))

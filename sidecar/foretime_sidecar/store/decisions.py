@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeAlias
 
+from foretime_sidecar.store.row_columns import columns_of
 from foretime_sidecar.store.store import Store
 
 _COLUMNS = """
@@ -96,7 +97,7 @@ class Decisions:
     def add(self, decisions: Iterable[Decision]) -> None:
         """Add lines, all or none."""
         with self._store.transaction("record what was decided") as database:
-            database.table("job_decisions").insert_all(asdict(each) for each in decisions)
+            database.table("job_decisions").insert_all(columns_of(each) for each in decisions)
 
     def latest_of_jobs(self, since: int) -> list[Decision]:
         """Give the last line on each job that has one since a time."""

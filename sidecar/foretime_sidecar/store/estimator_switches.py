@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import threading
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from foretime_sidecar.store.row_columns import columns_of
 from foretime_sidecar.store.store import Store
 
 _SELECT = (
@@ -66,6 +66,6 @@ class EstimatorSwitches:
 
     def add(self, switch: EstimatorSwitch) -> None:
         """Add a line."""
-        row = dataclasses.asdict(switch) | {"evidence": json.dumps(switch.evidence)}
+        row = columns_of(switch) | {"evidence": json.dumps(switch.evidence)}
         with self._lock, self._store.transaction("log the estimator in use") as database:
             database.table("estimator_switches").insert(row)

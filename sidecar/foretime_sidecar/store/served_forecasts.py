@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from foretime_estimators.jobs.jobs import JobRequest
 
+from foretime_sidecar.store.row_columns import columns_of
 from foretime_sidecar.store.start_bounds import Key
 from foretime_sidecar.store.store import Store
 
@@ -120,7 +121,7 @@ class ForecastRows:
         """Add forecasts, but none of a user who was forgotten since it was made."""
         forgotten_at = self._store.forgotten_at
         rows = [
-            asdict(each) | {"wait_s": json.dumps(each.wait_s)}
+            columns_of(each) | {"wait_s": json.dumps(each.wait_s)}
             for each in served
             if each.made_at > (forgotten_at(each.user) or -1)
         ]

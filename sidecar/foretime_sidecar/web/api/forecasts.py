@@ -295,7 +295,7 @@ class ForecastDesk:
             like_jobs(own, question.request),
             elsewhere=_elsewhere(own, question.request, board),
             machine_processors=board.moment.taken.snapshot.machine_processors,
-            longest_s=sidecar.longest_time(question.request.queue),
+            longest_s=sidecar.limits.longest_time(question.request.queue),
             soft_limit=board.moment.look.soft_limit,
             takes_time_min=sidecar.scheduler.users_set_time_min,
         )
