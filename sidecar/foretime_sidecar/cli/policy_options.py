@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 from foretime_estimators.jobs.errors import InputError
+from foretime_sim.policies.families import FAMILIES
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, parse_order
+from foretime_sim.policies.policy import parse_order
 from foretime_sim.policies.policy_switching import DYNP, Decider, PolicySwitching, is_switched
 from foretime_sim.policies.python_policy import PythonOrder
 
 ORDERS = tuple(order.value for order in Order if order is not Order.PRIORITY)
 """The queue orders for logs, which have no priorities."""
-BACKFILLS = tuple(backfill.value for backfill in Backfill)
+BACKFILLS = tuple(FAMILIES)
 ORDERS_HELP = f"One of {', '.join(ORDERS)}, or your own in Python, module:attribute"
 SWITCHED_ORDERS_HELP = (
     f"One of {', '.join(ORDERS)}, {DYNP} for switching between orders under planning "

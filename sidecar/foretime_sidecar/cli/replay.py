@@ -18,15 +18,10 @@ from foretime_sim.engine.finished_history import placed_before
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    Policy,
-    Roles,
-    parse_backfill,
-)
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import Compression, parse_backfill, with_settings
+from foretime_sim.policies.guard import Guard
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.scores.comparison import Comparison, compare
 from foretime_sim.scores.metrics import ScoredSpan, ScoreSettings, scored_span
 from foretime_sim.scores.replay_result import ReplayResult
@@ -325,19 +320,21 @@ def replay(
         notes = (*notes, head_note(head, len(workload)))
         workload = workload.head(head)
 
-    unguarded = Policy(
-        backfill=parse_backfill(backfill),
-        event_order=event_order,
+    unguarded = with_settings(
+        parse_backfill(backfill),
         depth=depth,
         compression=compression,
-        slack=slack_settings(
+        settings=slack_settings(
             [] if slack_factor is None else [slack_factor],
             [] if insertion_order is None else [insertion_order],
             average_wait,
             slack_weights,
         )[0],
-    ).in_order(switched_order_of_log(order))
-    policy = mechanism_policy(mechanism, replace(unguarded, guard_s=_guard_s(guard, unguarded)))
+    )
+    guard_s = _guard_s(guard, unguarded)
+    family = unguarded.guarded(None if guard_s is None else Guard(guard_s))
+    unmechanised = Policy(backfill=family, event_order=event_order)
+    policy = mechanism_policy(mechanism, unmechanised.in_order(switched_order_of_log(order)))
     if correction is not None:
         policy = replace(policy, correction=correction)
     if correction_steps is not None:
@@ -365,13 +362,11 @@ def replay(
         **({} if machine is None else {"machine": str(machine)}),
         "order": policy.order_name,
         "backfill": str(policy.backfill),
-        **({"depth": str(depth)} if depth > 1 else {}),
-        **({"compression": str(compression)} if policy.backfill is Backfill.CONSERVATIVE else {}),
-        **(
-            {"slack": policy.slack_settings.description}
-            if policy.backfill is Backfill.SLACK
-            else {}
-        ),
+        **{
+            name: str(value)
+            for name, value in policy.backfill.shown.items()
+            if (name, value) != ("depth", 1)
+        },
         **({"reservations": str(reservations)} if reservations is not None else {}),
         **({} if queue_order is None else {"queue order": queue_order, "looks": look_interval}),
         "scheme": scheme,
@@ -381,7 +376,7 @@ def replay(
         "correction": str(policy.correction),
         **({} if correction_steps is None else {"correction steps": str(correction_steps)}),
         "roles": str(policy.roles),
-        "guard": "off" if policy.guard_s is None else format_duration(policy.guard_s),
+        "guard": "off" if guard_s is None else format_duration(guard_s),
         "learn": learn.value,
         "event order": str(event_order),
         "tables every": publish_interval,
@@ -431,10 +426,10 @@ def replay(
         console.print(render(result, classes_of=classes, width=console.width))
 
 
-def _guard_s(given: str | None, policy: Policy) -> int | None:
+def _guard_s(given: str | None, family: Backfilling) -> int | None:
     """Bound of the starvation guard; by default where there is one."""
     if given is None:
-        return _GUARD_S if policy.may_guard else None
+        return _GUARD_S if family.head_only else None
     return parse_guard(given)
 
 

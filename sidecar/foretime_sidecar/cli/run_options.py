@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.policies.policy import Compression, EventOrder
+from foretime_sim.policies.families import Compression
+from foretime_sim.policies.policy import EventOrder
 from foretime_sim.workloads.job_log import count_jobs
 
 from foretime_sidecar.wording.durations import parse_duration

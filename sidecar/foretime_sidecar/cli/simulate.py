@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
@@ -18,19 +18,20 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.estimated_run import estimator_of
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
-from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    EASY,
-    Backfill,
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import (
     Compression,
-    Correction,
-    EventOrder,
-    Policy,
-    Roles,
+    Planning,
+    Slack,
+    has_setting,
     parse_backfill,
+    with_settings,
 )
+from foretime_sim.policies.guard import Guard
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.policies.policy_switching import PolicySwitching
-from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
+from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
 from foretime_sim.scores.metrics import ScoreSettings, scored_span
 from foretime_sim.scores.policy_comparison import PolicyCase, compare_policies
@@ -96,7 +97,13 @@ from foretime_sidecar.cli.workload_source import (
     TimeZoneOption,
     WorkloadSource,
 )
-from foretime_sidecar.replays.simulate_export import CSV_COLUMNS, SimulateResult, csv_rows, to_json
+from foretime_sidecar.replays.simulate_export import (
+    CSV_COLUMNS,
+    SimulateResult,
+    csv_rows,
+    describe,
+    to_json,
+)
 from foretime_sidecar.replays.simulate_report import WIDTH, render
 from foretime_sidecar.wording.durations import parse_duration
 
@@ -345,7 +352,7 @@ def _depth(text: str) -> int:
 def _cases(
     shared: Policy,
     orders: Sequence[Order | PythonOrder | PolicySwitching],
-    backfills: Sequence[Backfill | PythonBackfill],
+    backfills: Sequence[Backfilling],
     depths: Sequence[int],
     compressions: Sequence[Compression],
     slacks: Sequence[SlackSettings | None],
@@ -357,39 +364,32 @@ def _cases(
     has a slack: others are run once. If none has, the policy says why it is not taken. Orders
     are only switched under planning; if that is not asked for, the policy says so.
     """
-    any_deep = any(backfill in EASY for backfill in backfills)
-    any_compresses = Backfill.CONSERVATIVE in backfills
     cases: dict[tuple[Policy, str], PolicyCase] = {}
-    any_slack = Backfill.SLACK in backfills
+    plans = any(isinstance(family, Planning) for family in backfills)
     every = itertools.product(orders, backfills, depths, compressions, slacks, estimators)
     for order, backfill, depth, compression, slack, estimator in every:
-        deep = backfill in EASY
-        compresses = backfill is Backfill.CONSERVATIVE
-        slackens = backfill is Backfill.SLACK
         switches = isinstance(order, PolicySwitching)
-        if switches and backfill is not Backfill.PLANNING and Backfill.PLANNING in backfills:
+        if switches and plans and not isinstance(backfill, Planning):
             continue
-        policy = replace(
-            shared,
-            backfill=backfill,
-            depth=depth if deep or not any_deep else 1,
-            compression=(
-                compression if compresses or not any_compresses else Compression.RESERVATION_ORDER
-            ),
-            slack=slack if slackens or not any_slack else None,
-        ).in_order(order)
+        given: dict[str, Any] = {"depth": depth, "compression": compression, "settings": slack}
+        theirs = {
+            name: value
+            for name, value in given.items()
+            if has_setting(backfill, name) or not any(has_setting(b, name) for b in backfills)
+        }
+        policy = replace(shared, backfill=with_settings(backfill, **theirs)).in_order(order)
         parts = (
             (str(order), len(orders) > 1),
             (str(backfill), len(backfills) > 1),
-            (f"depth {depth}", deep and len(depths) > 1),
-            (str(compression), compresses and len(compressions) > 1),
+            (f"depth {depth}", "depth" in policy.backfill.shown and len(depths) > 1),
+            (str(compression), "compression" in policy.backfill.shown and len(compressions) > 1),
             *_slack_parts(policy, slacks),
             (estimator, len(estimators) > 1),
         )
         name = " ".join(part for part, shown in parts if shown) or f"{order} {backfill}"
         cases.setdefault((policy, estimator), PolicyCase(name, policy, estimator))
-    run = [case.policy.backfill for case in cases.values()]
-    if idle := [str(backfill) for backfill in backfills if backfill not in run]:
+    run = [str(case.policy.backfill) for case in cases.values()]
+    if idle := [str(backfill) for backfill in backfills if str(backfill) not in run]:
         raise InputError(
             f"--backfill {','.join(idle)}: nothing would run so, as dynp is for planning alone; "
             "leave it out, or name another order, too (--order fcfs,dynp)"
@@ -411,9 +411,9 @@ def _slack_parts(
     policy: Policy, slacks: Sequence[SlackSettings | None]
 ) -> tuple[tuple[str, bool], ...]:
     """Give what tells slack settings apart, and whether it does."""
-    chosen = policy.slack
-    if chosen is None:
+    if not isinstance(policy.backfill, Slack):
         return ()
+    chosen = policy.backfill.settings
     others = [slack for slack in slacks if slack is not None]
     return (
         (f"SF {chosen.slack_factor:g}", len({slack.slack_factor for slack in others}) > 1),
@@ -423,10 +423,11 @@ def _slack_parts(
 
 def _guarded(cases: Sequence[PolicyCase], guard_s: int | None) -> list[PolicyCase]:
     """Give the guard to those cases that may have one; if none may, the policy says why not."""
-    some = any(case.policy.may_guard for case in cases)
+    guard = None if guard_s is None else Guard(guard_s)
+    some = any(case.policy.backfill.head_only for case in cases)
     return [
-        replace(case, policy=replace(case.policy, guard_s=guard_s))
-        if case.policy.may_guard or not some
+        replace(case, policy=case.policy.guarded(guard))
+        if case.policy.backfill.head_only or not some
         else case
         for case in cases
     ]
@@ -437,13 +438,14 @@ def _write_schedule(workload: Workload, result: SimulateResult, path: Path) -> N
     from foretime_sim.workloads.job_log import log_of_workload
 
     case = result.comparison.cases[0]
+    described = describe(case)
     chosen = ", ".join(
         f"{name} {value}"
         for name, value in (
             ("order", case.policy.order_name),
             ("backfill", case.policy.backfill),
-            ("depth", case.policy.depth),
-            ("compression", case.policy.compression),
+            ("depth", described["depth"]),
+            ("compression", described["compression"]),
             ("estimator", case.estimator),
             *result.options.items(),
         )

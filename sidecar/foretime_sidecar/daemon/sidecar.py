@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from foretime_estimators.jobs.errors import SchedulerError, StateError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_estimators.time_units import DAY_S
-from foretime_sim.policies.policy import Backfill, Correction
+from foretime_sim.policies.families import family_named
+from foretime_sim.policies.policy import Correction
 
 from foretime_sidecar.clients.client import (
     Cursor,
@@ -220,7 +221,7 @@ class Sidecar:
             if settings.queue_order.switches:
                 self.switched_order = SwitchedOrder(
                     settings.queue_order,
-                    Backfill(settings.forecast.backfill),
+                    family_named(settings.forecast.backfill),
                     OrderSwitches(store, self.lock),
                     estimating_s
                     if math.isinf(estimating_s)

@@ -38,15 +38,10 @@ from foretime_sim.campaigns.values import (
 from foretime_sim.logs.log_files import LogFormat
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models.workload_models import EstimateModel, WorkloadModel
+from foretime_sim.policies.families import FAMILIES, Compression
+from foretime_sim.policies.guard import GuardBy
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    GuardBy,
-    Roles,
-)
+from foretime_sim.policies.policy import Correction, EventOrder, Roles
 from foretime_sim.policies.slack import InsertionOrder, SlackSettings
 from foretime_sim.scores.metrics import ScoreSettings
 
@@ -147,7 +142,7 @@ class Grid(_Table):
     )
     backfill: Axis[BackfillName] = Field(
         default=("easy",),
-        description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
+        description=f"Backfilling: {', '.join(FAMILIES)}, or `module:attribute`.",
     )
     depth: Axis[Annotated[int, Field(ge=1)]] = Field(
         default=(1,), description="Reservations held at once by the kinds of easy."

@@ -21,7 +21,9 @@ from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estima
 from foretime_sim.logs.filters import Filters, MissingRequest, workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.models.workload_models import generate, with_estimates
-from foretime_sim.policies.policy import Compression, Correction, EventOrder, GuardBy, Policy, Roles
+from foretime_sim.policies.families import Compression, with_settings
+from foretime_sim.policies.guard import Guard, GuardBy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.policies.slack import InsertionOrder, SlackSettings
 from foretime_sim.scores.metrics import ScoredSpan, score, scored_span
 from foretime_sim.scores.repeats import Repeats
@@ -166,34 +168,30 @@ def _offered_load(workload: Workload) -> float | None:
 def policy_of(cell: Cell) -> Policy:
     """Give a cell's policy; what has no effect is at its default."""
     axes, folder = cell.axes, Path(cell.folder)
-    given: dict[str, Any] = {
-        "backfill": backfill_named(axes["backfill"], folder),
-        "event_order": EventOrder.parse(axes["event_order"]),
-    }
+    given: dict[str, Any] = {"event_order": EventOrder.parse(axes["event_order"])}
+    of_family: dict[str, Any] = {"depth": axes["depth"]}
     if axes["correction"] is not None:
         given["correction"] = Correction.parse(axes["correction"])
     if axes["correction_steps"] not in (None, OFF):
         given["correction_steps"] = axes["correction_steps"]
     if axes["roles"] is not None:
         given["roles"] = Roles.parse(axes["roles"])
-    if axes["depth"] is not None:
-        given["depth"] = axes["depth"]
     if axes["compression"] is not None:
-        given["compression"] = Compression.parse(axes["compression"])
+        of_family["compression"] = Compression.parse(axes["compression"])
     if axes["slack_factor"] is not None:
         wait_s = axes["average_wait_s"]
-        given["slack"] = SlackSettings(
+        of_family["settings"] = SlackSettings(
             axes["slack_factor"],
             None if wait_s == LEARNED else wait_s,
             insertion_order=InsertionOrder.parse(axes["insertion_order"]),
         )
     if axes["guard_s"] not in (None, OFF):
-        given["guard_s"] = axes["guard_s"]
-        given["guard_by"] = GuardBy.parse(axes["guard_by"])
-        given["guard_share"] = axes["guard_share"] or 0.0
+        by, share = GuardBy.parse(axes["guard_by"]), axes["guard_share"] or 0.0
+        of_family["guard"] = Guard(axes["guard_s"], by, share)
     if axes["ageing_s"] not in (None, OFF):
-        given["ageing_s"] = axes["ageing_s"]
-    return Policy(**given).in_order(order_named(axes["order"], folder))
+        of_family["ageing_s"] = axes["ageing_s"]
+    family = with_settings(backfill_named(axes["backfill"], folder), **of_family)
+    return Policy(backfill=family, **given).in_order(order_named(axes["order"], folder))
 
 
 def run_cell(cell: Cell) -> Record:

@@ -15,9 +15,11 @@ from foretime_estimators.estimators.registry import estimator_name
 from foretime_estimators.jobs.errors import InputError
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from foretime_sim.policies.backfilling import Backfilling
 from foretime_sim.policies.choices import NamedChoice
+from foretime_sim.policies.families import parse_backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Roles, parse_backfill, parse_order
+from foretime_sim.policies.policy import Roles, parse_order
 from foretime_sim.policies.policy_switching import PolicySwitching, is_switched
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.scores.metrics import METRICS
@@ -40,7 +42,7 @@ def order_named(text: str, folder: Path) -> Order | PythonOrder | PolicySwitchin
     return order
 
 
-def backfill_named(text: str, folder: Path) -> Backfill | PythonBackfill:
+def backfill_named(text: str, folder: Path) -> Backfilling:
     """Read a backfilling policy; the user's own, ``module:attribute``, from its folder."""
     return PythonBackfill.load(text, folder) if ":" in text else parse_backfill(text)
 

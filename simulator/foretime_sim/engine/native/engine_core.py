@@ -14,10 +14,13 @@ from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.advance_reservations import check_interval, check_reservations
+from foretime_sim.policies.backfilling import Place
+from foretime_sim.policies.families import Backfill, Conservative, Easy, Slack
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
 from foretime_sim.policies.policy_switching import TABLE_1_CASES, PolicySwitching, SwitchingCounters
+from foretime_sim.policies.python_policy import PythonBackfill
 from foretime_sim.policies.slack import SlackJobs, SlackSettings
 
 
@@ -38,8 +41,7 @@ def core_engine(
     check_reservations(reservations, machine_processors)
     check_interval(policy, reservations)
     if reservations:
-        policy.refuse_plain_easy("beside advance reservations")
-        policy.refuse_ageing("beside advance reservations")
+        policy.check_in(Place.RESERVATIONS)
     claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
     core = _core.Engine(machine_processors, core_policy(policy), now, claims)
     if calls is not None:
@@ -49,22 +51,25 @@ def core_engine(
 
 def core_policy(policy: Policy) -> _core.Policy:
     """Give the policy as the native core takes it."""
+    family, guard = policy.backfill, policy.guard
     return _core.Policy(
         _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
-        _core.Backfill[policy.backfill.name]
-        if isinstance(policy.backfill, Backfill)
-        else _core.Backfill.OUTSIDE,
+        _core.Backfill.OUTSIDE
+        if isinstance(family, PythonBackfill)
+        else _core.Backfill[family.name.upper().replace("-", "_")],
         _core.Correction[policy.correction.name],
-        policy.guard_s,
+        None if guard is None else guard.bound_s,
         _core.EventOrder[policy.event_order.name],
-        policy.depth,
-        _core.Compression[policy.compression.name],
-        _core.GuardBy[policy.guard_by.name],
-        policy.guard_share,
-        policy.ageing_s,
+        family.depth if isinstance(family, Easy) else 1,
+        _core.Compression[
+            (family if isinstance(family, Conservative) else Backfill.CONSERVATIVE).compression.name
+        ],
+        _core.GuardBy.REQUESTED_PLAN if guard is None else _core.GuardBy[guard.by.name],
+        0.0 if guard is None else guard.share,
+        family.ageing_s if isinstance(family, Easy) else None,
         policy.scheduling_interval_s,
         None if policy.switching is None else _core_switching(policy.switching),
-        _core_slack(policy.slack_settings) if policy.backfill is Backfill.SLACK else None,
+        _core_slack(family.settings) if isinstance(family, Slack) else None,
         policy.correction_steps,
     )
 
@@ -157,7 +162,9 @@ def core_schedule(
         slurm_partition=core.slurm_partitions() if of_nodes else None,
         bgp_partition=bgp_partitions(core, machine) if isinstance(machine, BgpMachine) else None,
         allocation=recorded_allocation(core) if of_nodes else None,
-        first_planned_start=core.first_planned_starts() if policy.plans_every_job else None,
+        first_planned_start=core.first_planned_starts()
+        if policy.backfill.plans_every_job
+        else None,
         switching=core_switching_counters(core, policy.switching),
-        latest_start=core.latest_starts() if policy.backfill is Backfill.SLACK else None,
+        latest_start=core.latest_starts() if isinstance(policy.backfill, Slack) else None,
     )

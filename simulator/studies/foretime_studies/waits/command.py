@@ -14,7 +14,8 @@ from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.run_options import HeadOption, check_head
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
-from foretime_sim.policies.policy import Policy, parse_backfill
+from foretime_sim.policies.families import parse_backfill
+from foretime_sim.policies.policy import Policy
 
 from foretime_studies.frame.command_output import print_report, study_command
 from foretime_studies.waits.runs import LOGGED, SIMULATED, WaitsSettings
