@@ -311,4 +311,4 @@ def choose(
     """
     ranks = [sum(other < value for other in qualities) for value in qualities]
     case = TABLE_1_CASES[_core.case_of_table_1(ranks, current)] if len(ranks) == 3 else None
-    return case, _core.chosen_order(_core.Decider[decider.name], ranks, current)
+    return case, _core.chosen_order(str(decider), ranks, current)

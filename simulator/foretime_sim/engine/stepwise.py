@@ -24,6 +24,7 @@ from foretime_sim.policies.backfilling import Place
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls, has_python
+from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.role_times import JobTimesUpdate
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
 
@@ -429,8 +430,8 @@ class Engine:
     @property
     def current_order(self) -> Order | None:
         """In which order the queue is now; ``None`` if the policy's is in Python."""
-        core = self._core.order
-        return None if core is _core.Order.OUTSIDE else Order[core.name]
+        in_python = isinstance(self.policy.order, PythonOrder)
+        return None if in_python else Order(self._core.order)
 
     def planned_start(self, index: int) -> int | None:
         """When a pending job is planned to start, seconds; ``None`` where it holds no plan.

@@ -191,7 +191,7 @@ def test_table_1(
     place = ORDERS_OF_DYNP.index(current)
     assert TABLE_1_CASES[_core.case_of_table_1(list(ranks), place)] == case
     for decider, order in ((Decider.SIMPLE, simple), (Decider.ADVANCED, advanced or current)):
-        chosen = _core.chosen_order(_core.Decider[decider.name], list(ranks), place)
+        chosen = _core.chosen_order(str(decider), list(ranks), place)
         assert ORDERS_OF_DYNP[chosen] is order
 
 

@@ -226,19 +226,8 @@ def test_after_a_failure_the_engine_does_the_pass_again(
 
 
 def test_a_core_without_its_policy_says_so() -> None:
-    policy = _core.Policy(
-        _core.Order.OUTSIDE,
-        _core.Backfill.EASY,
-        _core.Correction.REQUESTED,
-        None,
-        _core.EventOrder.PER_TIMESTEP,
-        1,
-        _core.Compression.RESERVATION_ORDER,
-        _core.GuardBy.REQUESTED_PLAN,
-        0.0,
-        None,
-        None,
-    )
+    policy = _core.Policy()
+    policy.order = "outside"
     core = _core.Engine(4, policy, 0, [])
     core.submit(0, 1, 1, 1, 1, 1, 1, 1, 0)
     with pytest.raises(RuntimeError, match="no policy from outside"):
