@@ -14,8 +14,8 @@ from .machines.load import read_any_machine as read_any_machine
 from .mocks.pbs.mock_pbs import MockPbs as MockPbs
 from .mocks.slurm.mock_slurm import MockSlurm as MockSlurm
 from .models.workload_models import generate as generate
+from .policies.families import Backfill as Backfill
 from .policies.order import Order as Order
-from .policies.policy import Backfill as Backfill
 from .policies.policy import Correction as Correction
 from .policies.policy import EventOrder as EventOrder
 from .policies.policy import Policy as Policy

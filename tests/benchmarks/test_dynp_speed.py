@@ -14,8 +14,9 @@ from foretime_sim.logs.filters import Filters, workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.models.log_model import LogModel
 from foretime_sim.models.weibull import Weibull
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import PolicySwitching
 from foretime_sim.workloads.workload import Workload
 

@@ -20,8 +20,10 @@ from foretime_sim.engine.schedule import Schedule
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.models import lublin2003
+from foretime_sim.policies.families import Backfill, Compression, Conservative, Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Compression, Correction, Policy
+from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 
@@ -43,14 +45,12 @@ POLICIES = {
     "easy-sjbf": Policy(backfill=Backfill.EASY_SJBF),
     "wfp-easy": Policy(order=Order.WFP),
     "sjf-easy": Policy(order=Order.SJF),
-    "easy-slurm-guard": Policy(correction=Correction.SLURM, guard_s=3_600),
+    "easy-slurm-guard": Policy(backfill=Easy(guard=Guard(3_600)), correction=Correction.SLURM),
     "first-fit": Policy(backfill=Backfill.FIRST_FIT),
-    "easy-depth-10": Policy(depth=10),
-    "easy-depth-100": Policy(depth=100),
+    "easy-depth-10": Policy(backfill=Easy(depth=10)),
+    "easy-depth-100": Policy(backfill=Easy(depth=100)),
     "conservative": Policy(backfill=Backfill.CONSERVATIVE),
-    "conservative-one-by-one": Policy(
-        backfill=Backfill.CONSERVATIVE, compression=Compression.ONE_BY_ONE
-    ),
+    "conservative-one-by-one": Policy(backfill=Conservative(Compression.ONE_BY_ONE)),
     "planning": Policy(backfill=Backfill.PLANNING),
 }
 EASY_GOALS = {log: 1_500_000 for log in LOGS if log != GENERATED}
@@ -114,8 +114,8 @@ def test_engine_speed(
     schedule = benchmark.pedantic(
         simulate,
         args=(jobs, chosen, scheduled),
-        rounds=3 if several and chosen.depth == 1 else 1,
-        warmup_rounds=1 if several and chosen.depth == 1 else 0,
+        rounds=3 if several else 1,
+        warmup_rounds=1 if several else 0,
     )
     middle = len(jobs) // 2
     some = jobs.take(np.arange(middle, min(middle + SLICE, len(jobs))))

@@ -31,8 +31,10 @@ from foretime_sim.engine.stepwise import Engine
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.policies.families import Backfill, Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, Policy
+from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.node_request import JobResources
 from foretime_sim.workloads.workload import Workload
@@ -45,11 +47,11 @@ POLICIES = {
     "fcfs-easy-sjbf": Policy(backfill=Backfill.EASY_SJBF),
     "sjf-easy": Policy(Order.SJF),
     "wfp-easy": Policy(Order.WFP),
-    "fcfs-easy-depth-10": Policy(depth=10),
+    "fcfs-easy-depth-10": Policy(backfill=Easy(depth=10)),
     "fcfs-first-fit": Policy(backfill=Backfill.FIRST_FIT),
     "conservative": Policy(backfill=Backfill.CONSERVATIVE),
     "fcfs-planning": Policy(backfill=Backfill.PLANNING),
-    "fcfs-easy-slurm-guard": Policy(correction=Correction.SLURM, guard_s=3_600),
+    "fcfs-easy-slurm-guard": Policy(backfill=Easy(guard=Guard(3_600)), correction=Correction.SLURM),
     "fcfs-easy-halved-doubling": Policy(correction=Correction.DOUBLING),
 }
 LOGS = {
@@ -184,7 +186,7 @@ def test_by_policy_and_threads(benchmark: Any, policy: str) -> None:
     chosen = POLICIES[policy]
     scheduled = 1 if chosen.correction is Correction.REQUESTED else 2
     snapshot = crowded(scheduled=scheduled)
-    runtimes = sampled(crowded)[: 2 if chosen.plans_every_job else 20]
+    runtimes = sampled(crowded)[: 2 if chosen.backfill.plans_every_job else 20]
     benchmark.pedantic(
         forward_runs, args=(snapshot, chosen, runtimes), kwargs={"threads": 1}, rounds=3
     )

@@ -15,7 +15,9 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import FAMILIES, Backfill, Easy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.reference import nodes as reference_nodes
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.resource_columns import ResourceRequests
@@ -28,7 +30,7 @@ NODES = [10, 100, 1_000, 10_000]
 POLICIES = {
     "easy": Policy(),
     "first-fit": Policy(backfill=Backfill.FIRST_FIT),
-    "easy-depth-8": Policy(depth=8),
+    "easy-depth-8": Policy(backfill=Easy(depth=8)),
 }
 
 
@@ -82,8 +84,8 @@ def test_nodes_against_the_flat_pool(benchmark: Any, nodes: int, policy: str, wh
     print(f"{nodes} nodes, whole {whole}, {policy}: {benchmark.extra_info}")
 
 
-@pytest.mark.parametrize("backfill", [b for b in Backfill if b is not Backfill.SLACK])
-def test_nodes_against_the_reference(benchmark: Any, backfill: Backfill) -> None:
+@pytest.mark.parametrize("backfill", [b for b in FAMILIES.values() if b is not Backfill.SLACK])
+def test_nodes_against_the_reference(benchmark: Any, backfill: Backfilling) -> None:
     """150 jobs on 20 nodes, native and in plain Python."""
     benchmark.group = "nodes reference"
     policy = Policy(backfill=backfill)
@@ -98,7 +100,7 @@ def test_nodes_against_the_reference(benchmark: Any, backfill: Backfill) -> None
 
 @pytest.mark.parametrize("nodes", [10, 100])
 @pytest.mark.parametrize("backfill", [Backfill.CONSERVATIVE, Backfill.PLANNING])
-def test_planning_on_nodes(benchmark: Any, nodes: int, backfill: Backfill) -> None:
+def test_planning_on_nodes(benchmark: Any, nodes: int, backfill: Backfilling) -> None:
     """Families that plan every job."""
     benchmark.group = "nodes planning"
     jobs = with_machine(workload(nodes), machine(nodes, whole=False), leave_out=True).head(2_000)

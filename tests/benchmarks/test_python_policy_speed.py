@@ -19,8 +19,9 @@ from foretime_sim.engine.stepwise import Engine
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.models import lublin2003
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_views import MachineView, QueueView
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.workloads.workload import Workload

@@ -11,6 +11,8 @@ from foretime_sidecar.replays.replay import Replay
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
+from foretime_sim.policies.families import Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.policy import Policy
 from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -34,7 +36,7 @@ def test_replay(
 ) -> None:
     name, processors = LOGS[log]
     workload, _ = workload_of_log(read_log(trace(name)), processors=processors)
-    policy = mechanism_policy(mechanism, Policy(guard_s=6 * 3600))
+    policy = mechanism_policy(mechanism, Policy(backfill=Easy(guard=Guard(6 * 3600))))
     replay = Replay(policy, mechanism=mechanism)
     # pytest-benchmark leaves pedantic untyped.
     benchmark.pedantic(replay, args=(workload, 0))  # type: ignore[no-untyped-call]

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 

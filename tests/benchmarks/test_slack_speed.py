@@ -16,7 +16,8 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Slack
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import InsertionOrder, SlackSettings
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
@@ -43,7 +44,7 @@ def read_workload(path: Path) -> Workload:
 
 def slack(insertion_order: InsertionOrder) -> Policy:
     settings = SlackSettings(average_wait_s=2401, insertion_order=insertion_order)
-    return Policy(backfill=Backfill.SLACK, slack=settings)
+    return Policy(backfill=Slack(settings))
 
 
 @pytest.mark.parametrize("log", LOGS)

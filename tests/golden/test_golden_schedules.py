@@ -11,16 +11,10 @@ import pytest
 from foretime_sim.engine import engine
 from foretime_sim.engine.schedule import Schedule, StartedBy
 from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
+from foretime_sim.policies.families import Compression, family_named, with_settings
+from foretime_sim.policies.guard import GuardBy, parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    GuardBy,
-    Policy,
-    Roles,
-)
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.reference import bgp as reference_bgp
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
@@ -31,17 +25,21 @@ FILES = sorted(Path(__file__).parent.glob("*.toml"))
 def policy_of(chosen: dict[str, Any]) -> Policy:
     return Policy(
         order=Order.parse(chosen.get("order", "fcfs")),
-        backfill=Backfill.parse(chosen.get("backfill", "easy")),
+        backfill=with_settings(
+            family_named(chosen.get("backfill", "easy")),
+            depth=chosen.get("depth", 1),
+            ageing_s=chosen.get("ageing_s"),
+            compression=Compression.parse(chosen.get("compression", "reservation-order")),
+            guard=parse_guard(
+                chosen.get("guard_s"),
+                GuardBy.parse(chosen.get("guard_by", "requested-plan")),
+                chosen.get("guard_share", 0.0),
+            ),
+        ),
         correction=Correction.parse(chosen.get("correction", "requested")),
-        guard_s=chosen.get("guard_s"),
-        guard_by=GuardBy.parse(chosen.get("guard_by", "requested-plan")),
-        guard_share=chosen.get("guard_share", 0.0),
-        ageing_s=chosen.get("ageing_s"),
         correction_steps=chosen.get("correction_steps"),
         roles=Roles.parse(chosen.get("roles", "111")),
         event_order=EventOrder.parse(chosen.get("event_order", "per-timestep")),
-        depth=chosen.get("depth", 1),
-        compression=Compression.parse(chosen.get("compression", "reservation-order")),
     )
 
 

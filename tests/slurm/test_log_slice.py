@@ -22,7 +22,8 @@ from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.hook import LuaHook
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
-from foretime_sim.policies.policy import Backfill, Correction, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.workloads.workload import Workload
 
 from tests.slurm.slurm_cluster import SlurmCluster

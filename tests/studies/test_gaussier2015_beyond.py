@@ -15,7 +15,9 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.swf import read_swf, write_swf
 from foretime_sim.models.lublin2003 import generate
-from foretime_sim.policies.policy import Backfill, Correction, GuardBy, Policy
+from foretime_sim.policies.families import Backfill, Candidates, Easy
+from foretime_sim.policies.guard import Guard, GuardBy
+from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_studies.gaussier2015.study import StudiedLog
@@ -155,11 +157,9 @@ def test_every_case_is_a_policy_of_its_own(small: Path) -> None:
     assert {name: len(cells) for name, cells in found.items()} == copies
     guarded = policy_of(found["expected, WSPT, ageing 10 h, guard by EASY 48 h - 50%"][0])
     assert guarded == Policy(
-        backfill=Backfill.EASY_WSPT,
-        guard_s=2 * 86_400,
-        guard_by=GuardBy.PLAIN_EASY,
-        guard_share=0.5,
-        ageing_s=36_000,
+        backfill=Easy(
+            Candidates.WSPT, guard=Guard(2 * 86_400, GuardBy.PLAIN_EASY, 0.5), ageing_s=36_000
+        )
     )
     stepped = policy_of(found["E-loss, SJBF, corrected: doublings, 2 at most"][0])
     assert stepped == Policy(

@@ -15,7 +15,8 @@ from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.models.lublin2003 import generate
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.families import family_named
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_sim.workloads.labels import Labels
@@ -48,7 +49,7 @@ def test_what_is_quick_to_run_again_is_as_written(
         written = {tuple(row[:3]): float(row[4]) for row in list(csv.reader(file))[1:]}
     for triple in (EASY, CLAIRVOYANT_SJBF, StudySettings().paper_choice):
         policy = Policy(
-            backfill=Backfill.parse(triple.backfill),
+            backfill=family_named(triple.backfill),
             correction=Correction.parse(triple.correction or "requested"),
             event_order=EventOrder.PER_EVENT,
         )

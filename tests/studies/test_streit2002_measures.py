@@ -9,8 +9,9 @@ import pytest
 from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.workloads.workload import Workload
 from foretime_studies.streit2002.measures import RUNTIME_CLASSES, Measures, runtime_class
 from hypothesis import given

@@ -14,7 +14,8 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.logs.filters import Filters, workload_of_log
 from foretime_sim.models.lublin2003 import generate
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Slack
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import SlackJobs, SlackSettings
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.workloads.job_log import log_of_workload
@@ -72,8 +73,8 @@ def tables(found: Talby1999) -> dict[str, StudyTable]:
 
 
 def test_the_main_case_is_the_papers() -> None:
-    settings = SLACK.policy.slack_settings
-    assert settings == SlackSettings(slack_factor=3.0, average_wait_s=2_401.0)
+    settings = SlackSettings(slack_factor=3.0, average_wait_s=2_401.0)
+    assert SLACK.policy.backfill == Slack(settings)
     names = [case.name for case in named.paper_cases()]
     assert len(set(names)) == len(names)
     different = {repr(replace(case, name="", repeated=True)) for case in named.paper_cases()}
@@ -87,7 +88,7 @@ def test_a_run_is_what_the_engine_does(papers: MonthlyLog, found: Talby1999) -> 
         jobs = replace(jobs, actual_runtime=np.minimum(jobs.actual_runtime, jobs.requested_time))
         fifth = np.arange(len(jobs)) % 5 == 4
         told = SlackJobs(fifth.astype(np.float64), fifth.astype(np.float64))
-        policy = Policy(backfill=Backfill.SLACK, slack=SlackSettings(average_wait_s=2_401.0))
+        policy = Policy(backfill=Slack(SlackSettings(average_wait_s=2_401.0)))
         schedule = simulate(jobs, policy, slack_jobs=told, check=True)
         waits.append(schedule.start_time - jobs.submit_time)
         raised.append(fifth)

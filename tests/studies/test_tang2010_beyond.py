@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.models import lublin2003
+from foretime_sim.policies.families import Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.scores.job_classes import JobClasses
@@ -86,6 +88,6 @@ def test_oracles_know_what_they_say() -> None:
         ("S100, guard", actual),
         ("S100, known below 10 min", np.where(actual < 600, actual, request)),
     ):
-        policy = Policy(order=Order.WFP, roles=Roles.parse("100"), guard_s=0)
+        policy = Policy(backfill=Easy(guard=Guard(0)), order=Order.WFP, roles=Roles.parse("100"))
         wait = simulate(JOBS, policy, known).start_time - JOBS.submit_time
         assert np.array_equal(comparison.runs[0][CASES.index(name)].wait, wait)

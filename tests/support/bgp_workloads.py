@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
 from foretime_sim.machines.bluegene.machine_file import intrepid
+from foretime_sim.policies.families import Backfill, with_settings
+from foretime_sim.policies.guard import parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy, Roles
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.workloads.workload import Workload
 from hypothesis import strategies as st
 
@@ -67,9 +69,11 @@ def policies(draw: st.DrawFn) -> Policy:
     event_order = draw(st.sampled_from(EventOrder))
     return Policy(
         order=draw(st.sampled_from(Order)),
-        backfill=draw(st.sampled_from([Backfill.NONE, Backfill.EASY, Backfill.EASY])),
+        backfill=with_settings(
+            draw(st.sampled_from([Backfill.NONE, Backfill.EASY, Backfill.EASY])),
+            guard=parse_guard(draw(st.none() | st.integers(0, 200))),
+        ),
         correction=draw(st.sampled_from(Correction)),
-        guard_s=draw(st.none() | st.integers(0, 200)),
         roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
         event_order=event_order,
         scheduling_interval_s=draw(intervals(event_order)),

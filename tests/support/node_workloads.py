@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
+from foretime_sim.policies.families import FAMILIES, Backfill, Compression, with_settings
+from foretime_sim.policies.guard import parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    Policy,
-    Roles,
-)
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.resource_columns import ResourceRequests
 from foretime_sim.workloads.resource_requests import fit_requests
@@ -112,7 +107,7 @@ EASY = (Backfill.EASY, Backfill.EASY_SJBF)
 
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
-    backfill = draw(st.sampled_from([b for b in Backfill if b is not Backfill.SLACK]))
+    backfill = draw(st.sampled_from([b for b in FAMILIES.values() if b is not Backfill.SLACK]))
     depth = draw(st.sampled_from([1, 1, 2, 3])) if backfill in EASY else 1
     guard = draw(st.none() | st.integers(0, 200)) if backfill in EASY and depth == 1 else None
     event_order = draw(st.sampled_from(EventOrder))
@@ -120,14 +115,16 @@ def policies(draw: st.DrawFn) -> Policy:
     interval_s = draw(intervals(event_order, plans_more=plans_more))
     return Policy(
         order=draw(st.sampled_from(Order)),
-        backfill=backfill,
+        backfill=with_settings(
+            backfill,
+            depth=depth,
+            compression=draw(st.sampled_from(Compression))
+            if backfill is Backfill.CONSERVATIVE
+            else Compression.RESERVATION_ORDER,
+            guard=parse_guard(guard),
+        ),
         correction=draw(st.sampled_from(Correction)),
-        guard_s=guard,
         roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
         event_order=event_order,
-        depth=depth,
-        compression=draw(st.sampled_from(Compression))
-        if backfill is Backfill.CONSERVATIVE
-        else Compression.RESERVATION_ORDER,
         scheduling_interval_s=interval_s,
     )

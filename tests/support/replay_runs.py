@@ -16,6 +16,8 @@ from foretime_sidecar.settings.settings import (
     AccuracySection,
 )
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
+from foretime_sim.policies.families import Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.comparison import PairedRun
 from foretime_sim.workloads.labels import Labels
@@ -75,7 +77,7 @@ def replay_of(
     **more: Any,
 ) -> Replay:
     return Replay(
-        policy=mechanism_policy(mechanism, policy or Policy(guard_s=6 * 3600)),
+        policy=mechanism_policy(mechanism, policy or Policy(backfill=Easy(guard=Guard(6 * 3600)))),
         mechanism=mechanism,
         accuracy=AccuracySection.of_model(rule),
         publish_interval_s=INTERVAL_S,

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 import typer
 from foretime_estimators.time_units import DAY_S
+from foretime_sim.policies.families import family_named
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 
 from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.workload_options import (
@@ -55,7 +56,7 @@ def demo(
     Example: [bold]foretime demo KTH-SP2-1996-2.1-cln.swf.gz[/bold]
     """
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
-    policy = Policy(order=Order(order), backfill=Backfill(backfill))
+    policy = Policy(order=Order(order), backfill=family_named(backfill))
     options = WorkloadOptions(
         log=log,
         generate=None if log is not None else "lublin2003",

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.policies.policy import EASY, Backfill, Policy
+from foretime_sim.policies.families import FAMILIES, Backfill, Slack, has_setting
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import is_switched
 from foretime_sim.policies.policy_table import SLACK_KEYS, policy_of
+from foretime_sim.policies.slack import SlackSettings
 from foretime_sim.scores.policy_comparison import PolicyCase
 
 Values: TypeAlias = Mapping[str, Any]
-_EASY = tuple(str(backfill) for backfill in EASY)
+_EASY = tuple(name for name, family in FAMILIES.items() if has_setting(family, "depth"))
 _AGEING = (str(Backfill.EASY_SJBF), str(Backfill.EASY_WSPT))
 
 
@@ -76,21 +78,23 @@ class PolicyChoices:
                 yield name, {**values, **self.shared, **crossed}
 
     def _name(self, name: str, values: Values, policy: Policy, estimator: str) -> str:
+        shown = policy.backfill.shown
+        slack = policy.backfill.settings if isinstance(policy.backfill, Slack) else SlackSettings()
         parts = {
             "order": policy.order_name,
             "backfill": str(policy.backfill),
-            "depth": f"depth {policy.depth}",
-            "compression": str(policy.compression),
-            "slack_factor": f"SF {policy.slack_settings.slack_factor:g}",
-            "insertion_order": str(policy.slack_settings.insertion_order),
+            "depth": f"depth {shown.get('depth')}",
+            "compression": str(shown.get("compression")),
+            "slack_factor": f"SF {slack.slack_factor:g}",
+            "insertion_order": str(slack.insertion_order),
         }
         varying = [key for key in parts if key in values and len(self.axes.get(key, ())) > 1]
-        shown = [
+        told = [
             *([name] if len(self.named) > 1 else []),
             *(parts[key] for key in varying),
             *([estimator] if len(self.estimators) > 1 else []),
         ]
-        return " ".join(shown) or f"{policy.order_name} {policy.backfill}"
+        return " ".join(told) or f"{policy.order_name} {policy.backfill}"
 
 
 def _backfill(values: Values) -> str:

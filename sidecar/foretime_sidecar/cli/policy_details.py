@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.policies.policy import Correction, EventOrder, GuardBy
+from foretime_sim.policies.guard import GuardBy
+from foretime_sim.policies.policy import Correction, EventOrder
 from foretime_sim.policies.policy_values import LEARNED, OFF, slack_weights
 from foretime_sim.policies.slack import Overruns
 

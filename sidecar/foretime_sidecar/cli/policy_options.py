@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 import typer
 from foretime_estimators.jobs.errors import InputError
+from foretime_sim.policies.families import FAMILIES, Compression
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Compression, parse_order
+from foretime_sim.policies.policy import parse_order
 from foretime_sim.policies.policy_file import known_policies
 from foretime_sim.policies.policy_switching import DYNP, Decider
 from foretime_sim.policies.python_policy import PythonOrder
@@ -21,7 +22,7 @@ from foretime_sidecar.cli.option_groups import OptionGroup
 
 ORDERS = tuple(order.value for order in Order if order is not Order.PRIORITY)
 """The queue orders for logs, which have no priorities."""
-BACKFILLS = tuple(backfill.value for backfill in Backfill)
+BACKFILLS = tuple(FAMILIES)
 _SLACK = SlackSettings()
 _PANEL = "The scheduler"
 _SEVERAL = "Several are separated by commas."

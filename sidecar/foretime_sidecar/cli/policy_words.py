@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from foretime_sim.policies.families import Easy
 from foretime_sim.policies.policy import Policy
 
 from foretime_sidecar.wording.durations import format_duration
@@ -13,13 +14,14 @@ def policy_words(policy: Policy) -> dict[str, str]:
     if policy.correction_steps is not None:
         said["correction steps"] = str(policy.correction_steps)
     said["roles"] = str(policy.roles)
-    said["guard"] = "off" if policy.guard_s is None else format_duration(policy.guard_s)
-    if policy.runs_beside:
-        said["guard by"] = str(policy.guard_by)
-    if policy.guard_share:
-        said["guard share"] = f"{policy.guard_share:g}"
-    if policy.ageing_s is not None:
-        said["ageing"] = format_duration(policy.ageing_s)
+    guard = policy.guard
+    said["guard"] = "off" if guard is None else format_duration(guard.bound_s)
+    if guard is not None and guard.runs_beside:
+        said["guard by"] = str(guard.by)
+    if guard is not None and guard.share:
+        said["guard share"] = f"{guard.share:g}"
+    if isinstance(policy.backfill, Easy) and policy.backfill.ageing_s is not None:
+        said["ageing"] = format_duration(policy.backfill.ageing_s)
     said["event order"] = str(policy.event_order)
     if policy.scheduling_interval_s is not None:
         said["scheduling interval"] = format_duration(policy.scheduling_interval_s)

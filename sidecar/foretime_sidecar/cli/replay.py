@@ -10,7 +10,7 @@ import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_file import read_policy
 from foretime_sim.policies.policy_table import policy_of
 from foretime_sim.policies.slack import Overruns
@@ -136,7 +136,7 @@ def _policy(
     values = mechanism.policy_values | named | chosen.values | details.values
     if "guard_s" not in values:
         unguarded = {key: value for key, value in values.items() if key not in _OF_THE_GUARD}
-        if policy_of(unguarded).may_guard:
+        if policy_of(unguarded).backfill.head_only:
             values["guard_s"] = _GUARD_S
     policy = policy_of(values)
     if policy.overruns is not Overruns.KILL:
@@ -153,12 +153,8 @@ def _said_of_policy(
     """Say by which policy it was run, for the report."""
     said = {} if chosen.policy is None else {"policy": chosen.policy}
     said |= {"order": policy.order_name, "backfill": str(policy.backfill)}
-    if policy.depth > 1:
-        said["depth"] = str(policy.depth)
-    if policy.backfill is Backfill.CONSERVATIVE:
-        said["compression"] = str(policy.compression)
-    if policy.backfill is Backfill.SLACK:
-        said["slack"] = policy.slack_settings.description
+    settings = policy.backfill.shown.items()
+    said |= {name: str(value) for name, value in settings if (name, value) != ("depth", 1)}
     if details.reservations is not None:
         said["reservations"] = str(details.reservations)
     return said

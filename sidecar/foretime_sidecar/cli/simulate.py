@@ -37,7 +37,13 @@ from foretime_sidecar.cli.scoring_options import ScoringOptions
 from foretime_sidecar.cli.whole_tables import report_console
 from foretime_sidecar.cli.workload_options import AnyMachineOptions, check_head
 from foretime_sidecar.cli.workload_source import WorkloadSource
-from foretime_sidecar.replays.simulate_export import CSV_COLUMNS, SimulateResult, csv_rows, to_json
+from foretime_sidecar.replays.simulate_export import (
+    CSV_COLUMNS,
+    SimulateResult,
+    csv_rows,
+    describe,
+    to_json,
+)
 from foretime_sidecar.replays.simulate_report import WIDTH, render
 
 
@@ -201,13 +207,14 @@ def _write_schedule(result: SimulateResult, workload: Workload, path: Path) -> N
     from foretime_sim.workloads.job_log import log_of_workload
 
     case = result.comparison.cases[0]
+    described = describe(case)
     chosen = ", ".join(
         f"{name} {value}"
         for name, value in (
             ("order", case.policy.order_name),
             ("backfill", case.policy.backfill),
-            ("depth", case.policy.depth),
-            ("compression", case.policy.compression),
+            ("depth", described["depth"]),
+            ("compression", described["compression"]),
             ("estimator", case.estimator),
             *result.options.items(),
         )

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import SchedulerError
+from foretime_sim.policies.families import family_named
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill
 
 from foretime_sidecar.clients.client import (
     JobChange,
@@ -279,7 +279,7 @@ def ordering_of(
     if chosen.switches:
         switched = SwitchedOrder(
             chosen,
-            Backfill(settings.forecast.backfill),
+            family_named(settings.forecast.backfill),
             OrderSwitches(store, lock),
             math.inf if unhurried else chosen.planning_limit_s,
             runtimes,

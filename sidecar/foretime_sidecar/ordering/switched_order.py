@@ -20,8 +20,9 @@ from foretime_estimators.jobs.errors import ForetimeError
 from foretime_sim.engine.order_tuning import PLANNED, Tuning, tune_order
 from foretime_sim.engine.queue_places import waiting_now
 from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.policies.backfilling import Backfilling
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy, Roles
+from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.policies.policy_switching import Quality
 from foretime_sim.policies.role_times import RoleTimes, by_role
 
@@ -95,7 +96,7 @@ class SwitchedOrder:
     def __init__(
         self,
         settings: QueueOrderSettings,
-        backfill: Backfill,
+        backfill: Backfilling,
         switches: OrderSwitches,
         limit_s: float,
         runtimes: Callable[[], RuntimeHistories | None],

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sim.policies.families import family_named
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, Policy
+from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.waits.moment import Moment
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
@@ -108,7 +109,7 @@ class QueueMoment:
             reservations=look.reservations,
         )
         correction = look.correction if look.soft_limit else Correction.REQUESTED
-        policy = Policy(Order(settings.order), Backfill(settings.backfill), correction)
+        policy = Policy(Order(settings.order), family_named(settings.backfill), correction)
         return cls(look, taken, policy, _by_task(taken))
 
     @property

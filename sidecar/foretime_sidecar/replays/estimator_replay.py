@@ -8,7 +8,7 @@ first, and then what ends in the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from foretime_estimators.arrays import Float64Array
@@ -18,8 +18,10 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.estimated_run import EstimatedSchedule, simulate_with_estimator
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
+from foretime_sim.policies.families import parse_backfill
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Policy, parse_backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.gains import resampled_figures
 from foretime_sim.scores.intervals import Interval, Weeks, gains, percentile_interval
 from foretime_sim.scores.metrics import ScoreSettings, job_metrics, score, scored_span
@@ -67,8 +69,8 @@ def replay_policy(settings: Settings) -> Policy:
     forecast = settings.forecast
     order = Order.FCFS if forecast.order == "priority" else Order(forecast.order)
     policy = Policy(order=order, backfill=parse_backfill(forecast.backfill))
-    if policy.may_guard and settings.hook.starvation_guard_s:
-        policy = replace(policy, guard_s=settings.hook.starvation_guard_s)
+    if policy.backfill.head_only and settings.hook.starvation_guard_s:
+        policy = policy.guarded(Guard(settings.hook.starvation_guard_s))
     return mechanism_policy(Mechanism(settings.hook.mechanism), policy)
 
 

@@ -28,7 +28,8 @@ from foretime_sim.mocks.estimator_hook import EstimatorHook
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.python_policy import PythonBackfill
 from foretime_sim.scores.comparison import PairedRun
 from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises, promised_starts
@@ -270,15 +271,17 @@ class Replay:
             order = Order.PRIORITY
         if self.forecast_interval_s is None and self.queue_order is None:
             return ForecastSettings()
-        self.policy.refuse_switching(
-            "where forecasts run the queue forward (--queue-order); take one order (--order fcfs)"
-        )
-        if not isinstance(order, Order) or not isinstance(backfill, Backfill):
+        if self.policy.switching is not None:
+            raise InputError(
+                f"{self.policy.switching}: no switching between orders where forecasts run the"
+                " queue forward (--queue-order); take one order (--order fcfs)"
+            )
+        if not isinstance(order, Order) or isinstance(backfill, PythonBackfill):
             raise InputError(
                 "forecasts run the queue forward, which no policy in Python can be asked in; take "
                 "one of the engine's, or leave out the forecasts"
             )
-        return ForecastSettings.of_policy(order.value, backfill.value)
+        return ForecastSettings.of_policy(order.value, backfill.name)
 
     def _run(self, workload: Workload, folder: Path) -> tuple[ReplaySchedule, AdjustedStatistics]:
         self._check_queue_order()
@@ -298,7 +301,7 @@ class Replay:
                 reservations=at_clock,
             )
         else:
-            by_factors = replace(self.policy, order=Order.PRIORITY, switching=None)
+            by_factors = self.policy.in_order(Order.PRIORITY)
             scheduler = mocked_slurm(
                 workload,
                 self.policy if self.queue_order is None else by_factors,

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 from foretime_sim.machines.bluegene.machine import BgpMachine
-from foretime_sim.policies.policy import Backfill
 from foretime_sim.policies.policy_switching import TABLE_1_CASES
 from foretime_sim.policies.switching_counters import SwitchingCounters
 from foretime_sim.scores.metrics import METRICS
@@ -108,7 +107,7 @@ def _policy(result: SimulateResult, case: int) -> dict[str, JsonValue]:
     described = comparison.cases[case]
     return {
         "name": described.name,
-        **_described(described),
+        **describe(described),
         "metrics": {key: _metric(comparison, case, key) for key in METRICS},
         "promises": _promises(comparison, case),
         "classes": [dict(value._asdict()) for value in comparison.by_class(case)],
@@ -163,14 +162,18 @@ def _bgp_partitions(result: SimulateResult, case: int) -> list[JsonValue]:
     ]
 
 
-def _described(case: PolicyCase) -> dict[str, str | int | None]:
-    slackens = case.policy.backfill is Backfill.SLACK
+def describe(case: PolicyCase) -> dict[str, str | int | None]:
+    """Give what a policy is; settings that its backfilling does not have are at their defaults."""
+    shown: dict[str, str | int | None] = {
+        "depth": 1,
+        "compression": "reservation-order",
+        "slack": None,
+    }
     return {
         "order": case.policy.order_name,
         "backfill": str(case.policy.backfill),
-        "depth": case.policy.depth,
-        "compression": str(case.policy.compression),
-        "slack": case.policy.slack_settings.description if slackens else None,
+        **shown,
+        **case.policy.backfill.shown,
         "estimator": case.estimator,
     }
 
@@ -210,7 +213,7 @@ def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
     return [
         {
             "policy": case.name,
-            **_described(case),
+            **describe(case),
             "metric": key,
             "unit": metric.unit,
             "better": metric.better.value,
@@ -221,7 +224,7 @@ def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
     ] + [
         {
             "policy": case.name,
-            **_described(case),
+            **describe(case),
             "metric": key,
             "unit": metric.unit,
             "better": metric.better.value,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from foretime_sim.policies.families import FAMILIES
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import EASY, Backfill
 from foretime_sim.scores.metrics import METRICS
 from foretime_sim.scores.policy_comparison import PolicyComparison
 from rich.console import Console, Group, RenderableType
@@ -88,15 +88,12 @@ def _heading(result: SimulateResult) -> RenderableType:
         jobs += f", {scored:,} of them scored"
     options = dict(result.options)
     policies = [case.policy for case in comparison.cases]
-    easy = [policy for policy in policies if policy.backfill in EASY]
-    conservative = [policy for policy in policies if policy.backfill is Backfill.CONSERVATIVE]
-    slack = [policy for policy in policies if policy.backfill is Backfill.SLACK]
+    titles = dict.fromkeys(title for family in FAMILIES.values() for title in family.shown)
+    shown = [item for policy in policies for item in policy.backfill.shown.items()]
     for option, values in (
         ("order", {policy.order_name for policy in policies}),
         ("backfill", {str(policy.backfill) for policy in policies}),
-        ("depth", {str(policy.depth) for policy in easy}),
-        ("compression", {str(policy.compression) for policy in conservative}),
-        ("slack", {policy.slack_settings.description for policy in slack}),
+        *((each, {str(value) for name, value in shown if name == each}) for each in titles),
         ("estimator", {case.estimator for case in comparison.cases}),
     ):
         if len(values) == 1:

@@ -1,6 +1,6 @@
 """The starvation guard in production: while a head job waits too long, nothing is planned short.
 
-It is the guard of the simulator (`foretime_sim.policies.policy.Policy.guard_s`): when a job is
+It is the guard of the simulator (`foretime_sim.policies.guard.Guard`): when a job is
 first seen blocked at the head of its queue, its start is planned on requested times; once it is
 blocked for longer than a bound after that, jobs are planned with their own limits until it has
 started.

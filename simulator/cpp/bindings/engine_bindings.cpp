@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/engine.hpp"
+#include "bindings/choices.hpp"
 #include "bindings/interruption.hpp"
 #include "bindings/numpy_columns.hpp"
 #include "bindings/python_policies.hpp"
@@ -111,52 +112,6 @@ const Job& at(const Engine& engine, JobIndex index) {
 }  // namespace
 
 void register_engine(nb::module_& m) {
-  nb::enum_<Order>(m, "Order")
-      .value("FCFS", Order::kFcfs)
-      .value("SJF", Order::kSjf)
-      .value("LJF", Order::kLjf)
-      .value("XF", Order::kXf)
-      .value("WFP", Order::kWfp)
-      .value("PRIORITY", Order::kPriority)
-      .value("OUTSIDE", Order::kOutside);
-  nb::enum_<Backfill>(m, "Backfill")
-      .value("NONE", Backfill::kNone)
-      .value("EASY", Backfill::kEasy)
-      .value("EASY_SJBF", Backfill::kEasySjbf)
-      .value("EASY_WSPT", Backfill::kEasyWspt)
-      .value("CONSERVATIVE", Backfill::kConservative)
-      .value("PLANNING", Backfill::kPlanning)
-      .value("FIRST_FIT", Backfill::kFirstFit)
-      .value("OUTSIDE", Backfill::kOutside)
-      .value("SLACK", Backfill::kSlack);
-  nb::enum_<InsertionOrder>(m, "InsertionOrder")
-      .value("AST", InsertionOrder::kAst)
-      .value("AAT", InsertionOrder::kAat)
-      .value("DU", InsertionOrder::kDu)
-      .value("DC", InsertionOrder::kDc)
-      .value("DP", InsertionOrder::kDp);
-  nb::enum_<Overruns>(m, "Overruns")
-      .value("KILL", Overruns::kKill)
-      .value("KILL_BLOCKING", Overruns::kKillBlocking)
-      .value("EXTEND", Overruns::kExtend);
-  nb::enum_<Compression>(m, "Compression")
-      .value("RESERVATION_ORDER", Compression::kReservationOrder)
-      .value("SUBMISSION_ORDER", Compression::kSubmissionOrder)
-      .value("ONE_BY_ONE", Compression::kOneByOne);
-  nb::enum_<Correction>(m, "Correction")
-      .value("REQUESTED", Correction::kRequested)
-      .value("INCREMENTAL", Correction::kIncremental)
-      .value("DOUBLING", Correction::kDoubling)
-      .value("SLURM", Correction::kSlurm)
-      .value("PBS", Correction::kPbs);
-  nb::enum_<GuardBy>(m, "GuardBy")
-      .value("REQUESTED_PLAN", GuardBy::kRequestedPlan)
-      .value("PLAIN_EASY", GuardBy::kPlainEasy)
-      .value("PLAIN_EASY_GRADUAL", GuardBy::kPlainEasyGradual)
-      .value("PLAIN_EASY_LONGEST", GuardBy::kPlainEasyLongest);
-  nb::enum_<EventOrder>(m, "EventOrder")
-      .value("PER_TIMESTEP", EventOrder::kPerTimestep)
-      .value("PER_EVENT", EventOrder::kPerEvent);
   nb::enum_<State>(m, "State")
       .value("SUBMITTED", State::kSubmitted)
       .value("PENDING", State::kPending)
@@ -164,40 +119,21 @@ void register_engine(nb::module_& m) {
       .value("FINISHED", State::kFinished)
       .value("CANCELLED", State::kCancelled);
 
-  nb::enum_<Decider>(m, "Decider")
-      .value("BASIC", Decider::kBasic)
-      .value("VOTING", Decider::kVoting)
-      .value("SIMPLE", Decider::kSimple)
-      .value("ADVANCED", Decider::kAdvanced);
-  nb::enum_<Quality>(m, "Quality")
-      .value("MAKESPAN", Quality::kMakespan)
-      .value("ART", Quality::kArt)
-      .value("ARTWW", Quality::kArtww)
-      .value("WAIT", Quality::kWait)
-      .value("WAITWW", Quality::kWaitww)
-      .value("SLOWDOWN", Quality::kSlowdown)
-      .value("SLDWW", Quality::kSldww);
-
   nb::class_<PolicySwitching>(m, "PolicySwitching")
-      .def(
-          "__init__",
-          [](PolicySwitching* self, Decider decider, std::vector<Order> orders,
-             std::vector<std::pair<Quality, double>> qualities, Seconds lower_bound_s,
-             Seconds upper_bound_s, std::size_t least_waiting, double slackness,
-             std::optional<std::size_t> first_starts, std::optional<Seconds> horizon_s,
-             Seconds slowdown_bound_s, Seconds interactive_s, double saturation,
-             bool one_list) {
-            new (self) PolicySwitching{decider,           std::move(orders), std::move(qualities),
-                                       lower_bound_s,     upper_bound_s,     least_waiting,
-                                       slackness,         first_starts,      horizon_s,
-                                       slowdown_bound_s,  interactive_s,     saturation,
-                                       one_list};
-          },
-          nb::arg("decider"), nb::arg("orders"), nb::arg("qualities"), nb::arg("lower_bound_s"),
-          nb::arg("upper_bound_s"), nb::arg("least_waiting"), nb::arg("slackness"),
-          nb::arg("first_starts").none(), nb::arg("horizon_s").none(),
-          nb::arg("slowdown_bound_s"), nb::arg("interactive_s"), nb::arg("saturation"),
-          nb::arg("one_list"));
+      .def(nb::init<>())
+      .def_rw("decider", &PolicySwitching::decider)
+      .def_rw("orders", &PolicySwitching::orders)
+      .def_rw("qualities", &PolicySwitching::qualities)
+      .def_rw("lower_bound_s", &PolicySwitching::lower_bound)
+      .def_rw("upper_bound_s", &PolicySwitching::upper_bound)
+      .def_rw("least_waiting", &PolicySwitching::least_waiting)
+      .def_rw("slackness", &PolicySwitching::slackness)
+      .def_rw("first_starts", &PolicySwitching::first_starts, nb::arg().none())
+      .def_rw("horizon_s", &PolicySwitching::horizon, nb::arg().none())
+      .def_rw("slowdown_bound_s", &PolicySwitching::slowdown_bound)
+      .def_rw("interactive_s", &PolicySwitching::interactive)
+      .def_rw("saturation", &PolicySwitching::saturation)
+      .def_rw("one_list", &PolicySwitching::one_list);
   nb::class_<SwitchingCounters>(m, "SwitchingCounters")
       .def_ro("tries", &SwitchingCounters::tries)
       .def_ro("switches", &SwitchingCounters::switches)
@@ -210,39 +146,33 @@ void register_engine(nb::module_& m) {
   m.def("case_of_table_1", &case_of_table_1, nb::arg("ranks"), nb::arg("current"));
 
   nb::class_<SlackSettings>(m, "SlackSettings")
-      .def(
-          "__init__",
-          [](SlackSettings* self, double slack_factor, std::optional<double> average_wait_s,
-             double utilization_weight, double time_weight, double priority_weight,
-             double fairness_weight, InsertionOrder insertion_order, Overruns overruns) {
-            new (self) SlackSettings{slack_factor,    average_wait_s,  utilization_weight,
-                                     time_weight,     priority_weight, fairness_weight,
-                                     insertion_order, overruns};
-          },
-          nb::arg("slack_factor"), nb::arg("average_wait_s").none(),
-          nb::arg("utilization_weight"), nb::arg("time_weight"), nb::arg("priority_weight"),
-          nb::arg("fairness_weight"), nb::arg("insertion_order"), nb::arg("overruns"));
+      .def(nb::init<>())
+      .def_rw("slack_factor", &SlackSettings::slack_factor)
+      .def_rw("average_wait_s", &SlackSettings::average_wait, nb::arg().none())
+      .def_rw("utilization_weight", &SlackSettings::utilization_weight)
+      .def_rw("time_weight", &SlackSettings::time_weight)
+      .def_rw("priority_weight", &SlackSettings::priority_weight)
+      .def_rw("fairness_weight", &SlackSettings::fairness_weight)
+      .def_rw("insertion_order", &SlackSettings::insertion_order)
+      .def_rw("overruns", &SlackSettings::overruns);
 
+  nb::class_<Guard>(m, "Guard")
+      .def(nb::init<Seconds, GuardBy, double>(), nb::arg("bound_s"), nb::arg("by"),
+           nb::arg("share"));
   nb::class_<Policy>(m, "Policy")
-      .def(
-          "__init__",
-          [](Policy* self, Order order, Backfill backfill, Correction correction,
-             std::optional<Seconds> guard_s, EventOrder event_order, std::int64_t depth,
-             Compression compression, GuardBy guard_by, double guard_share,
-             std::optional<Seconds> ageing_s,
-             std::optional<Seconds> scheduling_interval_s,
-             std::optional<PolicySwitching> switching, std::optional<SlackSettings> slack,
-             std::optional<std::int32_t> correction_steps) {
-            new (self) Policy{order,       backfill, correction,  guard_s,
-                              event_order, depth,    compression, guard_by,
-                              guard_share, ageing_s, scheduling_interval_s,
-                              std::move(switching), slack, correction_steps};
-          },
-          nb::arg("order"), nb::arg("backfill"), nb::arg("correction"), nb::arg("guard_s").none(),
-          nb::arg("event_order"), nb::arg("depth"), nb::arg("compression"),
-          nb::arg("guard_by"), nb::arg("guard_share"), nb::arg("ageing_s").none(),
-          nb::arg("scheduling_interval_s").none(), nb::arg("switching") = nb::none(),
-          nb::arg("slack") = nb::none(), nb::arg("correction_steps") = nb::none());
+      .def(nb::init<>())
+      .def_rw("order", &Policy::order)
+      .def_rw("correction", &Policy::correction)
+      .def_rw("correction_steps", &Policy::correction_steps, nb::arg().none())
+      .def_rw("event_order", &Policy::event_order)
+      .def_rw("scheduling_interval_s", &Policy::interval, nb::arg().none())
+      .def_rw("backfill", &Policy::backfill)
+      .def_rw("guard", &Policy::guard, nb::arg().none())
+      .def_rw("depth", &Policy::depth)
+      .def_rw("ageing_s", &Policy::ageing, nb::arg().none())
+      .def_rw("compression", &Policy::compression)
+      .def_rw("switching", &Policy::switching, nb::arg().none())
+      .def_rw("slack", &Policy::slack, nb::arg().none());
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)

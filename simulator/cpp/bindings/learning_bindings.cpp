@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "estimators/expected_runtime.hpp"
+#include "bindings/choices.hpp"
 #include "bindings/interruption.hpp"
 #include "estimators/last_two.hpp"
 #include "estimators/learned_runtime.hpp"
@@ -106,15 +107,6 @@ Asked asked_of(const LearnedRuntime& estimator) {
 }
 
 void register_learned_runtime(nb::module_& m) {
-  nb::enum_<LossBranch>(m, "LossBranch")
-      .value("SQUARED", LossBranch::kSquared)
-      .value("LINEAR", LossBranch::kLinear);
-  nb::enum_<LossWeight>(m, "LossWeight")
-      .value("CONSTANT", LossWeight::kConstant)
-      .value("SHORT_WIDE", LossWeight::kShortWide)
-      .value("LONG_NARROW", LossWeight::kLongNarrow)
-      .value("SMALL_AREA", LossWeight::kSmallArea)
-      .value("LARGE_AREA", LossWeight::kLargeArea);
   nb::class_<PredictionLoss>(m, "PredictionLoss")
       .def(
           "__init__",

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/names.hpp"
+
 namespace foretime {
 
-// The values are shared with slack.py.
 enum class InsertionOrder : std::uint8_t { kAst, kAat, kDu, kDc, kDp };
+constexpr auto names_of(InsertionOrder) { return named("ast", "aat", "du", "dc", "dp"); }
 enum class Overruns : std::uint8_t { kKill, kKillBlocking, kExtend };
+constexpr auto names_of(Overruns) { return named("kill", "kill-blocking", "extend"); }
 
 struct SlackSettings {
   double slack_factor = 3;

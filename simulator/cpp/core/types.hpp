@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/names.hpp"
 #include "core/slack_settings.hpp"
 
 namespace foretime {
@@ -17,8 +18,10 @@ using JobIndex = std::int64_t;
 
 inline constexpr Seconds kNever = std::numeric_limits<Seconds>::max();
 
-// The values are shared with policy.py, which is where the names are explained.
 enum class Order : std::uint8_t { kFcfs, kSjf, kLjf, kXf, kWfp, kPriority, kOutside };
+constexpr auto names_of(Order) {
+  return named("fcfs", "sjf", "ljf", "xf", "wfp", "priority", "outside");
+}
 enum class Backfill : std::uint8_t {
   kNone,
   kEasy,
@@ -27,21 +30,39 @@ enum class Backfill : std::uint8_t {
   kConservative,
   kPlanning,
   kFirstFit,
-  kOutside,
-  kSlack
+  kSlack,
+  kOutside
 };
+constexpr auto names_of(Backfill) {
+  return named("none", "easy", "easy-sjbf", "easy-wspt", "conservative", "planning", "first-fit",
+               "slack", "outside");
+}
 enum class Compression : std::uint8_t { kReservationOrder, kSubmissionOrder, kOneByOne };
+constexpr auto names_of(Compression) {
+  return named("reservation-order", "submission-order", "one-by-one");
+}
 enum class Correction : std::uint8_t { kRequested, kIncremental, kDoubling, kSlurm, kPbs };
+constexpr auto names_of(Correction) {
+  return named("requested", "incremental", "doubling", "slurm", "pbs");
+}
 enum class GuardBy : std::uint8_t {
   kRequestedPlan,
   kPlainEasy,
   kPlainEasyGradual,
   kPlainEasyLongest
 };
+constexpr auto names_of(GuardBy) {
+  return named("requested-plan", "plain-easy", "plain-easy-gradual", "plain-easy-longest");
+}
 enum class EventOrder : std::uint8_t { kPerTimestep, kPerEvent };
-enum class StartedBy : std::uint8_t { kNotStarted, kHead, kOutOfOrder, kBackfilled };
+constexpr auto names_of(EventOrder) { return named("per-timestep", "per-event"); }
 enum class Decider : std::uint8_t { kBasic, kVoting, kSimple, kAdvanced };
+constexpr auto names_of(Decider) { return named("basic", "voting", "simple", "advanced"); }
 enum class Quality : std::uint8_t { kMakespan, kArt, kArtww, kWait, kWaitww, kSlowdown, kSldww };
+constexpr auto names_of(Quality) {
+  return named("makespan", "art", "artww", "wait", "waitww", "slowdown", "sldww");
+}
+enum class StartedBy : std::uint8_t { kNotStarted, kHead, kOutOfOrder, kBackfilled };
 enum class State : std::uint8_t { kSubmitted, kPending, kRunning, kFinished, kCancelled };
 
 // How the scheduler's belief about a running job's end is kept.
@@ -68,21 +89,34 @@ struct PolicySwitching {
   bool one_list = false;  // FCFS leaves the queue as the last order sorted it
 };
 
+// The starvation guard: guard.py.
+struct Guard {
+  Seconds bound = 0;
+  GuardBy by = GuardBy::kRequestedPlan;
+  double share = 0;  // by a plain EASY: of the wait there that is taken off the bound
+
+  // Whether an EASY on requested times runs beside.
+  bool runs_beside() const { return by != GuardBy::kRequestedPlan; }
+  // Whether candidates need the more of their requested times to fit the later the head job is.
+  bool eases_in() const {
+    return by == GuardBy::kPlainEasyGradual || by == GuardBy::kPlainEasyLongest;
+  }
+};
+
 struct Policy {
   Order order = Order::kFcfs;
-  Backfill backfill = Backfill::kEasy;
   Correction correction = Correction::kRequested;
-  std::optional<Seconds> guard;
-  EventOrder event_order = EventOrder::kPerTimestep;
-  std::int64_t depth = 1;
-  Compression compression = Compression::kReservationOrder;
-  GuardBy guard_by = GuardBy::kRequestedPlan;
-  double guard_share = 0;  // by a plain EASY: of the wait there that is taken off the bound
-  std::optional<Seconds> ageing;    // of candidates that are sorted; none: their times alone count
-  std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
-  std::optional<PolicySwitching> switching;  // none: the order is the same for good
-  std::optional<SlackSettings> slack;  // under kSlack
   std::optional<std::int32_t> correction_steps;  // after so many: the requested time
+  EventOrder event_order = EventOrder::kPerTimestep;
+  std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
+  Backfill backfill = Backfill::kEasy;
+  std::optional<Guard> guard;
+  // Of single families:
+  std::int64_t depth = 1;
+  std::optional<Seconds> ageing;  // of candidates that are sorted; none: their times alone count
+  Compression compression = Compression::kReservationOrder;
+  std::optional<PolicySwitching> switching;  // none: the order is the same for good
+  std::optional<SlackSettings> slack;
 };
 
 // Processors claimed from outside.
@@ -96,14 +130,6 @@ struct AdvanceReservation {
 constexpr bool is_easy(Backfill backfill) {
   return backfill == Backfill::kEasy || backfill == Backfill::kEasySjbf ||
          backfill == Backfill::kEasyWspt;
-}
-
-// Under these an EASY on requested times runs beside.
-constexpr bool goes_by_easy(GuardBy by) { return by != GuardBy::kRequestedPlan; }
-
-// Under these candidates need the more of their requested times to fit the later the head job is.
-constexpr bool is_gradual(GuardBy by) {
-  return by == GuardBy::kPlainEasyGradual || by == GuardBy::kPlainEasyLongest;
 }
 
 // Under these candidates for backfilling have an order of their own; see candidate_key.

@@ -13,7 +13,7 @@ Engine::Engine(Processors machine, const Policy& policy, Seconds now,
       queue_(policy.switching ? Order::kFcfs : policy.order, policy.backfill),
       now_(now) {
   availability_.reestimate(now);
-  if (policy_.guard && goes_by_easy(policy_.guard_by) && is_easy(policy_.backfill)) {
+  if (policy_.guard && policy_.guard->runs_beside()) {
     Policy plain;
     plain.order = policy_.order;
     plain.interval = policy_.interval;

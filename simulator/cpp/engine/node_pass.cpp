@@ -422,7 +422,7 @@ void Engine::guard_on_nodes(JobIndex head) {
     set_node_ends(true);
     blocked.planned_start = planned_on_nodes(head, now_, kNever).start;
   }
-  const Seconds deadline = blocked.planned_start + *policy_.guard;
+  const Seconds deadline = blocked.planned_start + policy_.guard->bound;
   if (!blocked.guarded && now_ > deadline) {
     reserve_deferred();
     blocked.guarded = true;

@@ -170,9 +170,9 @@ bool Engine::guard(JobIndex head) {
              : availability_.plan_on_requested(blocked.processors, now_).shadow_time;
   }
   const Lateness found =
-      beside_ ? lateness(head) : Lateness{now_ - blocked.planned_start, *policy_.guard};
+      beside_ ? lateness(head) : Lateness{now_ - blocked.planned_start, policy_.guard->bound};
   const bool is_late = found.late > found.bound;
-  easing_ = is_gradual(policy_.guard_by) && !is_late ? found : Lateness{};
+  easing_ = policy_.guard->eases_in() && !is_late ? found : Lateness{};
   if (!blocked.guarded && is_late) {
     blocked.guarded = true;
     ++active_guards_;

@@ -69,12 +69,12 @@ Engine::Lateness Engine::lateness(JobIndex head) {
   const Job& beside = beside_->job(head);
   const bool has_started = beside.state == State::kRunning || beside.state == State::kFinished;
   Seconds since = has_started ? beside.start : kNever;
-  if (is_gradual(policy_.guard_by)) since = std::min(since, beside.blocked_since);
+  if (policy_.guard->eases_in()) since = std::min(since, beside.blocked_since);
   if (since == kNever) return {};
-  Seconds bound = *policy_.guard;
-  if (policy_.guard_by == GuardBy::kPlainEasyLongest) bound = std::min(bound, beside_->longest_wait_);
+  Seconds bound = policy_.guard->bound;
+  if (policy_.guard->by == GuardBy::kPlainEasyLongest) bound = std::min(bound, beside_->longest_wait_);
   const auto off =
-      static_cast<Seconds>(policy_.guard_share * static_cast<double>(since - beside.submit));
+      static_cast<Seconds>(policy_.guard->share * static_cast<double>(since - beside.submit));
   return {now_ - since, std::max<Seconds>(0, bound - off)};
 }
 

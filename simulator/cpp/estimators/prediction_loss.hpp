@@ -5,13 +5,17 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/names.hpp"
 #include "core/types.hpp"
 
 namespace foretime {
 
-// The values are shared with prediction_loss.py, which is where the names are explained.
 enum class LossBranch : std::uint8_t { kSquared, kLinear };
+constexpr auto names_of(LossBranch) { return named("squared", "linear"); }
 enum class LossWeight : std::uint8_t { kConstant, kShortWide, kLongNarrow, kSmallArea, kLargeArea };
+constexpr auto names_of(LossWeight) {
+  return named("constant", "short-wide", "long-narrow", "small-area", "large-area");
+}
 
 // The loss of one job whose runtime is known, as a function of what was predicted for it.
 class JobLoss {

@@ -28,7 +28,9 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.campaigns.campaign import CONDITION_AXES, Campaign, LogSource, Rule, Scoring
 from foretime_sim.machines.reservations import AdvanceReservation
-from foretime_sim.policies.policy import IN_STEPS, Backfill, Correction, GuardBy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.guard import GuardBy
+from foretime_sim.policies.policy import IN_STEPS, Correction
 from foretime_sim.policies.policy_switching import is_switched
 from foretime_sim.policies.policy_values import OFF
 

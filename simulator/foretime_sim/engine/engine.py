@@ -19,6 +19,7 @@ from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.schedule import check as check_schedule
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.backfilling import Place
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls, has_python
 from foretime_sim.policies.role_times import ScheduledTimes, job_times
@@ -80,7 +81,8 @@ def simulate(
     """
     policy = policy or Policy()
     policy.check_slack_jobs(slack_jobs, workload)
-    policy.check_overruns(limited=time_limit is not None, reserved=bool(reservations))
+    if time_limit is not None:
+        policy.check_in(Place.TIME_LIMITS)
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
     calls = PolicyCalls.of_workload(policy, workload, reservations) if has_python(policy) else None

@@ -39,6 +39,7 @@ from foretime_sim.policies.advance_reservations import (
     node_reservations,
     of_processors,
 )
+from foretime_sim.policies.backfilling import Place
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import has_python
 from foretime_sim.policies.role_times import RoleTimes, ScheduledTimes, by_role
@@ -259,11 +260,9 @@ def _checked_runtimes(snapshot: Snapshot, actual_runtime: Int64Array) -> Int64Ar
 def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
     claims = () if snapshot.machine is not None else of_processors(snapshot.reservations)
     check_interval(policy, claims)
-    policy.refuse_plain_easy("in forward runs, which know of no past")
-    policy.refuse_slack("in forward runs, which know of no promises")
-    policy.refuse_one_list("in forward runs")
+    policy.check_in(Place.FORWARD)
     if snapshot.machine is not None:
-        policy.refuse_switching("on a machine of nodes")
+        policy.check_in(Place.NODES)
     if policy.switching is not None and snapshot.current_order is not None:
         policy = replace(policy, order=snapshot.current_order)
     beginning = _core.Beginning(

@@ -28,8 +28,9 @@ from foretime_sim import _core
 from foretime_sim.engine.forward import forward_runs
 from foretime_sim.engine.queue_places import places, waiting_now
 from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import TABLE_1_CASES, Decider, PolicySwitching, Quality
 from foretime_sim.policies.role_times import by_role
 from foretime_sim.policies.schedule_quality import Comparable, Ratio, as_double, exactly, relative
@@ -310,4 +311,4 @@ def choose(
     """
     ranks = [sum(other < value for other in qualities) for value in qualities]
     case = TABLE_1_CASES[_core.case_of_table_1(ranks, current)] if len(ranks) == 3 else None
-    return case, _core.chosen_order(_core.Decider[decider.name], ranks, current)
+    return case, _core.chosen_order(str(decider), ranks, current)

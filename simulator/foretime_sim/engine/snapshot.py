@@ -305,7 +305,7 @@ class Snapshot:
         pending = _core.waiting_jobs(core)
         runs, waiting = _rows(core, running), _rows(core, pending)
         guard, plans = None, None
-        if engine.policy.guard_s is not None:
+        if engine.policy.guard is not None:
             guard = GuardNotes(unmask(waiting.guard_planned_start), waiting.guarded)
         if (notes := _core.plan_notes(core)) is not None:
             changed, broken, *gained = notes

@@ -22,8 +22,9 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.forward import forward_runs
 from foretime_sim.engine.queue_places import places, waiting_now
 from foretime_sim.engine.snapshot import PendingJobs, Snapshot
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import INFINITE_SLACK, SlackJobs, SlackSettings
 from foretime_sim.policies.slack_rules import initial_slack, priority, scheduler_priority
 

@@ -20,11 +20,12 @@ from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation, NodeReservation
 from foretime_sim.policies.advance_reservations import check_node_reservations, of_processors
+from foretime_sim.policies.backfilling import Place
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls, has_python
+from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.role_times import JobTimesUpdate
-from foretime_sim.policies.slack import Overruns
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
 
 State = _core.State
@@ -91,12 +92,7 @@ class Engine:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
         self.policy = policy or Policy()
-        self.policy.refuse_one_list("step by step")
-        if self.policy.overruns is not Overruns.KILL:
-            raise InputError(
-                f"overruns is {self.policy.overruns}: step by step jobs are killed at their limits;"
-                " take kill, or foretime_sim.engine.engine.simulate"
-            )
+        self.policy.check_in(Place.STEPS)
         self.reservations = tuple(reservations)
         self._node_reservations: tuple[NodeReservation, ...] = ()
         if isinstance(machine, Machine):
@@ -189,8 +185,7 @@ class Engine:
             If a plain EASY runs beside, it was submitted after the clock's time, is wider than the
             machine, or a value is impossible.
         """
-        self.policy.refuse_plain_easy("with jobs that came before the engine")
-        self.policy.refuse_slack("with jobs that came before the engine")
+        self.policy.check_in(Place.PENDING_BEFORE)
         if submit_time > self._core.now:
             raise InputError(
                 f"submit_time {submit_time} is after the clock's time {self._core.now}"
@@ -268,8 +263,7 @@ class Engine:
             enough free processors for it, or its bgp_partition is not free, or does not suit its
             size.
         """
-        self.policy.refuse_plain_easy("with jobs that began before the engine")
-        self.policy.refuse_slack("with jobs that began before the engine")
+        self.policy.check_in(Place.RUNNING_BEFORE)
         processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
         if start_time > self._core.now:
@@ -436,8 +430,8 @@ class Engine:
     @property
     def current_order(self) -> Order | None:
         """In which order the queue is now; ``None`` if the policy's is in Python."""
-        core = self._core.order
-        return None if core is _core.Order.OUTSIDE else Order[core.name]
+        in_python = isinstance(self.policy.order, PythonOrder)
+        return None if in_python else Order(self._core.order)
 
     def planned_start(self, index: int) -> int | None:
         """When a pending job is planned to start, seconds; ``None`` where it holds no plan.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import enum
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Self
 
 from foretime_estimators.jobs.errors import InputError
@@ -33,10 +33,16 @@ class NamedChoice(enum.Enum):
         if folded in [choice.value for choice in cls]:
             return cls(folded)
         names = [choice.value for choice in cls if choice not in unlisted]
-        near = difflib.get_close_matches(folded, names, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
         kind = (cls.__doc__ or cls.__name__).split(":")[0].lower()
-        raise InputError(f"unknown {kind} {name!r}{hint} Valid: {', '.join(names)}")
+        raise InputError(unknown_name(kind, name, names))
 
     def __str__(self) -> str:
         return str(self.value)
+
+
+def unknown_name(kind: str, name: str, names: Sequence[str]) -> str:
+    """Say that there is nothing of a name, which is near, and which there are."""
+    folded = name.strip().lower().replace("_", "-")
+    near = difflib.get_close_matches(folded, names, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return f"unknown {kind} {name!r}{hint} Valid: {', '.join(names)}"

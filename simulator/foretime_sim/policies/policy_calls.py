@@ -15,6 +15,7 @@ from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.backfilling import Place
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_views import (
     FinishedView,
@@ -139,11 +140,8 @@ class PolicyCalls:
         epoch_of_zero: int = 0,
         reservations: Sequence[AdvanceReservation] = (),
     ) -> None:
-        if reservations and isinstance(policy.backfill, PythonBackfill):
-            raise InputError(
-                f"backfill {policy.backfill} decides itself which jobs start, and would not keep an"
-                " advance reservation free: take a built-in backfilling"
-            )
+        if reservations:
+            policy.check_in(Place.RESERVATIONS)
         self._order = _Asked(policy.order) if isinstance(policy.order, PythonOrder) else None
         own = policy.backfill
         self._backfill = _Asked(own) if isinstance(own, PythonBackfill) else None

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from foretime_sim.policies.families import FAMILIES, Compression, with_settings
+from foretime_sim.policies.guard import GuardBy, parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    GuardBy,
-    Policy,
-    Roles,
-)
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.policies.policy_values import (
     LEARNED,
     OFF,
@@ -64,7 +58,7 @@ class PolicyTable(BaseModel):
     )
     backfill: BackfillName = Field(
         default="easy",
-        description=f"Backfilling: {', '.join(b.value for b in Backfill)}, or `module:attribute`.",
+        description=f"Backfilling: {', '.join(FAMILIES)}, or `module:attribute`.",
     )
     depth: Depth = Field(default=1, description="Reservations held at once by the kinds of easy.")
     compression: CompressionName = Field(
@@ -140,19 +134,15 @@ class PolicyTable(BaseModel):
     )
 
 
-_READ: Mapping[str, Callable[[Any], object]] = {
-    "depth": int,
-    "compression": Compression.parse,
+_Readers: TypeAlias = Mapping[str, Callable[[Any], object]]
+_OF_ALL: _Readers = {
     "correction": Correction.parse,
     "correction_steps": int,
     "roles": Roles.parse,
-    "guard_s": int,
-    "guard_by": GuardBy.parse,
-    "guard_share": float,
-    "ageing_s": int,
     "event_order": EventOrder.parse,
     "scheduling_interval_s": int,
 }
+_OF_A_FAMILY: _Readers = {"depth": int, "compression": Compression.parse, "ageing_s": int}
 
 
 def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
@@ -174,15 +164,23 @@ def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
     given = {key: value for key, value in values.items() if value is not None}
     if given.get("guard_s") == OFF:  # with all that belongs to it
         given = {key: value for key, value in given.items() if not key.startswith("guard_")}
-    fields: dict[str, Any] = {
-        key: read(given[key]) for key, read in _READ.items() if given.get(key, OFF) != OFF
-    }
-    policy = Policy(
-        backfill=backfill_named(given.get("backfill", "easy"), folder),
-        slack=_slack(given) if given.keys() & set(SLACK_KEYS) else None,
-        **fields,
+    family = with_settings(
+        backfill_named(given.get("backfill", "easy"), folder),
+        guard=parse_guard(
+            given.get("guard_s"),
+            GuardBy.parse(given.get("guard_by", GuardBy.REQUESTED_PLAN.value)),
+            given.get("guard_share", 0.0),
+        ),
+        settings=_slack(given) if given.keys() & set(SLACK_KEYS) else None,
+        **_read(_OF_A_FAMILY, given),
     )
+    policy = Policy(backfill=family, **_read(_OF_ALL, given))
     return policy.in_order(order_named(given.get("order", "fcfs"), folder))
+
+
+def _read(readers: _Readers, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the values that say something."""
+    return {key: read(given[key]) for key, read in readers.items() if given.get(key, OFF) != OFF}
 
 
 def _slack(given: Mapping[str, Any]) -> SlackSettings:

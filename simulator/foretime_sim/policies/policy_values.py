@@ -13,18 +13,12 @@ from typing import Annotated, TypeAlias
 from foretime_estimators.jobs.errors import InputError
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from foretime_sim.policies.backfilling import Backfilling
 from foretime_sim.policies.choices import NamedChoice
+from foretime_sim.policies.families import Compression, parse_backfill
+from foretime_sim.policies.guard import GuardBy
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    GuardBy,
-    Roles,
-    parse_backfill,
-    parse_order,
-)
+from foretime_sim.policies.policy import Correction, EventOrder, Roles, parse_order
 from foretime_sim.policies.policy_switching import PolicySwitching, is_switched
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.policies.slack import InsertionOrder, Overruns
@@ -50,7 +44,7 @@ def order_named(text: str, folder: Path | None) -> Order | PythonOrder | PolicyS
     return order
 
 
-def backfill_named(text: str, folder: Path | None) -> Backfill | PythonBackfill:
+def backfill_named(text: str, folder: Path | None) -> Backfilling:
     """Read a backfilling policy; the user's own, ``module:attribute``, from its folder."""
     return PythonBackfill.load(text, folder) if ":" in text else parse_backfill(text)
 

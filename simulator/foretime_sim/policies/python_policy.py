@@ -14,12 +14,15 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Self
 
 from foretime_estimators.jobs.errors import InputError
+
+from foretime_sim.policies.backfilling import Backfilling, Place
+from foretime_sim.policies.guard import Guard
 
 
 @dataclass(frozen=True)
@@ -111,14 +114,58 @@ class PythonOrder(PythonPolicy):
 
 
 @dataclass(frozen=True)
-class PythonBackfill(PythonPolicy):
+class PythonBackfill(PythonPolicy, Backfilling):
     """Backfilling: ``backfill(queue, machine, now)`` gives the places in the queue to start now.
 
     It is asked when the job at the head of the queue (place 0) does not fit, and another does.
+
+    Attributes
+    ----------
+    guard
+        Starvation guard, by requested plan.
     """
+
+    guard: Guard | None = None
 
     kind: ClassVar[str] = "backfill"
     arguments: ClassVar[str] = "(queue, machine, now)"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.guard is not None and self.guard.runs_beside:
+            raise InputError(
+                f"guard_by is {self.guard.by}: only for easy, easy-sjbf and easy-wspt, not for"
+                f" {self}"
+            )
+
+    @property
+    def head_only(self) -> bool:
+        """It is told of the head job's plan, and of no other."""
+        return True
+
+    def refusal(self, place: Place) -> str | None:
+        """Say where it does not see what it decides on."""
+        if place is Place.RESERVATIONS:
+            return (
+                f"backfill {self} decides itself which jobs start, and would not keep an advance"
+                " reservation free: take a built-in backfilling"
+            )
+        return None
+
+    def guarded(self, guard: Guard | None) -> Self:
+        """Give the same with this guard."""
+        return replace(self, guard=guard)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made, given = super().__reduce__()
+        return _made_and_guarded, (made, given, self.guard)
+
+
+def _made_and_guarded(
+    made: Callable[..., PythonBackfill], given: tuple[Any, ...], guard: Guard | None
+) -> PythonBackfill:
+    """Unpickle."""
+    return made(*given).guarded(guard)
 
 
 def user_line(

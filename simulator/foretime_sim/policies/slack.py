@@ -88,8 +88,7 @@ class SlackSettings:
     insertion_order: InsertionOrder = InsertionOrder.AST
     overruns: Overruns = Overruns.KILL
 
-    @property
-    def description(self) -> str:
+    def __str__(self) -> str:
         """Give what is chosen, for people."""
         weights = (
             self.utilization_weight,

@@ -28,7 +28,8 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.schedule import Schedule, StartedBy
 from foretime_sim.machines.bluegene.machine import BgpMachine
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Easy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
 from foretime_sim.policies.role_times import ScheduledTimes, job_times
 from foretime_sim.reference.flat import Simulation, reference_jobs, reference_schedule
@@ -96,7 +97,7 @@ class BgpSimulation(Simulation):
         queue = self.in_order(self.pending)
         while queue and (partition := self.choose(queue[0])) is not None:
             self.start_on(queue.pop(0), StartedBy.HEAD, partition)
-        if queue and self.policy.backfill is Backfill.EASY:
+        if queue and isinstance(self.policy.backfill, Easy):
             self.backfill(queue[0], queue[1:])
 
     def backfill(self, head: ReferenceJob, candidates: list[ReferenceJob]) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from foretime_sim.policies.policy import Backfill
-from foretime_sim.policies.python_policy import PythonBackfill
+from foretime_sim.policies.families import Candidates
 from foretime_sim.reference.simulated import ReferenceJob
 
 
-def candidate_place(
-    backfill: Backfill | PythonBackfill, job: ReferenceJob, time: int | None
-) -> tuple[int, int]:
-    """Give a candidate's place under easy-sjbf or easy-wspt, smallest first.
+def candidate_place(candidates: Candidates, job: ReferenceJob, time: int | None) -> tuple[int, int]:
+    """Give a candidate's place in an order of candidates' own, smallest first.
 
     Parameters
     ----------
@@ -19,4 +16,4 @@ def candidate_place(
     """
     if time is not None:
         return time, job.rank
-    return job.queue_time if backfill is Backfill.EASY_WSPT else job.backfill_time, job.rank
+    return job.queue_time if candidates is Candidates.WSPT else job.backfill_time, job.rank

@@ -17,8 +17,10 @@ from foretime_estimators.arrays import Int64Array
 from foretime_sim.engine.schedule import Counters, Schedule, StartedBy
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.advance_reservations import check_interval, check_reservations
+from foretime_sim.policies.backfilling import Place
+from foretime_sim.policies.families import Easy, NoBackfilling, Slack
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import EASY, Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.policies.role_times import JobTimes, ScheduledTimes, job_times
@@ -62,17 +64,13 @@ class Simulation:
         self.passes = self.completions = self.expiries = self.submissions = 0
         self.guard_activations = self.deepest_queue = 0
         self.lateness = Lateness(0, 0)
-        head_only = isinstance(policy.backfill, PythonBackfill) or policy.backfill in (
-            Backfill.NONE,
-            *EASY,
-        )
         self.planner: Planner | None = None
-        if policy.backfill is Backfill.SLACK:
+        if isinstance(policy.backfill, Slack):
             self.planner = SlackPlanner(self, reservations, new_profile, slack_jobs)
-        elif not head_only or policy.depth > 1 or reservations:
+        elif not policy.backfill.head_only or reservations:
             self.planner = Planner(self, reservations, new_profile)
         self.beside: PlainEasy | None = None
-        if policy.runs_beside:
+        if policy.guard is not None and policy.guard.runs_beside:
             plain = policy_beside(policy)
             others = jobs_beside(jobs)
             self.beside = PlainEasy(
@@ -269,13 +267,13 @@ class Simulation:
         if self.planner:
             self.planner.schedule()
             return
-        asks = isinstance(self.policy.order, PythonOrder) and self.policy.guard_s is None
+        asks = isinstance(self.policy.order, PythonOrder) and self.policy.guard is None
         if asks and not self.any_fits(self.pending):
             return  # so that an order in Python is not asked for nothing
         queue = self.in_order(self.pending)
         while queue and queue[0].processors <= self.free:
             self.start(queue.pop(0), StartedBy.HEAD)
-        if queue and self.policy.backfill is not Backfill.NONE:
+        if queue and not isinstance(self.policy.backfill, NoBackfilling):
             self.backfill(queue[0], queue[1:])
 
     def any_fits(self, jobs: list[ReferenceJob]) -> bool:
@@ -318,7 +316,11 @@ class Simulation:
             candidates = self.asked.chosen([head, *candidates], on_requested)
         shadow_time, extra = self.plan(head, on_requested)
 
-        gradual = self.policy.eases_in and self.lateness.late_s > 0
+        gradual = (
+            self.policy.guard is not None
+            and self.policy.guard.eases_in
+            and self.lateness.late_s > 0
+        )
 
         def time(job: ReferenceJob) -> int:
             if on_requested:
@@ -328,15 +330,16 @@ class Simulation:
             more = job.requested - job.backfill_time
             return job.backfill_time + more * self.lateness.late_s // self.lateness.bound_s
 
-        own_order = self.policy.backfill in (Backfill.EASY_SJBF, Backfill.EASY_WSPT)
-        if own_order and not (on_requested and self.beside):
+        easy = self.policy.backfill
+        sorts = isinstance(easy, Easy) and easy.sorts_candidates
+        if isinstance(easy, Easy) and sorts and not (on_requested and self.beside):
 
             def place(job: ReferenceJob) -> tuple[float, int, int]:
                 given = job.requested if on_requested else None
-                time, rank = candidate_place(self.policy.backfill, job, given)
-                if self.policy.ageing_s is None:
+                time, rank = candidate_place(easy.candidates, job, given)
+                if easy.ageing_s is None:
                     return 0.0, time, rank
-                return -(self.now - job.submit + self.policy.ageing_s) / time, time, rank
+                return -(self.now - job.submit + easy.ageing_s) / time, time, rank
 
             candidates = sorted(candidates, key=place)
         for job in candidates:
@@ -371,14 +374,15 @@ class Simulation:
         """Say whether to plan on requested times, because a job has been blocked for too long."""
         if head.blocked_since is None:
             head.blocked_since = self.now
-        if self.policy.guard_s is None:
+        guard = self.policy.guard
+        if guard is None:
             return False
         if self.beside:
-            self.lateness = self.beside.lateness(head.index, self.policy, self.now)
+            self.lateness = self.beside.lateness(head.index, guard, self.now)
         else:
             if head.planned_start is None:
                 head.planned_start, _ = self.plan(head, on_requested=True)
-            self.lateness = Lateness(self.now - head.planned_start, self.policy.guard_s)
+            self.lateness = Lateness(self.now - head.planned_start, guard.bound_s)
         if not head.guarded and self.lateness.late_s > self.lateness.bound_s:
             head.guarded = True
             self.guard_activations += 1
@@ -407,10 +411,10 @@ def simulate(
     check_reservations(reservations, workload.machine_processors)
     check_interval(policy, reservations)
     if reservations:
-        policy.refuse_plain_easy("beside advance reservations")
-        policy.refuse_ageing("beside advance reservations")
+        policy.check_in(Place.RESERVATIONS)
     policy.check_slack_jobs(slack_jobs, workload)
-    policy.check_overruns(limited=time_limit is not None, reserved=bool(reservations))
+    if time_limit is not None:
+        policy.check_in(Place.TIME_LIMITS)
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     jobs = reference_jobs(workload, times)
     calls = PolicyCalls.of_workload(policy, workload, reservations)
@@ -425,7 +429,9 @@ def simulate(
     )
     simulation.run()
     planned = simulation.planner.first_planned if simulation.planner else {}
-    schedule = reference_schedule(jobs, simulation, planned if policy.plans_every_job else None)
+    schedule = reference_schedule(
+        jobs, simulation, planned if policy.backfill.plans_every_job else None
+    )
     planner = simulation.planner
     if isinstance(planner, SlackPlanner):
         latest = [planner.latest_start(job) for job in jobs]

@@ -31,7 +31,15 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.node_allocation import NodeAllocation
 from foretime_sim.engine.schedule import Schedule, StartedBy
 from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.policy import EASY, Backfill, Compression, Policy
+from foretime_sim.policies.families import (
+    Compression,
+    Conservative,
+    Easy,
+    FirstFit,
+    NoBackfilling,
+    Planning,
+)
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.role_times import ScheduledTimes, job_times
 from foretime_sim.reference.candidates import candidate_place
 from foretime_sim.reference.flat import reference_jobs, reference_schedule
@@ -63,8 +71,7 @@ class NodePlanner:
     @property
     def head_only(self) -> bool:
         """Whether at most the head job of each slurm_partition is planned."""
-        easy = self.policy.backfill in EASY
-        return self.policy.backfill is Backfill.NONE or (easy and self.policy.depth == 1)
+        return self.policy.backfill.head_only
 
     def moments(self) -> Iterator[int]:
         """Give the times to come at which a pass is due."""
@@ -96,12 +103,16 @@ class NodePlanner:
         queue = sorted(self.simulation.pending, key=self.simulation.place_in_queue)
         self.waiting.clear()
         match self.policy.backfill:
-            case Backfill.CONSERVATIVE:
-                self.plan_conservatively(queue)
-            case Backfill.PLANNING:
+            case Conservative(compression):
+                self.plan_conservatively(queue, compression)
+            case Planning():
                 self.plan_all_anew(queue)
-            case _:
-                self.plan_first(queue)
+            case Easy(depth=depth):
+                self.plan_first(queue, depth)
+            case FirstFit():
+                self.plan_first(queue, 0)
+            case _:  # nothing is reserved, but the head job of each slurm_partition is gone through
+                self.plan_first(queue, 1)
 
     def note_waiting(self, job: ReferenceJob) -> None:
         """Count a job in all its slurm_partitions as waiting."""
@@ -128,24 +139,24 @@ class NodePlanner:
 
     # None, EASY, first-fit
 
-    def plan_first(self, queue: list[ReferenceJob]) -> None:
+    def plan_first(self, queue: list[ReferenceJob], depth: int) -> None:
         """Reservations for the first jobs that have to wait; of the others, those that fit now."""
         self.reserved = []
         self.on_requested = any(job.guarded for job in queue)
-        depth = 0 if self.policy.backfill is Backfill.FIRST_FIT else self.policy.depth
         others = []
         for job in queue:
             if all(self.waiting[choice.slurm_partition] >= depth for choice in self.choices(job)):
                 others.append(job)
             elif not self.start_if_possible(job):
                 self.wait(job)
-        if self.policy.backfill in (Backfill.EASY_SJBF, Backfill.EASY_WSPT):
+        family = self.policy.backfill
+        if isinstance(family, Easy) and family.sorts_candidates:
             others.sort(
                 key=lambda job: candidate_place(
-                    self.policy.backfill, job, job.requested if self.on_requested else None
+                    family.candidates, job, job.requested if self.on_requested else None
                 )
             )
-        if self.policy.backfill is not Backfill.NONE:
+        if not isinstance(self.policy.backfill, NoBackfilling):
             for job in others:
                 if not self.start_if_possible(job):
                     self.note_waiting(job)
@@ -158,7 +169,7 @@ class NodePlanner:
             head = self.waiting[choice.slurm_partition] == 0
             if head:
                 ways = [(StartedBy.HEAD, self.time(job))]
-            elif self.policy.backfill is Backfill.NONE:
+            elif isinstance(self.policy.backfill, NoBackfilling):
                 continue
             else:  # first without the nodes that are reserved for later
                 unplanned = StartedBy.OUT_OF_ORDER if self.head_only else StartedBy.BACKFILLED
@@ -178,20 +189,21 @@ class NodePlanner:
         """Note that a job that may hold a reservation has to wait, and make it."""
         first = any(self.waiting[choice.slurm_partition] == 0 for choice in self.choices(job))
         self.note_waiting(job)
-        if self.policy.backfill is not Backfill.NONE:
+        if not isinstance(self.policy.backfill, NoBackfilling):
             if first:
                 self.on_requested = self.guard(job)
             self.reserve(job)
 
     def guard(self, head: ReferenceJob) -> bool:
         """As on the flat pool, for the head job of each slurm_partition."""
-        if self.policy.guard_s is None:
+        guard = self.policy.guard
+        if guard is None:
             return False
         if head.planned_start is None:
             before, self.on_requested = self.on_requested, True
             head.planned_start = self.planned(head)[0]
             self.on_requested = before
-        if not head.guarded and self.now > head.planned_start + self.policy.guard_s:
+        if not head.guarded and self.now > head.planned_start + guard.bound_s:
             head.guarded = True
             self.simulation.guard_activations += 1
         return any(job.guarded for job in self.simulation.pending)
@@ -222,11 +234,10 @@ class NodePlanner:
 
     # Conservative
 
-    def plan_conservatively(self, queue: list[ReferenceJob]) -> None:
+    def plan_conservatively(self, queue: list[ReferenceJob], compression: Compression) -> None:
         """Keep what was promised, move jobs forward, promise new jobs a start."""
         by_index = {job.index: job for job in queue}
         late = any(claim.start < self.now for claim in self.reserved)
-        compression = self.policy.compression
         if self.changed or late:
             anew = late or self.overused() or compression is Compression.SUBMISSION_ORDER
             claims = sorted(self.reserved, key=lambda claim: by_index[claim.job].rank)
@@ -306,7 +317,7 @@ def simulate(
     jobs = reference_jobs(workload, times)
     simulation = NodeSimulation(list(jobs), workload.machine, policy, fitted, new_planner)
     simulation.run()
-    planned = simulation.plans.first_planned if policy.plans_every_job else None
+    planned = simulation.plans.first_planned if policy.backfill.plans_every_job else None
     return replace(
         reference_schedule(jobs, simulation, planned),
         slurm_partition=np.array([simulation.partition[job.index] for job in jobs], dtype=np.int32),

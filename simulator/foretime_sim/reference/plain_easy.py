@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from foretime_sim.policies.policy import GuardBy, Policy
+from foretime_sim.policies.guard import Guard, GuardBy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.reference.simulated import ReferenceJob, Simulated
 
 
@@ -57,21 +58,21 @@ class PlainEasy:
         if job in self.simulation.running:
             job.end = max(now, job.start + min(runtime, job.time_limit))
 
-    def lateness(self, index: int, policy: Policy, now: int) -> Lateness:
+    def lateness(self, index: int, guard: Guard, now: int) -> Lateness:
         """Say how late a head job is now by this EASY."""
         self.advance(now)
         while self.simulation.next_time() == now:
             self.simulation.step(now)
         job = self.jobs[index]
         since = None if job.started_by is None else job.start
-        if policy.eases_in and job.blocked_since is not None:
+        if guard.eases_in and job.blocked_since is not None:
             since = job.blocked_since
         if since is None:
             return Lateness(0, 0)
-        bound_s = policy.guard_s or 0
-        if policy.guard_by is GuardBy.PLAIN_EASY_LONGEST:
+        bound_s = guard.bound_s
+        if guard.by is GuardBy.PLAIN_EASY_LONGEST:
             bound_s = min(bound_s, self.longest_wait())
-        off = int(policy.guard_share * float(since - job.submit))
+        off = int(guard.share * float(since - job.submit))
         return Lateness(now - since, max(0, bound_s - off))
 
     def longest_wait(self) -> int:

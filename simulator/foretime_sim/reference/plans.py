@@ -21,7 +21,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from foretime_sim.engine.schedule import ScheduleError, StartedBy
 from foretime_sim.machines.reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Compression
+from foretime_sim.policies.families import (
+    Compression,
+    Conservative,
+    Easy,
+    FirstFit,
+    NoBackfilling,
+    Planning,
+)
 from foretime_sim.reference.candidates import candidate_place
 from foretime_sim.reference.dynp import PolicySwitcher
 from foretime_sim.reference.profile import Profile
@@ -66,7 +73,7 @@ class Planner:
     @property
     def plans_anything(self) -> bool:
         """Whether something may be planned for a time to come."""
-        return self.policy.backfill is not Backfill.FIRST_FIT or bool(self.reservations)
+        return not isinstance(self.policy.backfill, FirstFit) or bool(self.reservations)
 
     def moments(self) -> Iterator[int]:
         """Give the times to come at which a pass is due."""
@@ -77,7 +84,7 @@ class Planner:
         """Decide a scheduling pass."""
         pending = self.simulation.pending
         new = [job for job in pending if job.index not in self.planned]
-        if self.policy.backfill is Backfill.CONSERVATIVE and len(new) < 2:
+        if isinstance(self.policy.backfill, Conservative) and len(new) < 2:
             queue = list(pending)  # nobody's place in it matters
         elif not self.plans_anything and not self.simulation.any_fits(pending):
             return
@@ -86,13 +93,13 @@ class Planner:
         else:
             queue = self.simulation.in_order(pending)
         match self.policy.backfill:
-            case Backfill.CONSERVATIVE:
-                self.plan_conservatively(queue)
-            case Backfill.PLANNING:
+            case Conservative(compression):
+                self.plan_conservatively(queue, compression)
+            case Planning():
                 self.plan_all_anew(queue)
-            case Backfill.EASY | Backfill.EASY_SJBF | Backfill.EASY_WSPT:
-                self.plan_first(queue, self.policy.depth)
-            case Backfill.FIRST_FIT | Backfill.NONE:
+            case Easy(depth=depth):
+                self.plan_first(queue, depth)
+            case FirstFit() | NoBackfilling():
                 self.plan_first(queue, 0)
             case _:
                 raise TypeError(f"{self.policy.backfill} has a planner of its own")
@@ -153,19 +160,19 @@ class Planner:
 
     # Families
 
-    def plan_conservatively(self, queue: list[ReferenceJob]) -> None:
+    def plan_conservatively(self, queue: list[ReferenceJob], compression: Compression) -> None:
         """Keep what was promised, compress if claims have changed, and promise new jobs a start."""
         kept = sorted((j for j in queue if j.index in self.planned), key=lambda job: job.rank)
         changed = self.changed or any(self.planned[job.index] < self.now for job in kept)
         self.changed = False
         profile = self.profile_of_running()
         # One by one is only possible while every reservation still holds.
-        one_by_one = self.policy.compression is Compression.ONE_BY_ONE and self.still_fit(kept)
+        one_by_one = compression is Compression.ONE_BY_ONE and self.still_fit(kept)
         if not changed or one_by_one:
             for job in kept:
                 profile.reserve(self.planned[job.index], self.time(job), job.processors)
         if changed:
-            if self.policy.compression is not Compression.SUBMISSION_ORDER and not one_by_one:
+            if compression is not Compression.SUBMISSION_ORDER and not one_by_one:
                 kept.sort(key=lambda job: (self.planned[job.index], job.rank))
             for job in kept:
                 if one_by_one:
@@ -207,6 +214,7 @@ class Planner:
     def plan_first(self, queue: list[ReferenceJob], depth: int) -> None:
         """Reservations for the first jobs that have to wait; of the others, those that fit now."""
         profile = self.profile_of_running()
+        family = self.policy.backfill
         self.planned.clear()
         candidates = list(queue)
         blocked = False
@@ -218,17 +226,16 @@ class Planner:
                 self.start(job, StartedBy.BACKFILLED if blocked else StartedBy.HEAD)
                 continue
             blocked = True
-            if self.policy.backfill is Backfill.NONE:
+            if isinstance(family, NoBackfilling):
                 return
             if len(self.planned) < depth:
                 profile.reserve(start, self.time(job), job.processors)
                 self.planned[job.index] = start
-                if len(self.planned) == depth and self.policy.backfill in (
-                    Backfill.EASY_SJBF,
-                    Backfill.EASY_WSPT,
-                ):
+                if len(self.planned) < depth or not isinstance(family, Easy):
+                    continue
+                if family.sorts_candidates:
                     candidates.sort(
                         key=lambda job: candidate_place(
-                            self.policy.backfill, job, job.time_limit if self.reservations else None
+                            family.candidates, job, job.time_limit if self.reservations else None
                         )
                     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from foretime_sim.engine.schedule import StartedBy
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.families import Slack
 from foretime_sim.policies.slack import INFINITE_SLACK, Overruns, SlackJobs
 from foretime_sim.policies.slack_rules import (
     FIRST_SCHEDULER_PRIORITY,
@@ -55,7 +56,9 @@ class SlackPlanner(Planner):
         slack_jobs: SlackJobs | None,
     ) -> None:
         super().__init__(simulation, reservations, new_profile)
-        self.settings = self.policy.slack_settings
+        if not isinstance(self.policy.backfill, Slack):
+            raise TypeError(f"{self.policy.backfill} is not slack-based")
+        self.settings = self.policy.backfill.settings
         self.slack_jobs = slack_jobs
         self.promised: dict[int, Promise] = {}  # by job index
         self.started = self.waited_s = 0

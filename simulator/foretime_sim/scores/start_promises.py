@@ -14,7 +14,8 @@ import numpy as np
 from foretime_estimators.arrays import BoolArray, Int64Array, MaskedInt64Array
 
 from foretime_sim.engine.schedule import Schedule
-from foretime_sim.policies.policy import Backfill, Compression, Policy
+from foretime_sim.policies.families import Compression, Conservative, Slack
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import INFINITE_SLACK
 from foretime_sim.scores.gains import mean
 from foretime_sim.scores.metrics import Direction, Metric, rank
@@ -54,11 +55,14 @@ def promised_starts(policy: Policy, schedule: Schedule) -> MaskedInt64Array | No
 
     ``None``: a policy that promises nothing.
     """
-    if policy.backfill is Backfill.SLACK and schedule.latest_start is not None:
+    if isinstance(policy.backfill, Slack) and schedule.latest_start is not None:
         unbounded = schedule.latest_start == INFINITE_SLACK
         return np.ma.MaskedArray(schedule.latest_start, mask=unbounded)
-    keeps = policy.compression is not Compression.SUBMISSION_ORDER
-    if policy.backfill is Backfill.CONSERVATIVE and keeps:
+    family = policy.backfill
+    keeps = (
+        isinstance(family, Conservative) and family.compression is not Compression.SUBMISSION_ORDER
+    )
+    if keeps:
         return np.ma.MaskedArray(schedule.first_planned_start)
     return None
 

@@ -13,12 +13,14 @@ import numpy as np
 from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sim.policies.backfilling import Backfilling
 from foretime_sim.policies.choices import NamedChoice
+from foretime_sim.policies.families import FAMILIES, Backfill, Easy, FirstFit, Planning
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import EASY, Backfill, Policy
+from foretime_sim.policies.policy import Policy
 
 ORDERS = (Order.FCFS, Order.SJF, Order.LJF)
-BACKFILLS = (*EASY, Backfill.PLANNING, Backfill.FIRST_FIT)
+BACKFILLS = (Easy, Planning, FirstFit)
 _STEPS = 1e9
 """Priorities in a change of the time or the width by a factor of e; times of 31 years differ by a
 second still."""
@@ -50,15 +52,14 @@ class Candidate:
         response time weighted by width is least if jobs go by what they keep from others over what
         they count for, which is their width: t / processors if jobs run one after the other, t if
         they fit beside each other like water, as a job then keeps only t * processors from others.
-    backfill, depth
-        As in `Policy`.
+    backfill
+        One of `BACKFILLS`, with any depth.
     """
 
     order: Order = Order.SJF
     by: OrderedBy = OrderedBy.REQUESTED
     width_exponent: float = 0.0
-    backfill: Backfill = Backfill.EASY
-    depth: int = 1
+    backfill: Backfilling = Backfill.EASY
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
@@ -66,10 +67,11 @@ class Candidate:
             raise InputError(
                 f"candidate: order {self.order} is no fixed priority of a job; take {names}"
             )
-        if self.backfill not in BACKFILLS:
+        if not isinstance(self.backfill, BACKFILLS):
+            there_are = [name for name, family in FAMILIES.items() if isinstance(family, BACKFILLS)]
             raise InputError(
                 f"candidate: {self.backfill} remembers what it promised in another order; take"
-                f" {', '.join(str(backfill) for backfill in BACKFILLS)}"
+                f" {', '.join(there_are)}"
             )
         if not 0 <= self.width_exponent < math.inf:
             raise InputError(f"candidate: width_exponent {self.width_exponent}: give 0 or more")
@@ -84,12 +86,13 @@ class Candidate:
         """As tables call it, such as ``sjf/width^0.5 expected, easy-16``."""
         width = f"/width^{self.width_exponent:g}" if self.width_exponent else ""
         by = "" if self.order is Order.FCFS else f" {self.by}"
-        depth = f"-{self.depth}" if self.depth > 1 else ""
+        deep = isinstance(self.backfill, Easy) and self.backfill.depth > 1
+        depth = f"-{self.backfill.shown['depth']}" if deep else ""
         return f"{self.order}{width}{by}, {self.backfill}{depth}"
 
     def policy(self) -> Policy:
         """Give the policy of an engine in which jobs have the priorities."""
-        return Policy(Order.PRIORITY, self.backfill, depth=self.depth)
+        return Policy(Order.PRIORITY, self.backfill)
 
     def priorities(
         self,

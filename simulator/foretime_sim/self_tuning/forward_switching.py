@@ -18,8 +18,8 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.forward import SampledArrivals, forward_runs
 from foretime_sim.engine.snapshot import PendingJobs, Snapshot
+from foretime_sim.policies.families import Easy
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill
 from foretime_sim.self_tuning.forward_candidates import Candidate, OrderedBy, Patience, due_first
 
 
@@ -27,7 +27,7 @@ def width_candidates() -> tuple[Candidate, ...]:
     """Give the candidates that are chosen between unless others are given; the first begins."""
 
     def sjf(width_exponent: float, by: OrderedBy = OrderedBy.EXPECTED) -> Candidate:
-        return Candidate(Order.SJF, by, width_exponent, Backfill.EASY, depth=16)
+        return Candidate(Order.SJF, by, width_exponent, Easy(depth=16))
 
     return (
         sjf(0.5),

@@ -18,7 +18,8 @@ from foretime_estimators.time_units import LONGEST_S
 
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.models.speedup import Speedup
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)

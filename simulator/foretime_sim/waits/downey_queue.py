@@ -22,8 +22,9 @@ from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import RunningLives
 
 from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.policies.families import NoBackfilling
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.role_times import by_role
 from foretime_sim.waits.downey import SMALL_NEED, first_time, median_wait
 
@@ -85,7 +86,7 @@ class QueuePrediction:
         self._held = np.concatenate([snapshot.running.processors, snapshot.pending.processors])
         self._requested = snapshot.pending.requested_time
         self._joins = np.maximum(snapshot.pending.joins_at() - snapshot.now, 0).astype(np.float64)
-        self._backfills = policy.backfill is not Backfill.NONE
+        self._backfills = not isinstance(policy.backfill, NoBackfilling)
         self._order = queue_order(snapshot, policy)
         self._small_need = small_need
         self._running = len(snapshot.running)

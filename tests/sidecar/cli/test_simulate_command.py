@@ -29,8 +29,10 @@ from foretime_sim.engine.schedule import ScheduleError
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.logs.swf import read_swf
+from foretime_sim.policies.families import Backfill, Planning, with_settings
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, Policy
+from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.policies.policy_switching import PolicySwitching
 from foretime_sim.scores.metrics import METRICS, score
 from foretime_sim.scores.start_promises import PROMISE_METRICS
@@ -59,7 +61,7 @@ def test_switched_orders(run: Run, log: Path, found: Callable[..., dict[str, Any
     ]
     assert policies["sjf planning"]["switching"] is None
     workload, _ = workload_of_log(read_log(log))
-    expected = simulate(workload, Policy(backfill=Backfill.PLANNING, switching=PolicySwitching()))
+    expected = simulate(workload, Policy(backfill=Planning(PolicySwitching())))
     counted = expected.switching
     assert counted is not None
     told = policies["dynp-advanced-artww planning"]["switching"]
@@ -113,7 +115,9 @@ def test_the_figures_are_the_engines(found: Callable[..., dict[str, Any]], log: 
     policies = iter(document["policies"])
     for order in (Order.FCFS, Order.WFP):
         for backfill in (Backfill.EASY, Backfill.EASY_SJBF):
-            policy = Policy(order, backfill, Correction.INCREMENTAL, guard_s=600)
+            policy = Policy(
+                order, with_settings(backfill, guard=Guard(600)), Correction.INCREMENTAL
+            )
             for name in ("requested", "last-two"):
                 listed = next(policies)
                 assert listed["name"] == f"{order} {backfill} {name}"

@@ -30,6 +30,8 @@ from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
 from foretime_sim.mocks.pbs.mock_pbs import MockPbs
 from foretime_sim.mocks.pbs.pbs_job import PbsSetup, PbsSubmission
+from foretime_sim.policies.families import Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.workloads.labels import Labels
@@ -358,7 +360,7 @@ def made_workload(jobs: int = 300) -> Workload:
 
 def pbs_replay(**more: Any) -> Replay:
     mechanism = Mechanism.PBS_SOFT_WALLTIME
-    policy = mechanism_policy(mechanism, Policy(guard_s=6 * 3600))
+    policy = mechanism_policy(mechanism, Policy(backfill=Easy(guard=Guard(6 * 3600))))
     accuracy = AccuracySection(threshold=5)
     return Replay(policy=policy, mechanism=mechanism, accuracy=accuracy, **more)
 

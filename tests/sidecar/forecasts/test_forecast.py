@@ -17,8 +17,9 @@ from foretime_sidecar.queue.forecast_question import Look, NewJob
 from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
+from foretime_sim.policies.families import FAMILIES, Backfill, family_named
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, Policy
+from foretime_sim.policies.policy import Correction, Policy
 
 from tests.support.scheduled_plan import ScheduledPlan
 
@@ -178,8 +179,8 @@ def test_orders_have_the_engines_names() -> None:
     assert offered == {order.value for order in Order}
     backfills = getattr(ForecastSettings.model_fields["backfill"].annotation, "__args__", ())
     # What has yet to be built into a scheduler, and what forward runs know no promises of.
-    no_schedulers = {Backfill.EASY_WSPT.value, Backfill.SLACK.value}
-    assert set(backfills) == {backfill.value for backfill in Backfill} - no_schedulers
+    no_schedulers = {Backfill.EASY_WSPT.name, Backfill.SLACK.name}
+    assert set(backfills) == set(FAMILIES) - no_schedulers
 
 
 def scheduled_time(job: JobRequest) -> int:
@@ -193,7 +194,7 @@ def test_it_is_what_the_mock_slurm_then_does(order: str, backfill: str, soft: bo
     """With runtimes equal to t_sched and nobody else submitting, the forecast is exact."""
     rng = random.Random(f"{order} {backfill} {soft}")
     correction = Correction.SLURM if soft else Correction.REQUESTED
-    policy = Policy(Order(order), Backfill(backfill), correction)
+    policy = Policy(Order(order), family_named(backfill), correction)
     for _ in range(3):
         start = 1_700_000_000
         slurm = MockSlurm(

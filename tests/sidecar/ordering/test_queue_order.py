@@ -21,8 +21,9 @@ from foretime_sidecar.store.store import Store
 from foretime_sim.engine.queue_places import score
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.reference.flat import Simulation
 from foretime_sim.reference.simulated import ReferenceJob
 from hypothesis import given

@@ -16,8 +16,9 @@ from foretime_sidecar.web.auth.identity import Identity
 from foretime_sidecar.web.auth.peer import Peer
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner
 
 from tests.support.mock_site import MockSite

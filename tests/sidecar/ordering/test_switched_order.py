@@ -25,8 +25,9 @@ from foretime_sidecar.store.store import Store
 from foretime_sim.engine.order_tuning import tune_order
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st
 

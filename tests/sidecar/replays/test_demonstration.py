@@ -12,7 +12,8 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.replays.demonstration import Demonstration, busy_moment
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.workloads.workload import Workload
 from typer.testing import CliRunner
 

@@ -28,8 +28,10 @@ from foretime_sidecar.settings.settings import (
 from foretime_sidecar.settings.settings_file import to_toml
 from foretime_sidecar.store.store import Store
 from foretime_sim.engine.engine import simulate
+from foretime_sim.policies.families import family_named
+from foretime_sim.policies.guard import parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, Roles
+from foretime_sim.policies.policy import Correction, Roles
 from foretime_sim.workloads.workload import ENDINGS
 from typer.testing import CliRunner
 
@@ -145,9 +147,9 @@ def test_the_scheduler_is_the_one_of_the_settings(
     )
     order, backfill, roles, correction, guard_s = expected
     assert policy.order is Order(order)
-    assert policy.backfill is Backfill(backfill)
+    assert policy.backfill.guarded(None) == family_named(backfill)
     assert policy.roles == Roles.parse(roles)
-    assert (policy.correction, policy.guard_s) == (correction, guard_s)
+    assert (policy.correction, policy.guard) == (correction, parse_guard(guard_s))
 
 
 @pytest.fixture

@@ -18,8 +18,11 @@ from foretime_sim.engine.schedule import check as check_schedule
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import FAMILIES, Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.comparison import compare
 
 from tests.support.replay_runs import (
@@ -45,7 +48,9 @@ from tests.support.replay_runs import (
 def test_without_enough_history_the_schedule_is_the_baseline(
     mechanism: Mechanism, order: Order
 ) -> None:
-    task = replay_of(mechanism, BEYOND_REACH, policy=Policy(order=order, guard_s=3600))
+    task = replay_of(
+        mechanism, BEYOND_REACH, policy=Policy(backfill=Easy(guard=Guard(3600)), order=order)
+    )
     baseline, adjusted = run(task)
     same_schedule(baseline, adjusted)
     np.testing.assert_array_equal(adjusted.scheduled_time, WORKLOAD.requested_time)
@@ -203,12 +208,12 @@ def test_repeats_depend_on_the_seed_alone() -> None:
 
 
 @pytest.mark.parametrize("order", [order for order in Order if order is not Order.PRIORITY])
-@pytest.mark.parametrize("backfill", list(Backfill))
-def test_every_order_runs_and_matches_the_engine(order: Order, backfill: Backfill) -> None:
+@pytest.mark.parametrize("backfill", list(FAMILIES.values()))
+def test_every_order_runs_and_matches_the_engine(order: Order, backfill: Backfilling) -> None:
     workload = WORKLOAD.head(400)
     unguarded = Policy(order=order, backfill=backfill)
-    guard_s = 6 * 3600 if unguarded.may_guard else None
-    task = replay_of(policy=replace(unguarded, guard_s=guard_s))
+    guard = Guard(6 * 3600) if backfill.head_only else None
+    task = replay_of(policy=unguarded.guarded(guard))
     _, adjusted = run(task, workload)
     plain = simulate(workload, task.policy, adjusted.scheduled_time)
     check_schedule(workload, plain, workload.requested_time)

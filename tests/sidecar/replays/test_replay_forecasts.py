@@ -12,7 +12,9 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.store.store import Store
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.waits.forecaster import LEVELS
 
@@ -84,7 +86,9 @@ def test_a_policy_in_python_can_not_be_run_forward(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backfill", [Backfill.SLACK, Backfill.EASY_WSPT])
-def test_what_forecasts_can_not_run_forward_is_refused(tmp_path: Path, backfill: Backfill) -> None:
+def test_what_forecasts_can_not_run_forward_is_refused(
+    tmp_path: Path, backfill: Backfilling
+) -> None:
     replay = Replay(Policy(backfill=backfill), state_dir=tmp_path, forecast_interval_s=900)
     with pytest.raises(InputError, match=f"backfilling is {backfill}: forecasts can't run"):
         replay(made_workload(5, days=1), 0)

@@ -17,7 +17,8 @@ from foretime_sidecar.replays.replay_outcome import AdjustedStatistics, ReplaySc
 from foretime_sidecar.settings.learned_settings import LearnedSettings
 from foretime_sim.engine.engine import simulate
 from foretime_sim.mocks.mechanism import Mechanism
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.comparison import PairedRun
 from foretime_sim.workloads.workload import Workload
 

@@ -14,6 +14,8 @@ from foretime_sidecar.replays.report import render
 from foretime_sidecar.table.table import Mode, read_table
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
+from foretime_sim.policies.families import Easy
+from foretime_sim.policies.guard import Guard, parse_guard
 from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.comparison import compare
 from foretime_sim.scores.replay_result import ReplayResult
@@ -40,7 +42,9 @@ from tests.support.replay_runs import (
 def test_nobody_is_killed_before_the_time_asked_for(
     mechanism: Mechanism, guard_s: int | None
 ) -> None:
-    _, adjusted = run(replay_of(mechanism, policy=Policy(guard_s=guard_s)))
+    _, adjusted = run(
+        replay_of(mechanism, policy=Policy(backfill=Easy(guard=parse_guard(guard_s))))
+    )
     assert (adjusted.scheduled_time < WORKLOAD.requested_time).any()
     assert adjusted.outlived.any(), "no job outlived t_sched, so none could have been killed"
 
@@ -126,7 +130,12 @@ def test_the_guard_bounds_the_wait_of_a_head_job() -> None:
     history, log = starving()
     waits = {}
     for guard_s in (None, 6 * 3600):
-        task = replay_of(rule=PAPER, policy=Policy(guard_s=guard_s), history=history, learn=False)
+        task = replay_of(
+            rule=PAPER,
+            policy=Policy(backfill=Easy(guard=parse_guard(guard_s))),
+            history=history,
+            learn=False,
+        )
         baseline, adjusted = run(task, log)
         waits[guard_s] = int(adjusted.start_time[50] - log.submit_time[50])
         plain = int(baseline.start_time[50] - log.submit_time[50])
@@ -138,7 +147,9 @@ def test_the_guard_bounds_the_wait_of_a_head_job() -> None:
 
 def test_guard_activations_are_counted() -> None:
     history, log = starving()
-    task = replay_of(rule=PAPER, policy=Policy(guard_s=3600), history=history, learn=False)
+    task = replay_of(
+        rule=PAPER, policy=Policy(backfill=Easy(guard=Guard(3600))), history=history, learn=False
+    )
     statistics = task(log, 0).statistics
     assert isinstance(statistics, AdjustedStatistics)
     assert statistics.guard_activations >= 1

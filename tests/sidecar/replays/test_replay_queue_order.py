@@ -14,8 +14,10 @@ from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sim.engine.engine import simulate
 from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import Backfill, Planning
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
 from foretime_sim.scores.replay_result import OrderingStatistics
 
@@ -33,7 +35,7 @@ PAPER = {
 
 
 def _replayed(
-    settings: dict[str, Any], backfill: Backfill = Backfill.PLANNING, **more: Any
+    settings: dict[str, Any], backfill: Backfilling = Backfill.PLANNING, **more: Any
 ) -> tuple[Int64Array, OrderingStatistics]:
     """Replay on requested times; give start times, and what ordering came to."""
     named: dict[str, Any] = {"scheme": "requested", "look_interval_s": 0} | more
@@ -65,7 +67,7 @@ def test_dynp_through_site_factors_is_the_engines(
 ) -> None:
     """Looking at every event, the sidecar does to the mock Slurm what the native dynP does."""
     start_time, ordering = _replayed(PAPER | settings)
-    policy = Policy(order=switching.orders[0], backfill=Backfill.PLANNING, switching=switching)
+    policy = Policy(order=switching.orders[0], backfill=Planning(switching))
     native = simulate(WORKLOAD, policy)
     np.testing.assert_array_equal(start_time, native.start_time)
     assert native.switching is not None

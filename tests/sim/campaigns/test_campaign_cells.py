@@ -114,7 +114,7 @@ guard_s = ["off", 600]
         key=str,
     )
     for cell in planned.cells:
-        assert policy_of(cell).depth == (cell.axes["depth"] or 1)
+        assert policy_of(cell).backfill.shown.get("depth") == cell.axes["depth"]
 
 
 def test_what_is_not_declared_is_not_said_to_collapse(campaign_of: Make) -> None:

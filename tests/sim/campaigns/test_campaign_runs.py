@@ -24,8 +24,10 @@ from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estima
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models import lublin2003, tsafrir2005, workload_models
+from foretime_sim.policies.families import Backfill, Compression, Conservative, Easy, Slack
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Compression, Correction, Policy, Roles
+from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.policies.slack import InsertionOrder, SlackSettings
 from foretime_sim.scores.metrics import ScoredSpan, score, scored_span
 from foretime_sim.workloads.job_log import log_of_workload, missing_column
@@ -129,7 +131,7 @@ seeds = [3]
     rng = np.random.default_rng([1, 2])
     workload = workload.jittered(rng, 30).shuffled_ties(rng)
     roles = Roles(True, True, False)
-    policy = Policy(Order.WFP, Backfill.EASY, Correction.DOUBLING, 600, roles=roles)
+    policy = Policy(Order.WFP, Easy(guard=Guard(600)), Correction.DOUBLING, roles=roles)
     schedule = simulate_with_estimator(workload, policy, estimator_of("last-two", workload))
     expected = score(workload, schedule, campaign.scoring.settings, ScoredSpan(None, end))
     record = run_cell(cell)
@@ -140,19 +142,16 @@ seeds = [3]
 @pytest.mark.parametrize(
     ("grid", "policy", "reservations"),
     [
-        ("depth = 3", Policy(depth=3), ()),
+        ("depth = 3", Policy(backfill=Easy(depth=3)), ()),
         ('backfill = "planning"\norder = "sjf"', Policy(Order.SJF, Backfill.PLANNING), ()),
         (
             'backfill = "conservative"\ncompression = "one-by-one"',
-            Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.ONE_BY_ONE),
+            Policy(backfill=Conservative(Compression.ONE_BY_ONE)),
             (),
         ),
         (
             'backfill = "slack"\nslack_factor = 9\naverage_wait_s = 60\ninsertion_order = "dp"',
-            Policy(
-                backfill=Backfill.SLACK,
-                slack=SlackSettings(9, 60, insertion_order=InsertionOrder.DP),
-            ),
+            Policy(backfill=Slack(SlackSettings(9, 60, insertion_order=InsertionOrder.DP))),
             (),
         ),
         ('backfill = "slack"', Policy(backfill=Backfill.SLACK), ()),
@@ -207,7 +206,7 @@ def test_what_is_said_to_have_no_effect_has_none(correction: Correction) -> None
         policies = [Policy(correction=correction)]
         if estimator == "requested":
             policies.append(Policy(correction=correction, roles=Roles(False, True, False)))
-            policies.append(Policy(correction=correction, guard_s=0))
+            policies.append(Policy(backfill=Easy(guard=Guard(0)), correction=correction))
         for policy in policies:
             other = simulate_with_estimator(workload, policy, estimator_of(estimator, workload))
             np.testing.assert_array_equal(other.start_time, base.start_time)

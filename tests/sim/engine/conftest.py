@@ -10,16 +10,10 @@ from types import FrameType
 
 import pytest
 from foretime_sim import _core
+from foretime_sim.policies.families import FAMILIES, Backfill, Compression, with_settings
+from foretime_sim.policies.guard import parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    IN_STEPS,
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    Policy,
-    Roles,
-)
+from foretime_sim.policies.policy import IN_STEPS, Correction, EventOrder, Policy, Roles
 from hypothesis import strategies as st
 
 from tests.support.real_logs import Load, read_workload
@@ -61,7 +55,7 @@ def pytest_collection_finish() -> None:
 
 @st.composite
 def _policies(draw: st.DrawFn) -> Policy:
-    backfill = draw(st.sampled_from([b for b in Backfill if b is not Backfill.SLACK]))
+    backfill = draw(st.sampled_from([b for b in FAMILIES.values() if b is not Backfill.SLACK]))
     depth, compression, guard_s = 1, Compression.RESERVATION_ORDER, None
     if backfill in (Backfill.EASY, Backfill.EASY_SJBF):
         depth = draw(st.integers(1, 3))
@@ -76,13 +70,10 @@ def _policies(draw: st.DrawFn) -> Policy:
     steps = draw(st.none() | st.integers(1, 3)) if correction in IN_STEPS else None
     return Policy(
         draw(st.sampled_from(list(Order))),
-        backfill,
+        with_settings(backfill, depth=depth, compression=compression, guard=parse_guard(guard_s)),
         correction,
-        guard_s,
         roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
         event_order=event_order,
-        depth=depth,
-        compression=compression,
         scheduling_interval_s=interval_s,
         correction_steps=steps,
     )

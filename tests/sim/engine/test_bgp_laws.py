@@ -16,8 +16,10 @@ from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.families import FAMILIES, Backfill, Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.reference import bgp as reference_bgp
 from foretime_sim.workloads.bgp_jobs import with_bgp_machine
 from foretime_sim.workloads.labels import Labels
@@ -116,7 +118,7 @@ def test_the_guard_lets_in_by_requested_times(run: Any) -> None:
     scheduled = np.array([10, 5, 2, 5])
     free = run(jobs, Policy(), scheduled)
     assert free.start_time.tolist() == [0, 32, 2, 12]
-    guarded = run(jobs, Policy(guard_s=1), scheduled)
+    guarded = run(jobs, Policy(backfill=Easy(guard=Guard(1))), scheduled)
     assert guarded.start_time.tolist() == [0, 32, 2, 37]
     assert (free.guard_activations, guarded.guard_activations) == (0, 1)
 
@@ -228,11 +230,11 @@ def ask_resources() -> None:
                 ),
                 f"backfilling is {backfill}: on a Blue Gene .two racks. use easy",
             )
-            for backfill in Backfill
+            for backfill in FAMILIES.values()
             if backfill not in (Backfill.NONE, Backfill.EASY)
         ),
         (
-            lambda: simulate(workload_of([(0, 4, 1, 1)]), Policy(depth=2)),
+            lambda: simulate(workload_of([(0, 4, 1, 1)]), Policy(backfill=Easy(depth=2))),
             "easy with a depth of 2: on a Blue Gene",
         ),
     ],

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import Backfill, with_settings
+from foretime_sim.policies.guard import parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 
@@ -32,9 +35,9 @@ SCHEDULED = np.maximum(1, REQUESTED // RNG.integers(1, 4, JOBS))
 @pytest.mark.parametrize("backfill", [Backfill.EASY, Backfill.EASY_SJBF])
 @pytest.mark.parametrize("order", [Order.FCFS, Order.SJF, Order.WFP])
 def test_a_deep_queue_is_scheduled_as_the_reference_does(
-    order: Order, backfill: Backfill, guard_s: int | None
+    order: Order, backfill: Backfilling, guard_s: int | None
 ) -> None:
-    policy = Policy(order=order, backfill=backfill, guard_s=guard_s)
+    policy = Policy(order=order, backfill=with_settings(backfill, guard=parse_guard(guard_s)))
     native = simulate(DEEP, policy, SCHEDULED, check=True)
     plain = reference.simulate(DEEP, policy, SCHEDULED)
     np.testing.assert_array_equal(native.start_time, plain.start_time)
@@ -44,7 +47,9 @@ def test_a_deep_queue_is_scheduled_as_the_reference_does(
 
 
 @pytest.mark.parametrize("backfill", [Backfill.EASY, Backfill.EASY_SJBF])
-def test_jobs_changed_and_cancelled_in_the_queue_take_their_new_places(backfill: Backfill) -> None:
+def test_jobs_changed_and_cancelled_in_the_queue_take_their_new_places(
+    backfill: Backfilling,
+) -> None:
     """Given other times while they wait, jobs run as if submitted with these."""
     policy = Policy(backfill=backfill)
     engine = Engine(16, policy)

@@ -10,20 +10,30 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import LONGEST_S
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule, ScheduleError, check
+from foretime_sim.policies.families import FAMILIES, Compression, Conservative, with_settings
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.workloads.workload import Workload
 
-FAMILIES = [
-    *(Policy(backfill=backfill) for backfill in Backfill),
-    *(Policy(backfill=backfill, guard_s=0) for backfill in Backfill if "easy" in str(backfill)),
-    *(Policy(backfill=backfill, depth=2) for backfill in Backfill if "easy" in str(backfill)),
-    Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.SUBMISSION_ORDER),
-    Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.ONE_BY_ONE),
+POLICIES = [
+    *(Policy(backfill=backfill) for backfill in FAMILIES.values()),
+    *(
+        Policy(backfill=with_settings(backfill, guard=Guard(0)))
+        for backfill in FAMILIES.values()
+        if "easy" in str(backfill)
+    ),
+    *(
+        Policy(backfill=with_settings(backfill, depth=2))
+        for backfill in FAMILIES.values()
+        if "easy" in str(backfill)
+    ),
+    Policy(backfill=Conservative(Compression.SUBMISSION_ORDER)),
+    Policy(backfill=Conservative(Compression.ONE_BY_ONE)),
 ]
 EVERY_POLICY = [
     dataclasses.replace(family, order=order, correction=correction, event_order=event_order)
-    for family in FAMILIES
+    for family in POLICIES
     for order in Order
     for correction in Correction
     for event_order in EventOrder
@@ -69,7 +79,7 @@ def test_runtimes_of_zero_leave_the_machine_at_once() -> None:
         assert starts([(3, 4, 0, 9)] * 50, 4, policy) == [3] * 50
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", POLICIES)
 @pytest.mark.parametrize("correction", Correction)
 @pytest.mark.parametrize("event_order", EventOrder)
 def test_scheduled_times_of_a_second(

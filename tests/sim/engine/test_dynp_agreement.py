@@ -12,8 +12,9 @@ from foretime_sim.engine.forward import forward_runs
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.families import Planning
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy, Roles
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.policies.policy_switching import (
     ORDERS_OF_DYNP,
     SELF_TUNING,
@@ -79,11 +80,10 @@ def policies(draw: st.DrawFn, settings: st.SearchStrategy[PolicySwitching] | Non
     switching = draw(switchings() if settings is None else settings)
     return Policy(
         draw(st.sampled_from(switching.orders)),
-        Backfill.PLANNING,
+        Planning(switching),
         draw(st.sampled_from(Correction)),
         roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
         event_order=draw(st.sampled_from(EventOrder)),
-        switching=switching,
     )
 
 
@@ -191,13 +191,13 @@ def test_table_1(
     place = ORDERS_OF_DYNP.index(current)
     assert TABLE_1_CASES[_core.case_of_table_1(list(ranks), place)] == case
     for decider, order in ((Decider.SIMPLE, simple), (Decider.ADVANCED, advanced or current)):
-        chosen = _core.chosen_order(_core.Decider[decider.name], list(ranks), place)
+        chosen = _core.chosen_order(str(decider), list(ranks), place)
         assert ORDERS_OF_DYNP[chosen] is order
 
 
 def test_the_queue_is_shown_in_the_current_order() -> None:
     """As a wide short job waits, and short ones of the running job's width go before it."""
-    policy = Policy(backfill=Backfill.PLANNING, switching=PolicySwitching())
+    policy = Policy(backfill=Planning(PolicySwitching()))
     engine = Engine(2, policy)
     engine.submit(0, 2, 100, 100)
     long, short = engine.submit(1, 2, 50, 50), engine.submit(2, 2, 10, 10)
@@ -232,7 +232,7 @@ def test_hundreds_waiting(switching: PolicySwitching) -> None:
         actual_runtime=np.maximum(1, requested * rng.choice([1, 2, 5, 10], jobs) // 10),
         requested_time=requested,
     )
-    policy = Policy(switching.orders[0], Backfill.PLANNING, switching=switching)
+    policy = Policy(switching.orders[0], Planning(switching))
     found = simulate(deep, policy, check=True)
     expected = reference.simulate(deep, policy, new_profile=AvailabilityProfile)
     assert_same(found, expected)
@@ -280,7 +280,7 @@ def test_edges(
     names = np.arange(len(rows))
     jobs = Workload("edge", machine, None, names, submit, processors, runtime, runtime)
     order = Order.LJF if switching.decider is Decider.BASIC else Order.FCFS
-    policy = Policy(order, Backfill.PLANNING, switching=switching)
+    policy = Policy(order, Planning(switching))
     found = simulate(jobs, policy, check=True)
     expected = reference.simulate(jobs, policy)
     assert_same(found, expected)

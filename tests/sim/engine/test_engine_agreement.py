@@ -12,17 +12,10 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.families import Backfill, Candidates, Easy
+from foretime_sim.policies.guard import Guard, GuardBy
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    EASY,
-    IN_STEPS,
-    Backfill,
-    Correction,
-    EventOrder,
-    GuardBy,
-    Policy,
-    Roles,
-)
+from foretime_sim.policies.policy import IN_STEPS, Correction, EventOrder, Policy, Roles
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
@@ -30,25 +23,37 @@ from hypothesis import strategies as st
 
 from tests.support.scheduling_intervals import intervals
 
-HEAD_ONLY = [Backfill.NONE, *EASY]
-"""The others are in test_families_agreement.py."""
+guards = st.builds(Guard, st.integers(0, 200))
+guards_beside = st.builds(
+    Guard,
+    st.integers(0, 100),
+    st.sampled_from([by for by in GuardBy if by is not GuardBy.REQUESTED_PLAN]),
+    st.sampled_from([0.0, 0.3, 1.0]),
+)
+ageing = st.none() | st.integers(1, 500)
+sorted_candidates = st.sampled_from([Candidates.SJBF, Candidates.WSPT])
+
+
+def easy(guard: st.SearchStrategy[Guard | None]) -> st.SearchStrategy[Easy]:
+    """Those with a depth of 1; the others are in test_families_agreement.py."""
+    return st.builds(Easy, guard=guard) | st.builds(
+        Easy, sorted_candidates, guard=guard, ageing_s=ageing
+    )
+
+
 policies = st.builds(
     Policy,
     order=st.sampled_from(Order),
-    backfill=st.sampled_from(HEAD_ONLY),
+    backfill=st.just(Backfill.NONE) | easy(st.none() | guards),
     correction=st.sampled_from(Correction),
-    guard_s=st.none() | st.integers(0, 200),
     roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
     event_order=st.sampled_from(EventOrder),
 )
 beside_plain_easy = st.builds(
     Policy,
     order=st.sampled_from(Order),
-    backfill=st.sampled_from(EASY),
+    backfill=easy(guards_beside),
     correction=st.sampled_from(Correction),
-    guard_s=st.integers(0, 100),
-    guard_by=st.sampled_from([by for by in GuardBy if by is not GuardBy.REQUESTED_PLAN]),
-    guard_share=st.sampled_from([0.0, 0.3, 1.0]),
     roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
     event_order=st.sampled_from(EventOrder),
 )
@@ -90,15 +95,10 @@ def test_native_stepwise_and_reference_agree(
 ) -> None:
     jobs, columns = workload_of(rows)
     interval_s = data.draw(intervals(policy.event_order))
-    ageing_s = None
-    if policy.backfill in (Backfill.EASY_SJBF, Backfill.EASY_WSPT):
-        ageing_s = data.draw(st.none() | st.integers(1, 500))
     steps = None
     if policy.correction in IN_STEPS:
         steps = data.draw(st.none() | st.integers(1, 4))
-    policy = replace(
-        policy, scheduling_interval_s=interval_s, ageing_s=ageing_s, correction_steps=steps
-    )
+    policy = replace(policy, scheduling_interval_s=interval_s, correction_steps=steps)
     whole = simulate(jobs, policy, columns[4], columns[5], columns[6], check=True)
     assert_same(whole, reference.simulate(jobs, policy, columns[4], columns[5], columns[6]))
     engine = Engine(8, policy, now=int(jobs.submit_time[0]))
@@ -130,7 +130,7 @@ def test_passes_come_at_the_multiples_of_an_interval() -> None:
         ({"scheduling_interval_s": 0}, "give 1 s or more"),
         ({"event_order": EventOrder.PER_EVENT}, "every event has its pass"),
         ({"backfill": Backfill.PLANNING}, "planning plans more than the head job"),
-        ({"depth": 2}, "easy with a depth of 2 plans more than the head job"),
+        ({"backfill": Easy(depth=2)}, "easy with a depth of 2 plans more than the head job"),
     ],
 )
 def test_intervals_that_make_no_sense_are_refused(chosen: dict[str, Any], why: str) -> None:

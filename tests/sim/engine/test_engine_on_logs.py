@@ -19,8 +19,11 @@ from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import Backfill, Candidates, Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.workloads.workload import Workload
@@ -51,7 +54,7 @@ def figures(jobs: Workload, schedule: Schedule) -> tuple[float, float]:
         (CURIE, Backfill.EASY_SJBF, 11.68),
     ],
 )
-def test_actual_runtimes(load: Load, log: str, backfill: Backfill, published: float) -> None:
+def test_actual_runtimes(load: Load, log: str, backfill: Backfilling, published: float) -> None:
     jobs = load(log)
     schedule = simulate(jobs, Policy(backfill=backfill), jobs.actual_runtime, check=True)
     assert figures(jobs, schedule)[1] == pytest.approx(published, rel=0.003)
@@ -69,7 +72,7 @@ def test_actual_runtimes(load: Load, log: str, backfill: Backfill, published: fl
         (SDSC_BLUE, Backfill.EASY_SJBF, 19.83),
     ],
 )
-def test_requested_times(load: Load, log: str, backfill: Backfill, published: float) -> None:
+def test_requested_times(load: Load, log: str, backfill: Backfilling, published: float) -> None:
     jobs = load(log)
     schedule = simulate(jobs, Policy(backfill=backfill), check=True)
     assert figures(jobs, schedule)[1] == pytest.approx(published, rel=0.03)
@@ -86,7 +89,7 @@ def test_requested_times(load: Load, log: str, backfill: Backfill, published: fl
     ],
 )
 def test_kth_to_the_second(
-    load: Load, order: Order, backfill: Backfill, actual: bool, wait_s: float, avebsld: float
+    load: Load, order: Order, backfill: Backfilling, actual: bool, wait_s: float, avebsld: float
 ) -> None:
     jobs = load(KTH)
     policy = Policy(order=order, backfill=backfill, event_order=EventOrder.PER_EVENT)
@@ -120,7 +123,7 @@ def test_kth_in_other_orders(load: Load, order: Order, wait_s: float, avebsld: f
     ],
 )
 def test_per_event_on_the_other_logs(
-    load: Load, log: str, backfill: Backfill, wait_s: float | None, avebsld: float
+    load: Load, log: str, backfill: Backfilling, wait_s: float | None, avebsld: float
 ) -> None:
     """Within 1%, where the default event order is up to 13% away (Curie)."""
     jobs = load(log)
@@ -191,9 +194,8 @@ def test_stepwise_is_the_whole_run(load: Load, event_order: EventOrder) -> None:
     jobs = load(SDSC_SP2)
     scheduled = underestimates(jobs)
     policy = Policy(
-        backfill=Backfill.EASY_SJBF,
+        backfill=Easy(Candidates.SJBF, guard=Guard(3_600)),
         correction=Correction.SLURM,
-        guard_s=3_600,
         event_order=event_order,
     )
     engine = Engine(jobs.machine_processors, policy, now=int(jobs.submit_time[0]))
@@ -212,9 +214,9 @@ def test_stepwise_is_the_whole_run(load: Load, event_order: EventOrder) -> None:
     [
         Policy(order=Order.FCFS),
         Policy(event_order=EventOrder.PER_EVENT, correction=Correction.INCREMENTAL),
-        Policy(order=Order.WFP, correction=Correction.SLURM, guard_s=0),
+        Policy(backfill=Easy(guard=Guard(0)), order=Order.WFP, correction=Correction.SLURM),
         Policy(order=Order.SJF, correction=Correction.DOUBLING),
-        Policy(backfill=Backfill.EASY_SJBF, correction=Correction.PBS, guard_s=7_200),
+        Policy(backfill=Easy(Candidates.SJBF, guard=Guard(7_200)), correction=Correction.PBS),
         Policy(order=Order.XF, correction=Correction.INCREMENTAL),
     ],
     ids=lambda policy: f"{policy.order}-{policy.correction}-{policy.event_order}",

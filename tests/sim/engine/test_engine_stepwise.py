@@ -9,8 +9,17 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.schedule import StartedBy
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.families import (
+    FAMILIES,
+    Backfill,
+    Candidates,
+    Compression,
+    Conservative,
+    Easy,
+)
+from foretime_sim.policies.guard import parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.policies.role_times import JobTimesUpdate
 from hypothesis import given
 from hypothesis import strategies as st
@@ -183,10 +192,10 @@ def test_what_cannot_be_done_is_said() -> None:
 
 families = st.sampled_from(
     [
-        *(Policy(backfill=backfill) for backfill in Backfill),
-        Policy(depth=2),
-        Policy(backfill=Backfill.EASY_SJBF, depth=3),
-        *(Policy(backfill=Backfill.CONSERVATIVE, compression=how) for how in Compression),
+        *(Policy(backfill=backfill) for backfill in FAMILIES.values()),
+        Policy(backfill=Easy(depth=2)),
+        Policy(backfill=Easy(Candidates.SJBF, depth=3)),
+        *(Policy(backfill=Conservative(how)) for how in Compression),
     ]
 )
 seconds = st.integers(1, 60)
@@ -225,9 +234,10 @@ def test_processors_are_conserved_whatever_is_changed(
         family,
         order=order,
         correction=correction,
-        guard_s=guard_s if family.may_guard else None,
         event_order=event_order,
     )
+    if family.backfill.head_only:
+        policy = policy.guarded(parse_guard(guard_s))
     engine = Engine(4, policy, reservations=[AdvanceReservation(15, 30, 2)] if reserved else [])
     for what, *values in steps:
         change(engine, what, values)

@@ -29,8 +29,10 @@ from foretime_sim.engine.estimated_run import (
 )
 from foretime_sim.engine.finished_history import finished_before, placed_before
 from foretime_sim.models import lublin2003
+from foretime_sim.policies.families import Candidates, Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.workload import Workload
 
@@ -42,7 +44,9 @@ IDS = ("default", "per-event", "sjf-sjbf-slurm")
 POLICIES = [
     Policy(),
     Policy(event_order=EventOrder.PER_EVENT, correction=Correction.INCREMENTAL),
-    Policy(order=Order.SJF, backfill=Backfill.EASY_SJBF, correction=Correction.SLURM, guard_s=0),
+    Policy(
+        order=Order.SJF, backfill=Easy(Candidates.SJBF, guard=Guard(0)), correction=Correction.SLURM
+    ),
 ]
 
 

@@ -11,8 +11,18 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import (
+    Backfill,
+    Candidates,
+    Compression,
+    Conservative,
+    Easy,
+    with_settings,
+)
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
@@ -36,7 +46,7 @@ rows = st.lists(
 CONSERVATIVE = Policy(backfill=Backfill.CONSERVATIVE)
 PLANNING = Policy(backfill=Backfill.PLANNING)
 FIRST_FIT = Policy(backfill=Backfill.FIRST_FIT)
-DEPTH_TWO = Policy(depth=2)
+DEPTH_TWO = Policy(backfill=Easy(depth=2))
 
 
 def workload_of(jobs: Sequence[tuple[int, ...]], machine: int = MACHINE) -> Workload:
@@ -76,11 +86,11 @@ def test_easy_lets_a_job_pass_that_delays_another_than_the_head() -> None:
 def test_depth_sorts_only_who_comes_behind_the_reservations() -> None:
     """J2 and J3 have to wait for J1; of J4 (8 s) and J5 (6 s) one fits beside it until 10."""
     jobs = [(0, 3, 10, 10), (0, 4, 5, 5), (0, 4, 5, 5), (0, 1, 8, 8), (0, 1, 6, 6)]
-    by_length = Policy(backfill=Backfill.EASY_SJBF, depth=2)
+    by_length = Policy(backfill=Easy(Candidates.SJBF, depth=2))
     assert starts(jobs, 4, by_length) == [0, 10, 15, 20, 0]
     assert starts(jobs, 4, DEPTH_TWO) == [0, 10, 15, 0, 20]
     # A third reservation goes to whoever cannot start, and J4 comes first.
-    assert starts(jobs, 4, Policy(backfill=Backfill.EASY_SJBF, depth=3)) == [0, 10, 15, 0, 20]
+    assert starts(jobs, 4, Policy(backfill=Easy(Candidates.SJBF, depth=3))) == [0, 10, 15, 0, 20]
 
 
 def test_conservative_fills_holes_that_delay_nobody() -> None:
@@ -210,9 +220,7 @@ def test_reinserting_by_submission_is_planning_first_come_first_served(
     workload = workload_of(jobs)
     planning = Policy(backfill=Backfill.PLANNING, event_order=event_order)
     by_submission = Policy(
-        backfill=Backfill.CONSERVATIVE,
-        event_order=event_order,
-        compression=Compression.SUBMISSION_ORDER,
+        backfill=Conservative(Compression.SUBMISSION_ORDER), event_order=event_order
     )
     np.testing.assert_array_equal(
         simulate(workload, planning).start_time, simulate(workload, by_submission).start_time
@@ -224,7 +232,7 @@ def test_reinserting_by_submission_is_planning_first_come_first_served(
 def test_unbounded_depth_is_planning(jobs: Sequence[tuple[int, ...]]) -> None:
     workload = workload_of(jobs)
     np.testing.assert_array_equal(
-        simulate(workload, Policy(depth=len(jobs))).start_time,
+        simulate(workload, Policy(backfill=Easy(depth=len(jobs)))).start_time,
         simulate(workload, PLANNING).start_time,
     )
 
@@ -243,19 +251,42 @@ def test_the_reference_plans_alike_in_both_profiles(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"depth": 0}, "depth is 0"),
-        ({"depth": 2, "backfill": Backfill.PLANNING}, "easy-sjbf and easy-wspt have a depth"),
-        ({"compression": Compression.ONE_BY_ONE}, "only conservative backfilling compresses"),
         ({"correction_steps": 1}, "only incremental correction and doubling go in steps, not req"),
         ({"correction_steps": 2, "correction": Correction.SLURM}, "not slurm"),
         ({"correction_steps": 0, "correction": Correction.DOUBLING}, "give 1 or more"),
-        ({"ageing_s": 60}, "only candidates of easy-sjbf and easy-wspt"),
-        ({"ageing_s": 0, "backfill": Backfill.EASY_SJBF}, "give 1 s or more"),
-        ({"ageing_s": 60, "backfill": Backfill.EASY_SJBF, "depth": 2}, "with a depth of 1 age"),
-        ({"guard_s": 0, "backfill": Backfill.FIRST_FIT}, "guard is for easy.*not for first-fit"),
-        ({"guard_s": 0, "depth": 2}, "not for easy with a depth of 2: leave it out"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Policy(**options)
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "message"),
+    [
+        (Backfill.EASY, {"depth": 0}, "depth is 0"),
+        (Backfill.PLANNING, {"depth": 2}, "easy-sjbf and easy-wspt have a depth, not planning"),
+        (Backfill.EASY, {"compression": Compression.ONE_BY_ONE}, "only conservative .* not easy"),
+        (Backfill.EASY, {"ageing_s": 60}, "only candidates of easy-sjbf and easy-wspt"),
+        (Backfill.PLANNING, {"ageing_s": 60}, "only candidates of easy-sjbf and easy-wspt"),
+        (Backfill.EASY_SJBF, {"ageing_s": 0}, "give 1 s or more"),
+        (Backfill.EASY_SJBF, {"ageing_s": 60, "depth": 2}, "with a depth of 1 age"),
+        (Backfill.FIRST_FIT, {"guard": Guard(0)}, "guard is for easy.*not for first-fit"),
+        (Backfill.EASY, {"guard": Guard(0), "depth": 2}, "easy with a depth of 2: leave it out"),
+    ],
+)
+def test_settings_of_other_families_are_refused(
+    family: Backfilling, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        with_settings(family, **settings)
+
+
+def test_options_at_their_defaults_say_nothing() -> None:
+    said: dict[str, Any] = {
+        "depth": 1,
+        "compression": Compression.RESERVATION_ORDER,
+        "ageing_s": None,
+    }
+    assert with_settings(Backfill.FIRST_FIT, **said) == Backfill.FIRST_FIT
+    assert with_settings(Backfill.NONE, guard=Guard(0)) == Backfill.NONE

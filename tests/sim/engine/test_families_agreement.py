@@ -10,36 +10,25 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import Backfill, Candidates, Compression, Conservative, Easy
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
-    Backfill,
-    Compression,
-    Correction,
-    EventOrder,
-    Policy,
-    Roles,
-)
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 MACHINE = 8
-FAMILIES: dict[str, dict[str, Any]] = {
-    "none": {"backfill": Backfill.NONE},
-    "easy": {},
-    "easy-2": {"depth": 2},
-    "easy-sjbf-3": {"backfill": Backfill.EASY_SJBF, "depth": 3},
-    "first-fit": {"backfill": Backfill.FIRST_FIT},
-    "planning": {"backfill": Backfill.PLANNING},
-    "slack": {"backfill": Backfill.SLACK},
-    **{
-        f"conservative-{compression}": {
-            "backfill": Backfill.CONSERVATIVE,
-            "compression": compression,
-        }
-        for compression in Compression
-    },
+FAMILIES: dict[str, Backfilling] = {
+    "none": Backfill.NONE,
+    "easy": Backfill.EASY,
+    "easy-2": Easy(depth=2),
+    "easy-sjbf-3": Easy(Candidates.SJBF, depth=3),
+    "first-fit": Backfill.FIRST_FIT,
+    "planning": Backfill.PLANNING,
+    "slack": Backfill.SLACK,
+    **{f"conservative-{compression}": Conservative(compression) for compression in Compression},
 }
 common = st.fixed_dictionaries(
     {
@@ -104,7 +93,7 @@ def test_core_stepwise_and_reference_agree(
     options: dict[str, Any],
     claims: list[AdvanceReservation],
 ) -> None:
-    policy = Policy(**FAMILIES[family], **options)
+    policy = Policy(backfill=FAMILIES[family], **options)
     columns = np.array(rows, dtype=np.int64).T
     names = np.arange(len(rows))
     jobs = Workload("random", MACHINE, None, names, np.cumsum(columns[0]), *columns[1:4])
@@ -128,7 +117,7 @@ def test_every_waiting_job_has_a_plan(
     family: str, rows: list[tuple[int, ...]], options: dict[str, Any]
 ) -> None:
     """None is in the past, and the next one is an event."""
-    policy = Policy(**FAMILIES[family], **options)
+    policy = Policy(backfill=FAMILIES[family], **options)
     engine = Engine(MACHINE, policy)
     clock = 0
     for row in rows:

@@ -7,8 +7,9 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule, check_promises
 from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.families import Backfill, Candidates, Compression, Conservative, Easy
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.workloads.workload import Workload
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.traces
 
 
 def conservative(compression: Compression, event_order: EventOrder) -> Policy:
-    return Policy(backfill=Backfill.CONSERVATIVE, compression=compression, event_order=event_order)
+    return Policy(backfill=Conservative(compression), event_order=event_order)
 
 
 def assert_same(one: Schedule, other: Schedule) -> None:
@@ -44,11 +45,15 @@ def assert_same(one: Schedule, other: Schedule) -> None:
         (conservative(Compression.SUBMISSION_ORDER, EventOrder.PER_TIMESTEP), 7_939.61, 101.87),
         (Policy(backfill=Backfill.PLANNING), 7_939.61, 101.87),
         (Policy(backfill=Backfill.PLANNING, order=Order.SJF), 4_570.30, 45.40),
-        (Policy(depth=10), 7_867.48, 99.12),
-        (Policy(depth=100), 7_939.61, 101.87),
+        (Policy(backfill=Easy(depth=10)), 7_867.48, 99.12),
+        (Policy(backfill=Easy(depth=100)), 7_939.61, 101.87),
         (Policy(backfill=Backfill.FIRST_FIT), 5_721.71, 71.49),
     ],
-    ids=lambda value: f"{value.backfill}-{value.depth}" if isinstance(value, Policy) else None,
+    ids=lambda value: (
+        f"{value.backfill}-{value.backfill.shown.get('depth', 1)}"
+        if isinstance(value, Policy)
+        else None
+    ),
 )
 def test_kth(load: Load, policy: Policy, wait_s: float, avebsld: float) -> None:
     jobs = load(KTH)
@@ -56,9 +61,7 @@ def test_kth(load: Load, policy: Policy, wait_s: float, avebsld: float) -> None:
     wait = schedule.start_time - jobs.submit_time
     slowdown = bounded_slowdown(wait, jobs.actual_runtime)
     assert (round(float(wait.mean()), 2), round(float(slowdown.mean()), 2)) == (wait_s, avebsld)
-    if policy.compression is not Compression.SUBMISSION_ORDER and (
-        policy.backfill is Backfill.CONSERVATIVE
-    ):
+    if policy.backfill in (Conservative(), Conservative(Compression.ONE_BY_ONE)):
         check_promises(jobs, schedule)
 
 
@@ -67,7 +70,7 @@ def test_kth(load: Load, policy: Policy, wait_s: float, avebsld: float) -> None:
     [
         (conservative(Compression.RESERVATION_ORDER, EventOrder.PER_TIMESTEP), None),
         (conservative(Compression.ONE_BY_ONE, EventOrder.PER_EVENT), 8_000),
-        (Policy(depth=4), 12_000),
+        (Policy(backfill=Easy(depth=4)), 12_000),
     ],
     ids=["conservative", "published", "depth-4"],
 )
@@ -87,14 +90,12 @@ def underestimates(jobs: Workload) -> np.ndarray:
     "policy",
     [
         Policy(backfill=Backfill.CONSERVATIVE, correction=Correction.INCREMENTAL),
-        Policy(
-            backfill=Backfill.CONSERVATIVE,
-            compression=Compression.ONE_BY_ONE,
-            correction=Correction.SLURM,
-        ),
+        Policy(backfill=Conservative(Compression.ONE_BY_ONE), correction=Correction.SLURM),
         Policy(backfill=Backfill.PLANNING, order=Order.WFP, correction=Correction.PBS),
-        Policy(depth=3, correction=Correction.SLURM, event_order=EventOrder.PER_EVENT),
-        Policy(backfill=Backfill.EASY_SJBF, depth=2, correction=Correction.DOUBLING),
+        Policy(
+            backfill=Easy(depth=3), correction=Correction.SLURM, event_order=EventOrder.PER_EVENT
+        ),
+        Policy(backfill=Easy(Candidates.SJBF, depth=2), correction=Correction.DOUBLING),
         Policy(backfill=Backfill.FIRST_FIT, order=Order.XF),
     ],
     ids=lambda policy: f"{policy.backfill}-{policy.correction}",

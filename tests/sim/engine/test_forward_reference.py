@@ -13,7 +13,8 @@ from foretime_sim.engine.node_snapshot import NodeRequests
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import NodeReservation
-from foretime_sim.policies.policy import Backfill, Compression, EventOrder, Policy
+from foretime_sim.policies.families import Compression, Conservative
+from foretime_sim.policies.policy import EventOrder, Policy
 from foretime_sim.reference.forward import forward_run
 from foretime_sim.workloads.node_request import JobResources
 from foretime_sim.workloads.resource_requests import job_resources
@@ -103,9 +104,7 @@ def test_a_job_let_in_late_is_reinserted_at_the_place_of_its_submission() -> Non
         limits=(GroupLimit(np.array([2]), None, None),),
     )
     policy = Policy(
-        backfill=Backfill.CONSERVATIVE,
-        compression=Compression.SUBMISSION_ORDER,
-        event_order=EventOrder.PER_TIMESTEP,
+        backfill=Conservative(Compression.SUBMISSION_ORDER), event_order=EventOrder.PER_TIMESTEP
     )
     runtimes = np.zeros((1, running + submitted), dtype=np.int64)
     runtimes[0, 10] = 1

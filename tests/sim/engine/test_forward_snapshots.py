@@ -16,8 +16,10 @@ from foretime_sim.engine.stepwise import Engine
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.families import Backfill, Compression, Conservative, Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.policies.role_times import JobTimesUpdate
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,7 +139,7 @@ def test_a_what_if_of_a_snapshot() -> None:
     runtimes = np.array([[100, 10, 50], [30, 10, 50]])
     assert start_times_of(-1, fits, Policy(), runtimes).tolist() == [20, 20]
     assert start_times_of(-1, late, Policy(), runtimes).tolist() == [110, 40]
-    with_guard = Engine(4, Policy(guard_s=5))
+    with_guard = Engine(4, Policy(backfill=Easy(guard=Guard(5))))
     with_guard.submit(0, 3, 100, 100)
     with_guard.submit(1, 4, 10, 10)
     with_guard.advance(20)
@@ -150,15 +152,13 @@ KTH_POLICIES = {
     "easy": Policy(),
     "none": Policy(backfill=Backfill.NONE),
     "easy-sjbf doubling": Policy(backfill=Backfill.EASY_SJBF, correction=Correction.DOUBLING),
-    "wfp slurm guard": Policy(Order.WFP, correction=Correction.SLURM, guard_s=3_600),
+    "wfp slurm guard": Policy(Order.WFP, Easy(guard=Guard(3_600)), correction=Correction.SLURM),
     "conservative": Policy(backfill=Backfill.CONSERVATIVE),
     "conservative one by one doubling": Policy(
-        backfill=Backfill.CONSERVATIVE,
-        correction=Correction.DOUBLING,
-        compression=Compression.ONE_BY_ONE,
+        backfill=Conservative(Compression.ONE_BY_ONE), correction=Correction.DOUBLING
     ),
     "sjf planning": Policy(Order.SJF, Backfill.PLANNING),
-    "easy depth 4": Policy(depth=4),
+    "easy depth 4": Policy(backfill=Easy(depth=4)),
     "first-fit": Policy(backfill=Backfill.FIRST_FIT),
     "per event": Policy(correction=Correction.INCREMENTAL, event_order=EventOrder.PER_EVENT),
 }

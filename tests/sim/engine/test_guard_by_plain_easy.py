@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,18 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.families import Candidates, Easy
+from foretime_sim.policies.guard import Guard, GuardBy, parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, GuardBy, Policy
+from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.reference import flat as reference
 from foretime_sim.reference.flat import Simulation
 from foretime_sim.reference.simulated import ReferenceJob
 from foretime_sim.workloads.workload import Workload
 
 BESIDE = [by for by in GuardBy if by is not GuardBy.REQUESTED_PLAN]
-GUARDED = Policy(backfill=Backfill.EASY_SJBF, guard_s=0, guard_by=GuardBy.PLAIN_EASY)
+GUARDED = Policy(backfill=Easy(Candidates.SJBF, guard=Guard(0, GuardBy.PLAIN_EASY)))
 
 
 def random_jobs(seed: int, jobs: int = 300) -> tuple[Workload, np.ndarray]:
@@ -38,7 +41,7 @@ def random_jobs(seed: int, jobs: int = 300) -> tuple[Workload, np.ndarray]:
 def test_without_predictions_it_never_steps_in(order: Order) -> None:
     """Then the schedule is the plain EASY itself: what has ended ends there at the same second."""
     workload, _ = random_jobs(1)
-    guarded = Policy(order=order, guard_s=0, guard_by=GuardBy.PLAIN_EASY)
+    guarded = Policy(backfill=Easy(guard=Guard(0, GuardBy.PLAIN_EASY)), order=order)
     schedule = simulate(workload, guarded)
     assert schedule.guard_activations == 0
     plain = simulate(workload, Policy(order=order))
@@ -48,7 +51,7 @@ def test_without_predictions_it_never_steps_in(order: Order) -> None:
 @pytest.mark.parametrize("by", [GuardBy.PLAIN_EASY_GRADUAL, GuardBy.PLAIN_EASY_LONGEST])
 def test_without_predictions_there_is_nothing_to_ease_from(by: GuardBy) -> None:
     workload, _ = random_jobs(1)
-    schedule = simulate(workload, Policy(guard_s=600, guard_by=by))
+    schedule = simulate(workload, Policy(backfill=Easy(guard=Guard(600, by))))
     np.testing.assert_array_equal(schedule.start_time, simulate(workload).start_time)
 
 
@@ -60,7 +63,7 @@ def test_it_keeps_long_waits_near_those_of_plain_easy(guard_s: int) -> None:
         workload, scheduled = random_jobs(seed)
         plain = simulate(workload).start_time
         for by, found in excess.items():
-            policy = Policy(backfill=Backfill.EASY_SJBF, guard_s=guard_s, guard_by=by)
+            policy = Policy(backfill=Easy(Candidates.SJBF, guard=parse_guard(guard_s, by)))
             start = simulate(workload, policy, scheduled).start_time
             found.append(int((start - plain).max()))
     by_plan = excess.pop(GuardBy.REQUESTED_PLAN)
@@ -87,7 +90,7 @@ def test_who_is_guarded_starts_as_planned_on_requests_then(
     monkeypatch.setattr(Simulation, "guard", noting)
     for seed in range(3):
         workload, scheduled = random_jobs(seed, 150)
-        policy = Policy(backfill=Backfill.EASY_SJBF, guard_s=300, guard_by=by, ageing_s=600)
+        policy = Policy(backfill=Easy(Candidates.SJBF, guard=Guard(300, by), ageing_s=600))
         promised.clear()
         schedule = reference.simulate(workload, policy, scheduled)
         began = schedule.start_time.tolist()
@@ -117,18 +120,27 @@ def test_a_changed_and_a_cancelled_job_change_there_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "why"),
+    ("wrong", "why"),
     [
-        ({"guard_s": None}, "give guard_s as well"),
-        ({"backfill": Backfill.NONE}, "only for easy, easy-sjbf and easy-wspt"),
-        ({"guard_share": -0.1}, "give a share of 0 or more"),
-        ({"guard_by": GuardBy.REQUESTED_PLAN, "guard_share": 0.1}, "only a guard by a plain EASY"),
-        ({"depth": 2}, "with a depth of 1"),
+        (lambda: parse_guard(None, GuardBy.PLAIN_EASY), "give guard_s as well"),
+        (lambda: parse_guard(None, share=0.5), "give guard_s as well"),
+        (lambda: Guard(-1), "give a bound of 0 seconds or more"),
+        (lambda: Guard(0, GuardBy.PLAIN_EASY, -0.1), "give a share of 0 or more"),
+        (lambda: Guard(0, share=0.1), "only a guard by a plain EASY"),
+        (lambda: Easy(depth=2, guard=Guard(0, GuardBy.PLAIN_EASY)), "with a depth of 1"),
+        (
+            lambda: PythonBackfill(print, guard=Guard(0, GuardBy.PLAIN_EASY)),
+            "only for easy, easy-sjbf and easy-wspt",
+        ),
+        (
+            lambda: Policy(PythonOrder(print), Easy(guard=Guard(0, GuardBy.PLAIN_EASY))),
+            "only in a built-in queue order, not in builtins:print",
+        ),
     ],
 )
-def test_guards_that_make_no_sense_are_refused(chosen: dict[str, Any], why: str) -> None:
+def test_guards_that_make_no_sense_are_refused(wrong: Callable[[], object], why: str) -> None:
     with pytest.raises(InputError, match=why):
-        replace(Policy(guard_s=0, guard_by=GuardBy.PLAIN_EASY), **chosen)
+        wrong()
 
 
 @pytest.mark.parametrize("run", [simulate, reference.simulate])
@@ -136,7 +148,7 @@ def test_there_is_none_beside_reservations(run: Any) -> None:
     workload, _ = random_jobs(3, 5)
     with pytest.raises(InputError, match="there is none beside advance reservations"):
         run(workload, GUARDED, reservations=[AdvanceReservation(0, 5, 1)])
-    ageing = Policy(backfill=Backfill.EASY_SJBF, ageing_s=60)
+    ageing = Policy(backfill=Easy(Candidates.SJBF, ageing_s=60))
     with pytest.raises(InputError, match="nothing ages beside advance reservations"):
         run(workload, ageing, reservations=[AdvanceReservation(0, 5, 1)])
 

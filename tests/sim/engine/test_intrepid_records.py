@@ -20,8 +20,9 @@ from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.swf import read_swf
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.bluegene.machine_file import intrepid
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.reference import bgp as reference_bgp
 from foretime_sim.workloads.bgp_jobs import with_bgp_machine
 from foretime_sim.workloads.workload import Workload

@@ -12,7 +12,8 @@ from foretime_estimators.estimators.learned_runtime import LearnedRuntime
 from foretime_estimators.estimators.online_regression import RegressionSettings
 from foretime_estimators.estimators.prediction_loss import E_LOSS, PredictionLoss
 from foretime_sim.engine.estimated_run import EstimatedSchedule, simulate_with_estimator
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.workloads.workload import Workload

@@ -32,8 +32,10 @@ from foretime_sim.engine.native.estimator_core import is_native
 from foretime_sim.engine.native.learning_core import runs_natively
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models import lublin2003
+from foretime_sim.policies.families import Backfill, Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.workload import ENDINGS, Workload
 from hypothesis import given, settings
@@ -165,7 +167,11 @@ JOBS = lublin2003.generate(1_500, processors=64, load=0.9)
 POLICIES = [
     Policy(),
     Policy(backfill=Backfill.EASY_SJBF, correction=Correction.INCREMENTAL),
-    Policy(event_order=EventOrder.PER_EVENT, correction=Correction.DOUBLING, guard_s=3_600),
+    Policy(
+        backfill=Easy(guard=Guard(3_600)),
+        event_order=EventOrder.PER_EVENT,
+        correction=Correction.DOUBLING,
+    ),
     Policy(order=Order.SJF, correction=Correction.SLURM),
 ]
 POLICY_IDS = ("default", "sjbf-incremental", "per-event-doubling-guard", "sjf-slurm")

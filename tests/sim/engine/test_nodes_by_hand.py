@@ -12,7 +12,9 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.machines.reservations import AdvanceReservation, NodeReservation
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import FAMILIES, Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.reference import nodes as reference_nodes
 from foretime_sim.workloads.labels import Labels
@@ -184,8 +186,8 @@ def test_the_first_slurm_partition_that_can_run_it() -> None:
     assert starts(jobs, NONE) == [0, 0, 4, 14]
 
 
-@pytest.mark.parametrize("backfill", [b for b in Backfill if b is not Backfill.SLACK])
-def test_everything_at_once_and_nothing_to_do(backfill: Backfill) -> None:
+@pytest.mark.parametrize("backfill", [b for b in FAMILIES.values() if b is not Backfill.SLACK])
+def test_everything_at_once_and_nothing_to_do(backfill: Backfilling) -> None:
     """Zero runtimes, one node, a job as wide as the machine, all in the same second."""
     machine = nodes(NodeGroup("cpu", 1, 4))
     jobs = jobs_of(machine, (5, 4, 1), (5, 1, 1), (5, 3, 1), (5, 4, 1))

@@ -11,8 +11,10 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import ScheduleError, check, check_promises
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.policies.families import Backfill, Compression, Conservative, Easy
+from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Compression, Correction, Policy, Roles
+from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.reference import nodes as reference_nodes
 from foretime_sim.reference.nodes import NodePlanner
 from foretime_sim.reference.placement import Share
@@ -61,8 +63,8 @@ def jobs_of(rows: list[tuple[int, ...]]) -> tuple[Workload, np.ndarray]:
     ],
     policy=Policy(
         Order.PRIORITY,
+        Easy(guard=Guard(0)),
         correction=Correction.DOUBLING,
-        guard_s=0,
         roles=Roles(queue=False, backfill=True, drain=False),
     ),
 )
@@ -149,7 +151,7 @@ def test_conservative_keeps_its_promises(
 ) -> None:
     """No job starts later than first planned, whatever ends early."""
     if len(workload):
-        policy = Policy(order, Backfill.CONSERVATIVE, compression=compression)
+        policy = Policy(order, Conservative(compression))
         check_promises(workload, simulate(workload, policy, check=True))
 
 

@@ -13,8 +13,9 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.order_tuning import choose, planned_runtimes, tune_order
 from foretime_sim.engine.queue_places import waiting_now
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, Policy
+from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
 from hypothesis import given
 from hypothesis import strategies as st

@@ -12,8 +12,9 @@ from foretime_sim.engine.forward import forward_runs
 from foretime_sim.engine.order_tuning import tune_order
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.families import Backfill, Planning, with_settings
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import (
     Decider,
     PolicySwitching,
@@ -64,11 +65,11 @@ def test_impossible_settings_are_refused(settings: dict[str, Any], message: str)
 
 
 def test_only_planning_switches_and_begins_with_one_of_its_orders() -> None:
-    Policy(Order.SJF, Backfill.PLANNING, switching=PolicySwitching())
+    Policy(Order.SJF, Planning(PolicySwitching()))
     with pytest.raises(InputError, match="only under the backfilling planning, not easy"):
-        Policy(switching=PolicySwitching())
+        Policy(backfill=with_settings(Backfill.EASY, switching=PolicySwitching()))
     with pytest.raises(InputError, match="order is wfp: begin with one of those"):
-        Policy(Order.WFP, Backfill.PLANNING, switching=PolicySwitching())
+        Policy(Order.WFP, Planning(PolicySwitching()))
 
 
 def test_qualities_are_read_with_weights() -> None:
@@ -132,7 +133,7 @@ def test_bad_names_are_refused(name: str, message: str) -> None:
 
 def test_one_list_is_of_whole_runs_alone() -> None:
     one_list = PolicySwitching(one_list=True)
-    policy = Policy(backfill=Backfill.PLANNING, switching=one_list)
+    policy = Policy(backfill=Planning(one_list))
     with pytest.raises(InputError, match="no one-list step by step, only in whole runs"):
         Engine(4, policy)
     snapshot = Snapshot.of(Engine(4, Policy(backfill=Backfill.PLANNING)))

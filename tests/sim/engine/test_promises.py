@@ -9,7 +9,8 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import ScheduleError, check, check_promises
 from foretime_sim.machines.reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Compression, EventOrder, Policy
+from foretime_sim.policies.families import Backfill, Compression, Conservative
+from foretime_sim.policies.policy import EventOrder, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
@@ -65,9 +66,7 @@ def test_never_later_than_first_planned(
     if exact:
         jobs = [(*job[:3], 0) for job in jobs]
     workload = workload_of(jobs, MACHINE)
-    policy = Policy(
-        backfill=Backfill.CONSERVATIVE, compression=compression, event_order=event_order
-    )
+    policy = Policy(backfill=Conservative(compression), event_order=event_order)
     check_promises(workload, simulate(workload, policy, reservations=claims, check=True))
 
 
@@ -77,7 +76,7 @@ def test_exact_runtimes_start_exactly_as_planned(jobs: Sequence[tuple[int, ...]]
     """Nothing ever moves, however it would be compressed."""
     workload = workload_of([(*job[:3], 0) for job in jobs], MACHINE)
     for compression in Compression:
-        policy = Policy(backfill=Backfill.CONSERVATIVE, compression=compression)
+        policy = Policy(backfill=Conservative(compression))
         schedule = simulate(workload, policy)
         assert schedule.first_planned_start is not None
         np.testing.assert_array_equal(schedule.start_time, schedule.first_planned_start)
@@ -103,7 +102,7 @@ def test_only_reinserting_by_submission_breaks_a_promise(simulated_by: object) -
         Compression.ONE_BY_ONE: [0, 0, 8, 4],
     }
     for compression, expected in starts.items():
-        policy = Policy(backfill=Backfill.CONSERVATIVE, compression=compression)
+        policy = Policy(backfill=Conservative(compression))
         schedule = simulated_by(workload, policy)
         assert schedule.first_planned_start.tolist() == [0, 0, 10, 6]
         assert schedule.start_time.tolist() == expected

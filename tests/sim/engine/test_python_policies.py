@@ -16,15 +16,18 @@ from foretime_sim.engine.stepwise import Engine
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.reservations import AdvanceReservation
-from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import (
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import (
     Backfill,
+    Candidates,
     Compression,
-    Correction,
-    EventOrder,
-    Policy,
-    Roles,
+    Conservative,
+    Easy,
+    with_settings,
 )
+from foretime_sim.policies.guard import parse_guard
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.policies.policy_views import FinishedView, MachineView, QueueView, StartedView
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.reference import flat as reference
@@ -96,13 +99,13 @@ ORDERS = {
     Order.WFP: PythonOrder(wfp),
     Order.PRIORITY: PythonOrder(priority),
 }
-FAMILIES = [
-    {"backfill": Backfill.EASY, "depth": 2},
-    {"backfill": Backfill.EASY_SJBF, "depth": 3},
-    {"backfill": Backfill.CONSERVATIVE, "compression": Compression.RESERVATION_ORDER},
-    {"backfill": Backfill.CONSERVATIVE, "compression": Compression.ONE_BY_ONE},
-    {"backfill": Backfill.PLANNING},
-    {"backfill": Backfill.FIRST_FIT},
+PLANNED = [
+    Easy(depth=2),
+    Easy(Candidates.SJBF, depth=3),
+    Conservative(Compression.RESERVATION_ORDER),
+    Conservative(Compression.ONE_BY_ONE),
+    Backfill.PLANNING,
+    Backfill.FIRST_FIT,
 ]
 CLAIMS = (AdvanceReservation(30, 40, 5), AdvanceReservation(90, 300, 8))
 BACKFILLS = {
@@ -114,9 +117,12 @@ BACKFILLS = {
 policies = st.builds(
     Policy,
     order=st.sampled_from(list(ORDERS)),
-    backfill=st.sampled_from(list(BACKFILLS)),
+    backfill=st.builds(
+        lambda family, guard_s: family.guarded(parse_guard(guard_s)),
+        st.sampled_from(list(BACKFILLS)),
+        st.none() | st.integers(0, 200),
+    ),
     correction=st.sampled_from(Correction),
-    guard_s=st.none() | st.integers(0, 200),
     roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
     event_order=st.sampled_from(EventOrder),
 )
@@ -165,8 +171,8 @@ def assert_same(one: Schedule, other: Schedule) -> None:
 def in_python(policy: Policy) -> Iterator[Policy]:
     """The same policy with its order, its backfilling or both in Python."""
     assert isinstance(policy.order, Order)
-    assert isinstance(policy.backfill, Backfill)
-    order, backfill = ORDERS[policy.order], BACKFILLS[policy.backfill]
+    order = ORDERS[policy.order]
+    backfill = BACKFILLS[policy.backfill.guarded(None)].guarded(policy.guard)
     yield replace(policy, order=order)
     yield replace(policy, backfill=backfill)
     yield replace(policy, order=order, backfill=backfill)
@@ -175,8 +181,6 @@ def in_python(policy: Policy) -> Iterator[Policy]:
 @given(rows=st.lists(job_rows, min_size=1, max_size=30), policy=policies)
 @settings(max_examples=150)
 def test_python_gives_the_schedule_of_the_built_in(rows: Rows, policy: Policy) -> None:
-    if policy.backfill is Backfill.NONE:
-        policy = replace(policy, guard_s=None)  # it ignores a guard, and a policy in Python can't
     jobs, columns = workload_of(rows)
     built_in = simulate(jobs, policy, *columns[4:7])
     for own in in_python(policy):
@@ -188,7 +192,7 @@ def test_python_gives_the_schedule_of_the_built_in(rows: Rows, policy: Policy) -
 @given(
     rows=st.lists(job_rows, min_size=1, max_size=25),
     order=st.sampled_from([Order.SJF, Order.WFP, Order.XF]),
-    family=st.sampled_from([*FAMILIES, {"backfill": Backfill.EASY}, {"backfill": Backfill.NONE}]),
+    family=st.sampled_from([*PLANNED, Backfill.EASY, Backfill.NONE]),
     event_order=st.sampled_from(EventOrder),
     reservations=st.sampled_from([(), (), CLAIMS]),
 )
@@ -196,12 +200,12 @@ def test_python_gives_the_schedule_of_the_built_in(rows: Rows, policy: Policy) -
 def test_an_order_in_every_family(
     rows: Rows,
     order: Order,
-    family: dict[str, Any],
+    family: Backfilling,
     event_order: EventOrder,
     reservations: tuple[AdvanceReservation, ...],
 ) -> None:
     jobs, columns = workload_of(rows)
-    policy = Policy(order, event_order=event_order, correction=Correction.DOUBLING, **family)
+    policy = Policy(order, family, Correction.DOUBLING, event_order=event_order)
     own = replace(policy, order=ORDERS[order])
     built_in = simulate(jobs, policy, *columns[4:7], reservations=reservations)
     found = simulate(jobs, own, *columns[4:7], reservations=reservations, check=True)
@@ -271,17 +275,20 @@ class WhimsicalBackfill(Whimsical):
 
 planned_whims = st.builds(
     lambda family, event_order: Policy(
-        PythonOrder(WhimsicalOrder), event_order=event_order, **family
+        PythonOrder(WhimsicalOrder), family, event_order=event_order
     ),
-    st.sampled_from(FAMILIES),
+    st.sampled_from(PLANNED),
     st.sampled_from(EventOrder),
 )
 whims = st.builds(
     Policy,
     order=st.sampled_from([Order.SJF, Order.WFP, PythonOrder(WhimsicalOrder)]),
-    backfill=st.sampled_from([Backfill.EASY, PythonBackfill(WhimsicalBackfill)]),
+    backfill=st.builds(
+        lambda family, guard_s: family.guarded(parse_guard(guard_s)),
+        st.sampled_from([Backfill.EASY, PythonBackfill(WhimsicalBackfill)]),
+        st.none() | st.integers(0, 200),
+    ),
     correction=st.sampled_from(Correction),
-    guard_s=st.none() | st.integers(0, 200),
     event_order=st.sampled_from(EventOrder),
 )
 
@@ -313,13 +320,18 @@ def test_any_policy_sees_the_same_in_engine_and_reference(rows: Rows, policy: Po
     ],
 )
 def test_on_slices_of_real_logs(
-    trace: Callable[[str], Path], log: str, order: Order, backfill: Backfill
+    trace: Callable[[str], Path], log: str, order: Order, backfill: Backfilling
 ) -> None:
     whole = workload_of_log(read_log(trace(f"{log}.swf.gz")))[0]
     jobs = whole.take(np.arange(10_000, 11_500))
     planned = (jobs.actual_runtime + jobs.requested_time) // 3
     for event_order, guard_s in product(EventOrder, (None, 3_600)):
-        policy = Policy(order, backfill, Correction.SLURM, guard_s, event_order=event_order)
+        policy = Policy(
+            order,
+            with_settings(backfill, guard=parse_guard(guard_s)),
+            Correction.SLURM,
+            event_order=event_order,
+        )
         built_in = simulate(jobs, policy, planned)
         for own in in_python(policy):
             assert_same(built_in, simulate(jobs, own, planned, check=True))

@@ -17,7 +17,9 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.policy import Backfill, EventOrder, Policy
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import Backfill, with_settings
+from foretime_sim.policies.policy import EventOrder, Policy
 from foretime_sim.policies.policy_views import MachineView, QueueView
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 from foretime_sim.reference import flat as reference
@@ -151,7 +153,7 @@ def test_own_backfilling_keeps_no_advance_reservation(run: Callable[..., Any]) -
 
 def test_own_backfilling_has_no_depth() -> None:
     with pytest.raises(InputError, match=r"easy-sjbf and easy-wspt have a depth, not .*first_fit"):
-        Policy(backfill=PythonBackfill(first_fit), depth=2)
+        Policy(backfill=with_settings(PythonBackfill(first_fit), depth=2))
 
 
 def test_an_interrupt_gets_through() -> None:
@@ -189,7 +191,7 @@ def first_fit(queue: QueueView, machine: MachineView, now: int) -> Any:
 @pytest.mark.parametrize("every", [2, 3, 10])
 @pytest.mark.parametrize("backfill", [PythonBackfill(first_fit), Backfill.PLANNING], ids=str)
 def test_after_a_failure_the_engine_does_the_pass_again(
-    event_order: EventOrder, every: int, backfill: Backfill | PythonBackfill
+    event_order: EventOrder, every: int, backfill: Backfilling | PythonBackfill
 ) -> None:
     jobs = lublin2003.generate(150, processors=64, seed=2, load=1.1)
     jobs = replace(jobs, submit_time=jobs.submit_time // 900 * 900)  # many at the same second
@@ -224,19 +226,8 @@ def test_after_a_failure_the_engine_does_the_pass_again(
 
 
 def test_a_core_without_its_policy_says_so() -> None:
-    policy = _core.Policy(
-        _core.Order.OUTSIDE,
-        _core.Backfill.EASY,
-        _core.Correction.REQUESTED,
-        None,
-        _core.EventOrder.PER_TIMESTEP,
-        1,
-        _core.Compression.RESERVATION_ORDER,
-        _core.GuardBy.REQUESTED_PLAN,
-        0.0,
-        None,
-        None,
-    )
+    policy = _core.Policy()
+    policy.order = "outside"
     core = _core.Engine(4, policy, 0, [])
     core.submit(0, 1, 1, 1, 1, 1, 1, 1, 0)
     with pytest.raises(RuntimeError, match="no policy from outside"):

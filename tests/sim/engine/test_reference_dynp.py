@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from foretime_sim.engine.schedule import Schedule, StartedBy
+from foretime_sim.policies.families import Backfill, Planning
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import (
     Decider,
     PolicySwitching,
@@ -68,7 +69,7 @@ def workload(rows: list[tuple[int, int, int, int]], machine: int = 2) -> Workloa
 
 
 def planning(order: Order = FCFS, **settings: Any) -> Policy:
-    return Policy(order, Backfill.PLANNING, switching=PolicySwitching(**settings))
+    return Policy(order, Planning(PolicySwitching(**settings)))
 
 
 def run(

@@ -10,8 +10,9 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models import lublin2003
+from foretime_sim.policies.families import Slack
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy, Roles
+from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
@@ -86,9 +87,7 @@ def test_core_and_reference_agree(
     event_order: EventOrder,
     claims: list[AdvanceReservation],
 ) -> None:
-    policy = Policy(
-        order, Backfill.SLACK, correction, roles=roles, event_order=event_order, slack=chosen
-    )
+    policy = Policy(order, Slack(chosen), correction, roles=roles, event_order=event_order)
     times = np.array(rows, dtype=np.int64).T[4:7]
     slack_jobs = slack_jobs_of(told, len(rows), own_waits)
     assert_agree(workload_of(rows), policy, *times, reservations=claims, slack_jobs=slack_jobs)
@@ -104,7 +103,7 @@ def test_deeper_queues_agree(insertion_order: InsertionOrder, seed: int) -> None
     slack_jobs = SlackJobs(rng.choice([0.0, 1.0], len(workload)), political)
     for average_wait_s in (None, 5_000.0):
         chosen = SlackSettings(average_wait_s=average_wait_s, insertion_order=insertion_order)
-        policy = Policy(backfill=Backfill.SLACK, slack=chosen)
+        policy = Policy(backfill=Slack(chosen))
         assert_agree(workload, policy, slack_jobs=slack_jobs if average_wait_s else None)
 
 
@@ -124,7 +123,7 @@ def test_jobs_whose_time_is_up_are_judged_alike(
     roles: Roles,
 ) -> None:
     chosen = replace(chosen, overruns=overruns)
-    policy = Policy(backfill=Backfill.SLACK, roles=roles, slack=chosen)
+    policy = Policy(backfill=Slack(chosen), roles=roles)
     slack_jobs = slack_jobs_of(told, len(rows), waits=False)
     scheduled_s = np.array(rows, dtype=np.int64).T[4]
     assert_agree(workload_of(rows), policy, scheduled_s, slack_jobs=slack_jobs)

@@ -13,8 +13,9 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.machines.reservations import AdvanceReservation
+from foretime_sim.policies.families import Backfill, Slack
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, EventOrder, Policy
+from foretime_sim.policies.policy import EventOrder, Policy
 from foretime_sim.policies.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
 from foretime_sim.reference import flat as reference
 from foretime_sim.reference.slack import SlackPlan, cost, own_price
@@ -36,7 +37,7 @@ def run(
     jobs: Sequence[tuple[int, ...]], chosen: SlackSettings, machine: int = 4, **options: Any
 ) -> Schedule:
     order = options.pop("order", Order.FCFS)
-    policy = Policy(order, Backfill.SLACK, slack=chosen)
+    policy = Policy(order, Slack(chosen))
     return reference.simulate(workload_of(jobs, machine), policy, **options)
 
 
@@ -285,7 +286,7 @@ def test_promises_hold_around_advance_reservations(
     event_order: EventOrder,
 ) -> None:
     jobs = [(*row[:2], min(row[2], row[3]), row[3]) for row in rows]
-    policy = Policy(backfill=Backfill.SLACK, slack=chosen, event_order=event_order)
+    policy = Policy(backfill=Slack(chosen), event_order=event_order)
     claims = [AdvanceReservation(start, duration, 5)]
     found = reference.simulate(workload_of(jobs, 8), policy, reservations=claims)
     assert found.latest_start is not None

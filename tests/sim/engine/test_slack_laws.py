@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule, check
-from foretime_sim.policies.policy import Backfill, EventOrder, Policy
+from foretime_sim.policies.families import Backfill, Slack
+from foretime_sim.policies.policy import EventOrder, Policy
 from foretime_sim.policies.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
@@ -49,7 +50,7 @@ def run(workload: Workload, chosen: SlackSettings, told: Any = None, **options: 
     if told is not None:
         user, political = np.array(told, dtype=np.float64)[: len(workload)].T
         jobs = SlackJobs(user, political)
-    policy = Policy(backfill=Backfill.SLACK, slack=chosen)
+    policy = Policy(backfill=Slack(chosen))
     found = reference.simulate(workload, policy, slack_jobs=jobs, **options)
     check(workload, found, workload.requested_time)
     return found
@@ -78,7 +79,7 @@ def test_without_slack_and_with_exact_runtimes_it_is_conservative(
 ) -> None:
     workload = workload_of(rows, exact=True)
     none = SlackSettings(slack_factor=0, insertion_order=chosen.insertion_order)
-    policy = Policy(backfill=Backfill.SLACK, slack=none, event_order=event_order)
+    policy = Policy(backfill=Slack(none), event_order=event_order)
     found = reference.simulate(workload, policy)
     plain = Policy(backfill=Backfill.CONSERVATIVE, event_order=event_order)
     conservative = simulate(workload, plain)

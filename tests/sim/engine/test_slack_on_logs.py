@@ -11,7 +11,8 @@ from foretime_sidecar.wording.durations import format_duration
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import EstimatedSchedule
 from foretime_sim.engine.schedule import check_promises
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill, Slack
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
 from foretime_sim.reference import flat as reference
 from foretime_sim.scores.metrics import score
@@ -25,7 +26,7 @@ from tests.support.real_logs import CTC, KTH, SDSC_BLUE, SDSC_SP2, Load
 @pytest.mark.parametrize("order", InsertionOrder)
 def test_promises_are_kept(load: Load, log: str, order: InsertionOrder) -> None:
     jobs = load(log).head(4000)
-    policy = Policy(backfill=Backfill.SLACK, slack=SlackSettings(insertion_order=order))
+    policy = Policy(backfill=Slack(SlackSettings(insertion_order=order)))
     schedule = simulate(jobs, policy, check=True)
     check_promises(jobs, schedule)
     assert schedule.latest_start is not None
@@ -43,7 +44,7 @@ def test_the_core_agrees_with_the_specification(load: Load, order: InsertionOrde
     chosen = SlackSettings(
         insertion_order=order, time_weight=0.7, utilization_weight=0.9, priority_weight=0.3
     )
-    policy = Policy(backfill=Backfill.SLACK, slack=chosen)
+    policy = Policy(backfill=Slack(chosen))
     native = simulate(jobs, policy, slack_jobs=told)
     plain = reference.simulate(jobs, policy, slack_jobs=told, new_profile=AvailabilityProfile)
     assert np.array_equal(native.start_time, plain.start_time)
@@ -60,7 +61,7 @@ def test_promises_are_kept_whoever_overruns(load: Load, overruns: Overruns) -> N
     jobs = replace(
         jobs, requested_time=np.where(np.arange(len(jobs)) % 4, jobs.requested_time, less)
     )
-    policy = Policy(backfill=Backfill.SLACK, slack=SlackSettings(overruns=overruns))
+    policy = Policy(backfill=Slack(SlackSettings(overruns=overruns)))
     schedule = simulate(jobs, policy, check=True)
     check_promises(jobs, schedule)
     assert (schedule.end_time - schedule.start_time > jobs.requested_time).any()
@@ -70,9 +71,7 @@ CASES = {
     "easy": Policy(),
     "conservative": Policy(backfill=Backfill.CONSERVATIVE),
     **{
-        f"slack, SF {factor}": Policy(
-            backfill=Backfill.SLACK, slack=SlackSettings(slack_factor=factor)
-        )
+        f"slack, SF {factor}": Policy(backfill=Slack(SlackSettings(slack_factor=factor)))
         for factor in (1, 3, 9, 30)
     },
 }

@@ -12,7 +12,8 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.schedule import Schedule, ScheduleError, check
 from foretime_sim.machines.reservations import AdvanceReservation
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.families import Slack
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.policies.slack import Overruns, SlackJobs, SlackSettings
 from foretime_sim.reference import flat as reference
 from foretime_sim.reference.slack import SlackPlan
@@ -35,7 +36,7 @@ def run(
     machine: int = 4,
 ) -> Schedule:
     workload = workload_of(jobs, machine)
-    policy = Policy(backfill=Backfill.SLACK, slack=replace(chosen, overruns=overruns))
+    policy = Policy(backfill=Slack(replace(chosen, overruns=overruns)))
     found = reference.simulate(workload, policy, slack_jobs=slack_jobs)
     check(workload, found, workload.requested_time, may_overrun=overruns is not Overruns.KILL)
     return found
@@ -145,7 +146,7 @@ def test_promises_hold_whoever_overruns(
 
 @pytest.mark.parametrize("overruns", [Overruns.KILL_BLOCKING, Overruns.EXTEND])
 def test_where_nobody_may_overrun(overruns: Overruns) -> None:
-    policy = Policy(backfill=Backfill.SLACK, slack=SlackSettings(overruns=overruns))
+    policy = Policy(backfill=Slack(SlackSettings(overruns=overruns)))
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"event_order": EventOrder.PER_EVENT}, "under per-event no pass follows"),
         ({"correction": Correction.DOUBLING}, "corrected to the requested time first"),

@@ -7,7 +7,8 @@ import math
 from typing import Any
 
 import pytest
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import INFINITE_SLACK, InsertionOrder, SlackSettings
 from foretime_sim.policies.slack_rules import initial_slack, priority, scheduler_priority
 from foretime_sim.reference.slack import PlannedJob, cost, own_price

@@ -9,7 +9,8 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule, ScheduleError, check_promises
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.policy import Backfill, Compression, Correction, EventOrder, Policy
+from foretime_sim.policies.families import Compression, Conservative, Slack
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.policies.slack import INFINITE_SLACK, InsertionOrder, SlackJobs, SlackSettings
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from tests.support.real_logs import Load
 
 
 def slack(chosen: SlackSettings, event_order: EventOrder = EventOrder.PER_TIMESTEP) -> Policy:
-    return Policy(backfill=Backfill.SLACK, event_order=event_order, slack=chosen)
+    return Policy(backfill=Slack(chosen), event_order=event_order)
 
 
 def assert_kept(schedule: Schedule) -> None:
@@ -98,11 +99,7 @@ def test_without_slack_and_with_exact_runtimes_it_is_conservative(
     )
     none = SlackSettings(slack_factor=0, insertion_order=insertion_order)
     found = simulate(workload, slack(none, event_order), check=True)
-    plain = Policy(
-        backfill=Backfill.CONSERVATIVE,
-        compression=Compression.RESERVATION_ORDER,
-        event_order=event_order,
-    )
+    plain = Policy(backfill=Conservative(Compression.RESERVATION_ORDER), event_order=event_order)
     conservative = simulate(workload, plain)
     assert np.array_equal(found.start_time, conservative.start_time)
     assert np.array_equal(found.started_by, conservative.started_by)
@@ -117,9 +114,7 @@ def test_who_outlives_an_estimate_may_break_promises() -> None:
     half = np.maximum(workload.requested_time // 2, 1)
     late = 0
     for correction in Correction:
-        policy = Policy(
-            backfill=Backfill.SLACK, correction=correction, slack=SlackSettings(average_wait_s=600)
-        )
+        policy = Policy(backfill=Slack(SlackSettings(average_wait_s=600)), correction=correction)
         schedule = simulate(workload, policy, half, check=True)
         assert schedule.latest_start is not None
         late += int((schedule.start_time > schedule.latest_start).sum())

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill, with_settings
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackJobs, SlackSettings
 from foretime_sim.workloads.workload import Workload
 
@@ -36,10 +37,8 @@ def test_a_setting_out_of_range_is_refused(wrong: dict[str, float], said: str) -
 
 def test_settings_belong_to_slack_alone() -> None:
     with pytest.raises(InputError, match="only slack backfilling has a slack, not easy"):
-        Policy(slack=SlackSettings())
-    assert Policy(backfill=Backfill.SLACK).slack_settings == SlackSettings()
-    given = SlackSettings(slack_factor=9)
-    assert Policy(backfill=Backfill.SLACK, slack=given).slack_settings is given
+        Policy(backfill=with_settings(Backfill.EASY, settings=SlackSettings()))
+    assert Backfill.SLACK.settings == SlackSettings()
 
 
 def test_choices_have_names() -> None:

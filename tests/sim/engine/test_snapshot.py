@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import FAMILIES, Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +31,7 @@ JOBS = st.lists(
     order=st.sampled_from([Order.FCFS, Order.SJF, Order.XF, Order.WFP]),
     # Promises are not known to add_pending (test_forward_snapshots.py has them).
     backfill=st.sampled_from(
-        [b for b in Backfill if b not in (Backfill.CONSERVATIVE, Backfill.SLACK)]
+        [b for b in FAMILIES.values() if b not in (Backfill.CONSERVATIVE, Backfill.SLACK)]
     ),
     event_order=st.sampled_from(list(EventOrder)),
 )
@@ -37,7 +39,7 @@ def test_a_snapshot_goes_on_the_same(
     jobs: list[tuple[int, int, int, int, int]],
     which: int,
     order: Order,
-    backfill: Backfill,
+    backfill: Backfilling,
     event_order: EventOrder,
 ) -> None:
     policy = Policy(order, backfill, event_order=event_order)

@@ -12,8 +12,9 @@ from foretime_sim.engine.admission import Dependencies, GroupLimit
 from foretime_sim.engine.forward import forward_runs
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.start_bounds import front_of_queue, start_bounds
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import SlackJobs, SlackSettings
 from hypothesis import given
 from hypothesis import strategies as st

@@ -9,14 +9,15 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import EstimatedSchedule
 from foretime_sim.engine.schedule import ScheduleError, check_promises
-from foretime_sim.policies.policy import Backfill, Compression, Policy
+from foretime_sim.policies.families import Backfill, Compression, Conservative, Slack
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import SlackJobs, SlackSettings
 from foretime_sim.scores.start_promises import StartPromises, mean_promises, promised_starts
 
 from tests.sim.engine.test_families import workload_of
 
 JOBS = workload_of([(0, 4, 12, 20), (1, 4, 5, 5), (4, 4, 5, 5)], 4)
-SLACK = Policy(backfill=Backfill.SLACK, slack=SlackSettings(average_wait_s=10.0))
+SLACK = Policy(backfill=Slack(SlackSettings(average_wait_s=10.0)))
 CONSERVATIVE = Policy(backfill=Backfill.CONSERVATIVE)
 
 
@@ -55,7 +56,7 @@ def test_a_promise_is_broken_by_who_outlives_an_estimate() -> None:
 def test_nothing_is_promised_to_jobs_over_quota_or_by_others() -> None:
     over = SlackJobs(np.zeros(3), np.array([0, -np.inf, 0]))
     assert fared(SLACK, slack_jobs=over).promised_jobs == 2
-    for policy in (Policy(), replace(CONSERVATIVE, compression=Compression.SUBMISSION_ORDER)):
+    for policy in (Policy(), Policy(backfill=Conservative(Compression.SUBMISSION_ORDER))):
         schedule = simulate(JOBS, policy)
         assert promised_starts(policy, schedule) is None
         assert (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 
 
 @pytest.mark.parametrize("correction", list(Correction))

@@ -23,7 +23,8 @@ from foretime_sim.logs.sacct import parse_sacct
 from foretime_sim.logs.swf import parse_swf
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.machines.machine_file import read_machine
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.workloads.resource_requests import with_machine
 
 HEADER = (

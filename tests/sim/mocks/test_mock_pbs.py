@@ -24,8 +24,11 @@ from foretime_sim.mocks.estimator_hook import EstimatorHook
 from foretime_sim.mocks.pbs.hook import PbsHook, PbsReply
 from foretime_sim.mocks.pbs.mock_pbs import MockPbs
 from foretime_sim.mocks.pbs.pbs_job import FOREVER_S, PbsSetup, PbsSubmission
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import FAMILIES
+from foretime_sim.policies.guard import parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,7 +130,7 @@ def mocked(workload: Workload, policy: Policy, looks: list[int], hook: Any = Non
     workload=workloads(PROCESSORS),
     looks=st.lists(st.integers(0, 400), max_size=5),
     order=st.sampled_from([order for order in Order if order is not Order.PRIORITY]),
-    backfill=st.sampled_from(Backfill),
+    backfill=st.sampled_from(list(FAMILIES.values())),
     guard_s=st.sampled_from([None, 0, 100]),
     event_order=st.sampled_from(EventOrder),
     with_hook=st.booleans(),
@@ -136,14 +139,14 @@ def test_without_changes_it_is_a_plain_run(
     workload: Workload,
     looks: list[int],
     order: Order,
-    backfill: Backfill,
+    backfill: Backfilling,
     guard_s: int | None,
     event_order: EventOrder,
     with_hook: bool,
 ) -> None:
     policy = Policy(order=order, backfill=backfill, event_order=event_order)
-    if policy.may_guard:
-        policy = replace(policy, guard_s=guard_s)
+    if backfill.head_only:
+        policy = policy.guarded(parse_guard(guard_s))
     hook = Scripted() if with_hook else None
     one, other = mocked(workload, policy, looks, hook), simulate(workload, policy)
     np.testing.assert_array_equal(one.start_time, other.start_time)
@@ -166,10 +169,10 @@ class HalfOfIt(Scripted):
 
 @given(
     workload=workloads(PROCESSORS),
-    backfill=st.sampled_from(Backfill),
+    backfill=st.sampled_from(list(FAMILIES.values())),
 )
 def test_what_the_hook_sets_at_submission_is_what_the_engine_plans_with(
-    workload: Workload, backfill: Backfill
+    workload: Workload, backfill: Backfilling
 ) -> None:
     policy = Policy(backfill=backfill, correction=Correction.PBS)
     half = np.maximum(workload.requested_time // 2, 1)

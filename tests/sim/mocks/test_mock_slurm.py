@@ -23,8 +23,11 @@ from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.hook import Fields, LuaHook
 from foretime_sim.mocks.slurm.mock_slurm import NO_VAL, MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import FAMILIES, Easy
+from foretime_sim.policies.guard import Guard, parse_guard
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder, Policy
+from foretime_sim.policies.policy import Correction, EventOrder, Policy
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -113,7 +116,7 @@ def mocked(workload: Workload, policy: Policy, looks: list[int], clock: int = 0)
     workload=workloads(PROCESSORS),
     looks=st.lists(st.integers(0, 400), max_size=5),
     order=st.sampled_from([order for order in Order if order is not Order.PRIORITY]),
-    backfill=st.sampled_from(Backfill),
+    backfill=st.sampled_from(list(FAMILIES.values())),
     guard_s=st.sampled_from([None, 0, 100]),
     event_order=st.sampled_from(EventOrder),
 )
@@ -121,13 +124,13 @@ def test_without_a_hook_it_is_a_plain_run(
     workload: Workload,
     looks: list[int],
     order: Order,
-    backfill: Backfill,
+    backfill: Backfilling,
     guard_s: int | None,
     event_order: EventOrder,
 ) -> None:
     policy = Policy(order=order, backfill=backfill, event_order=event_order)
-    if policy.may_guard:
-        policy = replace(policy, guard_s=guard_s)
+    if backfill.head_only:
+        policy = policy.guarded(parse_guard(guard_s))
     assert_same(mocked(workload, policy, looks, START), simulate(workload, policy))
 
 
@@ -143,7 +146,7 @@ def assert_same(one: Schedule, other: Schedule) -> None:
 def test_without_a_hook_a_real_log_is_a_plain_run(trace: Callable[[str], Path]) -> None:
     workload, _ = workload_of_log(read_log(trace("KTH-SP2-1996-2.1-cln.swf.gz")))
     workload = workload.head(2000)
-    policy = Policy(order=Order.WFP, guard_s=3600)
+    policy = Policy(backfill=Easy(guard=Guard(3600)), order=Order.WFP)
     looks = list(range(0, int(workload.submit_time[-1]), 86_400))
     assert_same(mocked(workload, policy, looks, START), simulate(workload, policy))
 

@@ -9,8 +9,9 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.models import pc2
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 
 MANY = pc2.generate(1_000_000, seed=3)
 

@@ -8,8 +8,17 @@ from typing import Any
 
 import pytest
 from foretime_estimators.jobs.errors import InputError
+from foretime_sim.policies.families import (
+    Backfill,
+    Candidates,
+    Compression,
+    Conservative,
+    Easy,
+    Slack,
+)
+from foretime_sim.policies.guard import Guard, GuardBy
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Compression, Correction, GuardBy, Policy, Roles
+from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.policies.policy_file import known_policies, parse_policy, read_policy
 from foretime_sim.policies.policy_switching import PolicySwitching
 from foretime_sim.policies.policy_table import PolicyTable, policy_of
@@ -35,14 +44,12 @@ WRITTEN: dict[str, tuple[dict[str, Any], Policy]] = {
         },
         Policy(
             order=Order.WFP,
-            backfill=Backfill.EASY_SJBF,
+            backfill=Easy(
+                Candidates.SJBF, guard=Guard(3600, GuardBy.PLAIN_EASY, 0.5), ageing_s=7200
+            ),
             correction=Correction.INCREMENTAL,
             correction_steps=2,
             roles=Roles(drain=False),
-            guard_s=3600,
-            guard_by=GuardBy.PLAIN_EASY,
-            guard_share=0.5,
-            ageing_s=7200,
             scheduling_interval_s=10,
         ),
     ),
@@ -55,11 +62,11 @@ WRITTEN: dict[str, tuple[dict[str, Any], Policy]] = {
             "correction_steps": "off",
             "depth": 3,
         },
-        Policy(depth=3),
+        Policy(backfill=Easy(depth=3)),
     ),
     "conservative": (
         {"backfill": "conservative", "compression": "one-by-one"},
-        Policy(backfill=Backfill.CONSERVATIVE, compression=Compression.ONE_BY_ONE),
+        Policy(backfill=Conservative(Compression.ONE_BY_ONE)),
     ),
     "dynP": (
         {"backfill": "planning", "order": "dynp-simple-artww/slackness=0.05"},
@@ -76,7 +83,7 @@ WRITTEN: dict[str, tuple[dict[str, Any], Policy]] = {
             "slack_weights": "1,.5,0,1",
             "overruns": "extend",
         },
-        Policy(backfill=Backfill.SLACK, slack=SLACK),
+        Policy(backfill=Slack(SLACK)),
     ),
 }
 
@@ -102,7 +109,7 @@ def test_every_default_is_the_policys_own() -> None:
     slack = ("slack_factor", "average_wait_s", "insertion_order", "slack_weights", "overruns")
     assert policy_of({key: v for key, v in defaults.items() if key not in slack}) == Policy()
     of_slack = {"backfill": "slack"} | {key: defaults[key] for key in slack}
-    assert policy_of(of_slack) == Policy(backfill=Backfill.SLACK, slack=SlackSettings())
+    assert policy_of(of_slack) == Policy(backfill=Backfill.SLACK)
 
 
 def test_known_policies() -> None:

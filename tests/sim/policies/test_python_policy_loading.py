@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from foretime_estimators.jobs.errors import InputError
+from foretime_sim.policies.families import Backfill, parse_backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy, parse_backfill, parse_order
+from foretime_sim.policies.policy import Policy, parse_order
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 
 SOUND = """

@@ -11,8 +11,9 @@ from foretime_sim.engine.estimated_run import (
     simulate_with_estimator,
 )
 from foretime_sim.models import lublin2003
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.comparison import PairedRun, compare
 from foretime_sim.scores.job_classes import scores_by_class
 from foretime_sim.scores.metrics import METRICS, ScoredSpan, ScoreSettings, score

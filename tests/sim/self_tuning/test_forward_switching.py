@@ -11,8 +11,10 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.forward import SampledArrivals
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.families import Backfill, Easy
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.self_tuning.forward_candidates import Candidate, OrderedBy, Patience, due_first
 from foretime_sim.self_tuning.forward_switching import (
     ForwardSwitcher,
@@ -27,7 +29,7 @@ MACHINE = 16
 FCFS = Candidate(Order.FCFS)
 SJF = Candidate(Order.SJF)
 LJF = Candidate(Order.LJF)
-EXPECTED = Candidate(Order.SJF, OrderedBy.EXPECTED, 0.5, depth=4)
+EXPECTED = Candidate(Order.SJF, OrderedBy.EXPECTED, 0.5, backfill=Easy(depth=4))
 NEVER = Patience(10**9, 0.0)
 
 
@@ -110,7 +112,6 @@ def test_who_is_due_goes_first() -> None:
         ({"width_exponent": -1.0}, "give 0 or more"),
         ({"order": Order.LJF, "width_exponent": 1.0}, "for sjf"),
         ({"order": Order.FCFS, "by": OrderedBy.EXPECTED}, "goes by no runtime"),
-        ({"backfill": Backfill.PLANNING, "depth": 2}, "have a depth"),
     ],
 )
 def test_candidates_that_make_no_sense(wrong: dict[str, object], message: str) -> None:
@@ -202,13 +203,11 @@ def test_slackness() -> None:
 
 
 @pytest.mark.parametrize("order", [Order.FCFS, Order.SJF, Order.LJF])
-@pytest.mark.parametrize(
-    "how", [{"depth": 3}, {"backfill": Backfill.PLANNING}, {"backfill": Backfill.EASY_SJBF}]
-)
-def test_one_candidate_alone_is_its_policy(order: Order, how: dict[str, object]) -> None:
+@pytest.mark.parametrize("how", [Easy(depth=3), Backfill.PLANNING, Backfill.EASY_SJBF])
+def test_one_candidate_alone_is_its_policy(order: Order, how: Backfilling) -> None:
     given = workload()
-    ran = simulate_switching(given, often(Candidate(order, **how)))  # type: ignore[arg-type]
-    plain = simulate(given, Policy(order, **how))  # type: ignore[arg-type]
+    ran = simulate_switching(given, often(Candidate(order, backfill=how)))
+    plain = simulate(given, Policy(order, how))
     np.testing.assert_array_equal(ran.start_time, plain.start_time)
     np.testing.assert_array_equal(ran.end_time, plain.end_time)
     assert len(ran.decisions) > 5

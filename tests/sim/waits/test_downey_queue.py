@@ -8,8 +8,9 @@ from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes, RunningLives
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.downey import combined_wait, mean_wait, median_wait
 from foretime_sim.waits.downey_forecaster import SMALL_NEEDS, DowneyForecaster
 from foretime_sim.waits.downey_queue import QueuePrediction, queue_order

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.estimated_run import estimator_of
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.best_of import BestOf, ChoiceSettings
 from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.forecaster import WaitForecasts

@@ -13,8 +13,9 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.estimated_run import estimator_of, job_requests
 from foretime_sim.engine.forward import PendingJobs, RunningJobs, SampledArrivals, Snapshot
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.waits.forward_forecaster import (
     ForwardForecaster,

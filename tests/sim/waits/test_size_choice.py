@@ -8,7 +8,8 @@ from foretime_estimators.distributions.lifetimes import Lifetimes, RunningLives
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.downey_forecaster import DowneyForecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.size_choice import (

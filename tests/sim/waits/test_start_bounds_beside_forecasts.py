@@ -10,7 +10,8 @@ import numpy as np
 from foretime_estimators.arrays import Int64Array
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sim.engine.engine import simulate
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster
 from foretime_sim.waits.forward_forecaster import our_forecaster
 from foretime_sim.waits.qbets import Qbets

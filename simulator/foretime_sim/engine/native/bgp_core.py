@@ -9,7 +9,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim import _core
 from foretime_sim.engine.native.node_core import refuse_of_flat_pool
 from foretime_sim.machines.bluegene.machine import BgpMachine
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 
 
 def use_bgp_machine(
@@ -38,10 +38,9 @@ def check_bgp_policy(machine: BgpMachine, policy: Policy) -> None:
     InputError
         For any backfilling but none and easy with a depth of 1.
     """
-    if policy.backfill not in (Backfill.NONE, Backfill.EASY) or policy.depth > 1:
-        depth = f" with a depth of {policy.depth}" if policy.depth > 1 else ""
+    if not policy.backfill.on_blue_genes:
         raise InputError(
-            f"backfilling is {policy.backfill}{depth}: on a Blue Gene ({machine.name}) use easy"
+            f"backfilling is {policy.backfill.described}: on a Blue Gene ({machine.name}) use easy"
             " (draining for the head job) or none"
         )
 

@@ -14,10 +14,13 @@ from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.advance_reservations import check_interval, check_reservations
+from foretime_sim.policies.backfilling import Place
+from foretime_sim.policies.families import Conservative, Easy, Planning, Slack
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
 from foretime_sim.policies.policy_switching import TABLE_1_CASES, PolicySwitching
+from foretime_sim.policies.python_policy import PythonBackfill
 from foretime_sim.policies.slack import SlackJobs, SlackSettings
 from foretime_sim.policies.switching_counters import SwitchingCounters
 
@@ -39,8 +42,7 @@ def core_engine(
     check_reservations(reservations, machine_processors)
     check_interval(policy, reservations)
     if reservations:
-        policy.refuse_plain_easy("beside advance reservations")
-        policy.refuse_ageing("beside advance reservations")
+        policy.check_in(Place.RESERVATIONS)
     claims = [(claim.start, claim.duration, claim.processors) for claim in reservations]
     core = _core.Engine(machine_processors, core_policy(policy), now, claims)
     if calls is not None:
@@ -48,44 +50,49 @@ def core_engine(
     return core
 
 
+_IN_PYTHON = "outside"
+"""What the core calls an order or a backfilling that it asks for."""
+
+
 def core_policy(policy: Policy) -> _core.Policy:
-    """Give the policy as the native core takes it."""
-    return _core.Policy(
-        _core.Order[policy.order.name] if isinstance(policy.order, Order) else _core.Order.OUTSIDE,
-        _core.Backfill[policy.backfill.name]
-        if isinstance(policy.backfill, Backfill)
-        else _core.Backfill.OUTSIDE,
-        _core.Correction[policy.correction.name],
-        policy.guard_s,
-        _core.EventOrder[policy.event_order.name],
-        policy.depth,
-        _core.Compression[policy.compression.name],
-        _core.GuardBy[policy.guard_by.name],
-        policy.guard_share,
-        policy.ageing_s,
-        policy.scheduling_interval_s,
-        None if policy.switching is None else _core_switching(policy.switching),
-        _core_slack(policy.slack_settings) if policy.backfill is Backfill.SLACK else None,
-        policy.correction_steps,
-    )
+    """Give the policy as the native core takes it: choices by their names."""
+    core, family, guard = _core.Policy(), policy.backfill, policy.guard
+    core.order = str(policy.order) if isinstance(policy.order, Order) else _IN_PYTHON
+    core.correction = str(policy.correction)
+    core.correction_steps = policy.correction_steps
+    core.event_order = str(policy.event_order)
+    core.scheduling_interval_s = policy.scheduling_interval_s
+    core.backfill = _IN_PYTHON if isinstance(family, PythonBackfill) else family.name
+    if guard is not None:
+        core.guard = _core.Guard(guard.bound_s, str(guard.by), guard.share)
+    match family:
+        case Easy(depth=depth, ageing_s=ageing_s):
+            core.depth, core.ageing_s = depth, ageing_s
+        case Conservative(compression):
+            core.compression = str(compression)
+        case Planning(PolicySwitching() as switching):
+            core.switching = _core_switching(switching)
+        case Slack(settings):
+            core.slack = _core_slack(settings)
+    return core
 
 
 def _core_switching(switching: PolicySwitching) -> _core.PolicySwitching:
-    return _core.PolicySwitching(
-        _core.Decider[switching.decider.name],
-        [_core.Order[order.name] for order in switching.orders],
-        [(_core.Quality[quality.name], weight) for quality, weight in switching.weighted_qualities],
-        switching.lower_bound_s,
-        switching.upper_bound_s,
-        switching.asked_from,
-        switching.slackness,
-        switching.first_starts,
-        switching.horizon_s,
-        switching.slowdown_bound_s,
-        switching.interactive_s,
-        switching.saturation,
-        switching.one_list,
-    )
+    core = _core.PolicySwitching()
+    core.decider = str(switching.decider)
+    core.orders = [str(order) for order in switching.orders]
+    core.qualities = [(str(quality), weight) for quality, weight in switching.weighted_qualities]
+    core.lower_bound_s = switching.lower_bound_s
+    core.upper_bound_s = switching.upper_bound_s
+    core.least_waiting = switching.asked_from
+    core.slackness = switching.slackness
+    core.first_starts = switching.first_starts
+    core.horizon_s = switching.horizon_s
+    core.slowdown_bound_s = switching.slowdown_bound_s
+    core.interactive_s = switching.interactive_s
+    core.saturation = switching.saturation
+    core.one_list = switching.one_list
+    return core
 
 
 def core_switching_counters(
@@ -107,16 +114,16 @@ def core_switching_counters(
 
 
 def _core_slack(slack: SlackSettings) -> _core.SlackSettings:
-    return _core.SlackSettings(
-        slack.slack_factor,
-        slack.average_wait_s,
-        slack.utilization_weight,
-        slack.time_weight,
-        slack.priority_weight,
-        slack.fairness_weight,
-        _core.InsertionOrder[slack.insertion_order.name],
-        _core.Overruns[slack.overruns.name],
-    )
+    core = _core.SlackSettings()
+    core.slack_factor = slack.slack_factor
+    core.average_wait_s = slack.average_wait_s
+    core.utilization_weight = slack.utilization_weight
+    core.time_weight = slack.time_weight
+    core.priority_weight = slack.priority_weight
+    core.fairness_weight = slack.fairness_weight
+    core.insertion_order = str(slack.insertion_order)
+    core.overruns = str(slack.overruns)
+    return core
 
 
 def describe_for_slack(core: _core.Engine, jobs: SlackJobs) -> None:
@@ -158,7 +165,9 @@ def core_schedule(
         slurm_partition=core.slurm_partitions() if of_nodes else None,
         bgp_partition=bgp_partitions(core, machine) if isinstance(machine, BgpMachine) else None,
         allocation=recorded_allocation(core) if of_nodes else None,
-        first_planned_start=core.first_planned_starts() if policy.plans_every_job else None,
+        first_planned_start=core.first_planned_starts()
+        if policy.backfill.plans_every_job
+        else None,
         switching=core_switching_counters(core, policy.switching),
-        latest_start=core.latest_starts() if policy.backfill is Backfill.SLACK else None,
+        latest_start=core.latest_starts() if isinstance(policy.backfill, Slack) else None,
     )

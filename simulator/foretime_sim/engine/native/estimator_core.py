@@ -176,9 +176,9 @@ class _CoreLearnedRuntime:
 
 def _core_loss(loss: PredictionLoss) -> _core.PredictionLoss:
     return _core.PredictionLoss(
-        _core.LossBranch[loss.over.name],
-        _core.LossBranch[loss.under.name],
-        _core.LossWeight[loss.weight.name],
+        loss.over.value,
+        loss.under.value,
+        loss.weight.value,
         loss.log_base,
         LEAST_WEIGHT,
     )

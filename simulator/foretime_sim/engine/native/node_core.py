@@ -8,6 +8,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim import _core
 from foretime_sim.engine.node_allocation import NodeAllocation
 from foretime_sim.machines.machine import Machine
+from foretime_sim.policies.backfilling import Place
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import has_python
 from foretime_sim.workloads.node_request import Request, counts_memory
@@ -53,10 +54,7 @@ def refuse_of_flat_pool(policy: Policy, *, reserved: bool) -> None:
         )
     if has_python(policy):
         raise InputError("policies in Python see a flat pool: take another, or no machine")
-    policy.refuse_plain_easy("on a machine of nodes or bgp_partitions")
-    policy.refuse_ageing("on a machine of nodes or bgp_partitions")
-    policy.refuse_switching("on a machine of nodes or bgp_partitions")
-    policy.refuse_slack("on a machine of nodes or bgp_partitions")
+    policy.check_in(Place.NODES)
 
 
 def core_request(request: Request) -> _core.ResourceRequest:

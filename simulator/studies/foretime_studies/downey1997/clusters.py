@@ -18,7 +18,8 @@ from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.time_units import WEEK_S
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.downey_forecaster import DowneyForecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.size_choice import choose_at_submission, choose_cluster

@@ -15,7 +15,8 @@ import numpy as np
 from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes, Overdue, RunningLives
 from foretime_sim.engine.engine import simulate
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.downey import (
     SMALL_NEED,
     benefactors,

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from foretime_estimators.distributions.uniform_log_classes import LifetimeClasses, parse_classifiers
 from foretime_estimators.distributions.uniform_log_runtimes import UniformLogRuntimes
+from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.downey_forecaster import CLASSES, SMALL_NEEDS, DowneyForecaster
 from foretime_sim.waits.forecaster import MEDIAN, WaitForecaster
 from foretime_sim.waits.forward_forecaster import ForwardForecaster

@@ -23,7 +23,8 @@ from foretime_sim.engine.estimated_run import (
 )
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
-from foretime_sim.policies.policy import Backfill, Correction, Policy
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.workloads.workload import Workload
 

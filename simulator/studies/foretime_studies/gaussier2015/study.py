@@ -23,7 +23,8 @@ from foretime_sim.campaigns.execution import Outcome
 from foretime_sim.campaigns.failures import causes
 from foretime_sim.campaigns.file import parse_campaign
 from foretime_sim.campaigns.runs import Record
-from foretime_sim.policies.policy import Backfill, Correction, EventOrder
+from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.policy import Correction, EventOrder
 
 from foretime_studies.frame.known_by_behaviour import known_by_behaviour
 from foretime_studies.gaussier2015.selection import Rule, leave_one_out

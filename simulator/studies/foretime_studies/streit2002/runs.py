@@ -11,8 +11,9 @@ from typing import Literal, TypeAlias
 
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
+from foretime_sim.policies.families import Backfill, Planning
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
 from foretime_sim.workloads.workload import Workload
 
@@ -41,7 +42,7 @@ def _planning(order: Order) -> Policy:
 
 def _switching(decider: Decider, quality: Quality, *, one_list: bool = False) -> Policy:
     switching = PolicySwitching(decider=decider, quality=quality, one_list=one_list)
-    return Policy(backfill=Backfill.PLANNING, switching=switching)
+    return Policy(backfill=Planning(switching))
 
 
 FCFS, SJF, LJF, BASIC, KEPT = "FCFS", "SJF", "LJF", "basic dynP", "conservative"
@@ -57,7 +58,7 @@ SIMPLE, ADVANCED = (self_tuning(decider, Quality.ARTWW) for decider in DECIDERS)
 SINGLES = (FCFS, SJF, LJF)
 SCHEDULERS: Mapping[str, Policy] = {
     **{str(order).upper(): _planning(order) for order in (Order.FCFS, Order.SJF, Order.LJF)},
-    BASIC: Policy(backfill=Backfill.PLANNING, switching=PolicySwitching(decider=Decider.BASIC)),
+    BASIC: Policy(backfill=Planning(PolicySwitching(decider=Decider.BASIC))),
     **{
         self_tuning(decider, quality): _switching(decider, quality)
         for quality in QUALITIES

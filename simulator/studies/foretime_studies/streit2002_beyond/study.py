@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 from foretime_estimators.arrays import Float64Array
 from foretime_sim.engine.engine import simulate
+from foretime_sim.policies.families import Easy
 from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Backfill, Policy
+from foretime_sim.policies.policy import Policy
 from foretime_sim.self_tuning.forward_candidates import Candidate, OrderedBy
 from foretime_sim.self_tuning.forward_switching import ForwardSwitching, width_candidates
 from foretime_sim.self_tuning.switched_run import SwitchedSchedule, simulate_switching
@@ -53,7 +54,7 @@ NEVER = 1_000_000_000
 
 def _alone(by: OrderedBy) -> ForwardSwitching:
     """Give a scheduler of one candidate, which never decides."""
-    only = Candidate(Order.SJF, by, 0.5, Backfill.EASY, 16)
+    only = Candidate(Order.SJF, by, 0.5, Easy(depth=16))
     return ForwardSwitching((only,), every_jobs=NEVER)
 
 

@@ -6,7 +6,8 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from foretime_sim.policies.policy import Backfill, Compression, EventOrder, Policy
+from foretime_sim.policies.families import Backfill, Compression, Conservative, Slack
+from foretime_sim.policies.policy import EventOrder, Policy
 from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
 
 from foretime_studies.talby1999.paper import AVERAGE_WAIT_S, REAL_PROCESSORS
@@ -100,13 +101,13 @@ class Case:
 
 def slack(settings: SlackSettings) -> Policy:
     """Give the priority scheduler's policy."""
-    return Policy(backfill=Backfill.SLACK, slack=settings)
+    return Policy(backfill=Slack(settings))
 
 
 EASY = Case("EASY", Policy())
 CONSERVATIVE = Case("conservative", Policy(backfill=Backfill.CONSERVATIVE))
 COMPRESSIONS = tuple(
-    Case(f"conservative, {how}", Policy(backfill=Backfill.CONSERVATIVE, compression=how))
+    Case(f"conservative, {how}", Policy(backfill=Conservative(how)))
     for how in (Compression.SUBMISSION_ORDER, Compression.ONE_BY_ONE)
 )
 SLACK = Case("priority", slack(SlackSettings(average_wait_s=AVERAGE_WAIT_S)))

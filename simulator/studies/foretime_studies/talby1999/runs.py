@@ -13,7 +13,7 @@ import numpy.typing as npt
 from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
-from foretime_sim.policies.policy import Backfill
+from foretime_sim.policies.families import Slack
 from foretime_sim.policies.slack import INFINITE_SLACK, SlackJobs
 from foretime_sim.scores.job_classes import LENGTHS, SIZES, JobClasses
 from foretime_sim.scores.metrics import bounded_slowdown, rank
@@ -241,7 +241,7 @@ def _jobs(jobs: Workload, case: Case) -> Workload:
 
 
 def _schedule(jobs: Workload, case: Case, average_wait_s: Float64Array | None) -> Schedule:
-    if case.policy.backfill is not Backfill.SLACK:
+    if not isinstance(case.policy.backfill, Slack):
         longest = np.maximum(jobs.actual_runtime, jobs.requested_time)
         return simulate(jobs, case.policy, time_limit=None if case.killed else longest)
     user, political = case.everyone

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
+from foretime_sim.policies.families import Easy
+from foretime_sim.policies.guard import Guard, parse_guard
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.scores.intervals import Interval, t_interval
@@ -37,16 +39,22 @@ GUARD_S = 0
 SCHEMES = (
     PolicyCase("combined", Policy(order=Order.WFP, roles=SELECTIVE), "combined"),
     PolicyCase(
-        "combined, guard", Policy(order=Order.WFP, roles=SELECTIVE, guard_s=GUARD_S), "combined"
+        "combined, guard",
+        Policy(backfill=Easy(guard=Guard(GUARD_S)), order=Order.WFP, roles=SELECTIVE),
+        "combined",
     ),
-    PolicyCase("similar", Policy(order=Order.WFP, guard_s=GUARD_S), "similar"),
+    PolicyCase("similar", Policy(backfill=Easy(guard=Guard(GUARD_S)), order=Order.WFP), "similar"),
 )
 """What is judged: the paper's selective scheme, the same with our guard, and ours."""
 
 
 def _oracle(name: str, roles: str, estimator: str, guard_s: int | None) -> PolicyCase:
     return PolicyCase(
-        name, Policy(order=Order.WFP, roles=Roles.parse(roles), guard_s=guard_s), estimator
+        name,
+        Policy(
+            backfill=Easy(guard=parse_guard(guard_s)), order=Order.WFP, roles=Roles.parse(roles)
+        ),
+        estimator,
     )
 
 

@@ -12,7 +12,8 @@ from foretime_sidecar.cli.progress_bar import progress_bar
 from foretime_sidecar.cli.workload_options import HeadOption, check_head
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
-from foretime_sim.policies.policy import Policy, parse_backfill
+from foretime_sim.policies.families import parse_backfill
+from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.scores.moments import LOOKS_S
 
 from foretime_studies.frame.command import study_command
