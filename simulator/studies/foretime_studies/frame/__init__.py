@@ -1,5 +1,7 @@
 """What all studies share: the command, options, runs, tables, figures, claims and what is kept.
 
-Knows no paper. Public names: `command.study_command`, `report.StudyReport`, `tables.StudyTable`,
+Knows no paper.
+
+Public names: `command.study_command`, `report.StudyReport`, `tables.StudyTable`,
 `published.published`, `claims.keeps`, `runs.run_cases`, `kept_results.kept_results`.
 """
