@@ -1,4 +1,7 @@
-"""What all studies share: runs, tables, figures, reports and what is kept of them.
+"""What all studies share: the command, options, runs, tables, figures, claims and what is kept.
 
 Knows no paper.
+
+Public names: `command.study_command`, `report.StudyReport`, `tables.StudyTable`,
+`published.published`, `claims.keeps`, `runs.run_cases`, `kept_results.kept_results`.
 """
