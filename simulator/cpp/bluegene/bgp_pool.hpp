@@ -87,6 +87,10 @@ class BgpPool {
     return first_free_of_sorted(size_of(job));
   }
 
+  // Whether a job is known and has a bgp_partition, or had one.
+  bool has(JobIndex job) const {
+    return static_cast<std::size_t>(job) < partition_of_.size() && partition_of(job) >= 0;
+  }
   std::int32_t partition_of(JobIndex job) const {
     return partition_of_[static_cast<std::size_t>(job)];
   }

@@ -107,4 +107,16 @@ class Queue {
   BlockList<Pending, Least> candidates_;
 };
 
+// A pending job in an order that only holds for one pass.
+struct Candidate {
+  double score = 0;      // greater first
+  std::int64_t key = 0;  // smaller first
+  Pending entry;
+  // For a heap whose top comes first.
+  friend bool operator<(const Candidate& a, const Candidate& b) {
+    if (a.score != b.score) return a.score < b.score;
+    return a.key != b.key ? a.key > b.key : a.entry.rank > b.entry.rank;
+  }
+};
+
 }  // namespace foretime

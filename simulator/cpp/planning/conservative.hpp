@@ -1,12 +1,12 @@
 #pragma once
 
-#include "planning/planner.hpp"
+#include "planning/profile_planner.hpp"
 
 namespace foretime {
 
-class Conservative : public Planner {
+class Conservative : public ProfilePlanner {
  public:
-  using Planner::Planner;
+  using ProfilePlanner::ProfilePlanner;
 
  protected:
   struct Promise {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "planning/planner.hpp"
+#include "planning/profile_planner.hpp"
 
 namespace foretime {
 
-class Planning final : public Planner {
+class Planning final : public ProfilePlanner {
  public:
-  using Planner::Planner;
+  using ProfilePlanner::ProfilePlanner;
 
  private:
   void plan(Seconds now, const QueueInOrder& queue, Starts& starts) override;

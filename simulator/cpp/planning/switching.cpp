@@ -10,7 +10,7 @@ namespace foretime {
 Switching::Switching(std::unique_ptr<PlanProfile> profile, const Policy& policy,
                      const std::vector<Job>& jobs, const Availability& availability,
                      std::vector<AdvanceReservation> reservations)
-    : Planner(std::move(profile), policy, jobs, availability, std::move(reservations)),
+    : ProfilePlanner(std::move(profile), policy, jobs, availability, std::move(reservations)),
       settings_(*policy.switching) {
   for (const Order order : settings_.orders) lines_.push_back({order, {}});
   current_ = place_of(policy.order);

@@ -6,17 +6,17 @@
 
 #include "planning/decider.hpp"
 #include "core/flat_profile.hpp"
-#include "planning/planner.hpp"
+#include "planning/profile_planner.hpp"
 #include "planning/schedule_quality.hpp"
 
 namespace foretime {
 
-class Switching final : public Planner {
+class Switching final : public ProfilePlanner {
  public:
   Switching(std::unique_ptr<PlanProfile> profile, const Policy& policy, const std::vector<Job>& jobs,
             const Availability& availability, std::vector<AdvanceReservation> reservations);
 
-  Order order() const override { return settings_.orders[current_]; }
+  std::optional<Order> order() const override { return settings_.orders[current_]; }
   const SwitchingCounters* switching_counters() const override { return &counters_; }
   int started_under(JobIndex index) const override;
 

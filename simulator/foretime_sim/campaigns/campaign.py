@@ -38,7 +38,7 @@ from foretime_sim.campaigns.values import (
 from foretime_sim.logs.log_files import LogFormat
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models.workload_models import EstimateModel, WorkloadModel
-from foretime_sim.policies.families import FAMILIES, Compression
+from foretime_sim.policies.families import Compression
 from foretime_sim.policies.guard import GuardBy
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, EventOrder, Roles
@@ -142,7 +142,7 @@ class Grid(_Table):
     )
     backfill: Axis[BackfillName] = Field(
         default=("easy",),
-        description=f"Backfilling: {', '.join(FAMILIES)}, or `module:attribute`.",
+        description="Backfilling: a kind by name (backfilling.md), or `module:attribute`.",
     )
     depth: Axis[Annotated[int, Field(ge=1)]] = Field(
         default=(1,), description="Reservations held at once by the kinds of easy."
