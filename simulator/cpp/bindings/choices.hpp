@@ -20,9 +20,8 @@ struct type_caster<Choice, enable_if_t<std::is_enum_v<Choice>>> {
 
   bool from_python(handle name, std::uint8_t, cleanup_list*) noexcept {
     Py_ssize_t length = 0;
-    const char* text = PyUnicode_Check(name.ptr())
-                           ? PyUnicode_AsUTF8AndSize(name.ptr(), &length)
-                           : nullptr;
+    const char* text =
+        PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &length) : nullptr;
     if (text == nullptr) {
       PyErr_Clear();
       return false;

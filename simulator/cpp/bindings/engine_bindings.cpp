@@ -8,11 +8,11 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/engine.hpp"
 #include "bindings/choices.hpp"
 #include "bindings/interruption.hpp"
 #include "bindings/numpy_columns.hpp"
 #include "bindings/python_policies.hpp"
+#include "engine/engine.hpp"
 
 namespace nb = nanobind;
 
@@ -26,7 +26,7 @@ void use_nodes(Engine& engine, std::vector<NodeGroup> groups,
     machine.most_nodes_in_use.push_back(most.value_or(kNever));
   }
   engine.use_nodes(std::move(machine));
-  if (record) engine.record_nodes();
+  if (record) engine.node_planner().record();
 }
 
 using Rows = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -211,18 +211,33 @@ void register_engine(nb::module_& m) {
             }
             new (self) Engine(machine, policy, now, std::move(claims));
           },
-          nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"),
-          nb::arg("reservations"))
+          nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"), nb::arg("reservations"))
       .def("use_nodes", &use_nodes, nb::arg("groups"), nb::arg("most_nodes_in_use"),
            nb::arg("record"))
-      .def("add_request", &Engine::add_request, nb::arg("request"))
-      .def("has_room", &Engine::has_room, nb::arg("request"))
-      .def("set_request", &Engine::set_request, nb::arg("index"), nb::arg("request"))
+      .def(
+          "add_request",
+          [](Engine& engine, ResourceRequest request) {
+            engine.node_planner().add_request(std::move(request));
+          },
+          nb::arg("request"))
+      .def(
+          "has_room",
+          [](Engine& engine, std::int32_t request) {
+            return engine.node_planner().has_room(request);
+          },
+          nb::arg("request"))
+      .def(
+          "set_request",
+          [](Engine& engine, JobIndex index, std::int32_t request) {
+            engine.node_planner().set_request(index, request);
+          },
+          nb::arg("index"), nb::arg("request"))
       .def(
           "set_requests",
           [](Engine& engine, In requests) {
+            NodePlanner& planner = engine.node_planner();
             for (std::size_t i = 0; i < requests.shape(0); ++i) {
-              engine.set_request(static_cast<JobIndex>(i), static_cast<std::int32_t>(requests(i)));
+              planner.set_request(static_cast<JobIndex>(i), static_cast<std::int32_t>(requests(i)));
             }
           },
           nb::arg("requests"))
@@ -231,21 +246,25 @@ void register_engine(nb::module_& m) {
              std::vector<std::int32_t> partitions;
              for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
                partitions.push_back(
-                   engine.node_pool().slurm_partition_of(static_cast<JobIndex>(i)));
+                   engine.nodes().pool.slurm_partition_of(static_cast<JobIndex>(i)));
              }
              return to_numpy(std::move(partitions));
            })
       .def("allocated",
            [](const Engine& engine) {
-             return to_numpy(std::vector<std::int64_t>(engine.node_pool().records()));
+             return to_numpy(std::vector<std::int64_t>(engine.nodes().pool.records()));
            })
       .def("use_bgp", &use_bgp, nb::arg("nodes"), nb::arg("conflicts"))
-      .def("has_room_on_bgp", &Engine::has_room_on_bgp, nb::arg("nodes"))
-      .def("is_free_on_bgp",
-           [](const Engine& engine, std::size_t bgp_partition) {
-             return engine.bgp_pool().is_free(bgp_partition);
-           },
-           nb::arg("bgp_partition"))
+      .def(
+          "has_room_on_bgp",
+          [](const Engine& engine, Processors nodes) { return engine.bgp_pool().any_free(nodes); },
+          nb::arg("nodes"))
+      .def(
+          "is_free_on_bgp",
+          [](const Engine& engine, std::size_t bgp_partition) {
+            return engine.bgp_pool().is_free(bgp_partition);
+          },
+          nb::arg("bgp_partition"))
       .def("bgp_partitions",
            [](const Engine& engine) {
              std::vector<std::int32_t> partitions;
@@ -273,12 +292,16 @@ void register_engine(nb::module_& m) {
       .def(
           "add_running",
           [](Engine& engine, Seconds submit, Seconds start, Processors processors,
-             Seconds actual_runtime, Seconds requested_time, Seconds drain_time,
-             Seconds time_limit, std::optional<std::size_t> bgp_partition) {
+             Seconds actual_runtime, Seconds requested_time, Seconds drain_time, Seconds time_limit,
+             std::optional<std::size_t> bgp_partition) {
             Job job = make_job(submit, processors, actual_runtime, requested_time, requested_time,
                                requested_time, drain_time, time_limit, 0);
             job.start = start;
-            return engine.add_running(job, bgp_partition);
+            if (bgp_partition) {
+              const auto index = static_cast<JobIndex>(engine.jobs().size());
+              engine.bgp_planner().place(index, processors, *bgp_partition);
+            }
+            return engine.add_running(job);
           },
           nb::arg("submit_time"), nb::arg("start_time"), nb::arg("processors"),
           nb::arg("actual_runtime"), nb::arg("requested_time"), nb::arg("drain_time"),

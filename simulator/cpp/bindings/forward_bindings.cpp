@@ -9,10 +9,10 @@
 #include <chrono>
 #include <tuple>
 
-#include "engine/engine.hpp"
-#include "engine/forward.hpp"
 #include "bindings/node_snapshot_bindings.hpp"
 #include "bindings/owned_array.hpp"
+#include "engine/engine.hpp"
+#include "engine/forward.hpp"
 
 namespace nb = nanobind;
 
@@ -61,8 +61,8 @@ std::vector<Job> waiting_jobs(Column submit_time, Column processors, Column requ
 }
 
 Arrivals arrivals(Column first, Column actual_runtime, Column submit_time, Column processors,
-                  Column requested_time, Column queue_time, Column backfill_time,
-                  Column drain_time, Column time_limit, Column priority, Column request_of) {
+                  Column requested_time, Column queue_time, Column backfill_time, Column drain_time,
+                  Column time_limit, Column priority, Column request_of) {
   Arrivals made;
   made.jobs = waiting_jobs(submit_time, processors, requested_time, queue_time, backfill_time,
                            drain_time, time_limit, priority);
@@ -114,7 +114,8 @@ nb::ndarray<nb::numpy, JobIndex, nb::ndim<1>> waiting_jobs_of(const Engine& engi
   return {values, {jobs.size()}, owner};
 }
 
-// Of the planner, if there is one, but for the planned starts: changed, broken, gained from and until.
+// Of the planner, if there is one, but for the planned starts: changed, broken, gained from and
+// until.
 std::optional<std::tuple<bool, bool, Seconds, Seconds>> plan_notes(const Engine& engine) {
   const std::optional<PlanNotes> notes = engine.plan_notes();
   if (!notes) return std::nullopt;
@@ -153,7 +154,8 @@ AdmissionRules& admission_of(Beginning& beginning) {
   return *beginning.admission;
 }
 
-// One row for each event that a job waits for; places count the running jobs, then the pending ones.
+// One row for each event that a job waits for; places count the running jobs, then the pending
+// ones.
 void add_dependencies(Beginning& beginning, Column job, Column on, Column on_end, Column delay,
                       Column any_suffices) {
   AdmissionRules& rules = admission_of(beginning);
@@ -239,8 +241,8 @@ void register_forward(nb::module_& m) {
           },
           nb::arg("planned_start"), nb::arg("changed"), nb::arg("broken"), nb::arg("gained_from"),
           nb::arg("gained_until"))
-      .def("add_dependencies", &add_dependencies, nb::arg("job"), nb::arg("on"),
-           nb::arg("on_end"), nb::arg("delay"), nb::arg("any_suffices"))
+      .def("add_dependencies", &add_dependencies, nb::arg("job"), nb::arg("on"), nb::arg("on_end"),
+           nb::arg("delay"), nb::arg("any_suffices"))
       .def("add_limit", &add_limit, nb::arg("jobs"), nb::arg("most_jobs").none(),
            nb::arg("most_processors").none())
       .def("run", &run, nb::arg("actual_runtime"), nb::arg("arrivals"), nb::arg("only").none(),

@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "estimators/expected_runtime.hpp"
 #include "bindings/choices.hpp"
 #include "bindings/interruption.hpp"
+#include "bindings/numpy_columns.hpp"
+#include "engine/learning_run.hpp"
+#include "estimators/expected_runtime.hpp"
 #include "estimators/last_two.hpp"
 #include "estimators/learned_runtime.hpp"
-#include "engine/learning_run.hpp"
-#include "bindings/numpy_columns.hpp"
 
 namespace nb = nanobind;
 
@@ -75,8 +75,8 @@ Learned learned_of(const LearnedRuntime& estimator) {
           numpy_terms(learned.scale), numpy_terms(learned.gradient_squares)};
 }
 
-using Past = std::tuple<std::vector<Seconds>, std::int64_t, Seconds, Processors,
-                        std::optional<Seconds>>;
+using Past =
+    std::tuple<std::vector<Seconds>, std::int64_t, Seconds, Processors, std::optional<Seconds>>;
 using Running = std::vector<std::tuple<JobIndex, Seconds, Processors>>;
 
 // The last runtimes, latest first, jobs, sum of runtimes, of processors, end of the last; and what
@@ -119,12 +119,12 @@ void register_learned_runtime(nb::module_& m) {
   nb::class_<LearnedRuntime, OnlineEstimator>(m, "LearnedRuntime")
       .def(
           "__init__",
-          [](LearnedRuntime* self, const PredictionLoss& loss, double eta, double l2,
-             double decay, bool absolute, std::size_t most_asked) {
+          [](LearnedRuntime* self, const PredictionLoss& loss, double eta, double l2, double decay,
+             bool absolute, std::size_t most_asked) {
             new (self) LearnedRuntime(loss, {eta, l2, decay}, absolute, most_asked);
           },
-          nb::arg("loss"), nb::arg("eta"), nb::arg("l2"), nb::arg("decay"),
-          nb::arg("absolute"), nb::arg("most_asked"))
+          nb::arg("loss"), nb::arg("eta"), nb::arg("l2"), nb::arg("decay"), nb::arg("absolute"),
+          nb::arg("most_asked"))
       .def(
           "restore_learned",
           [](LearnedRuntime& estimator, std::int64_t examples, double normalised_squares,
@@ -201,12 +201,11 @@ void register_learning(nb::module_& m) {
       .def(
           "__init__",
           [](LearningRun* self, Engine& engine, OnlineEstimator& estimator, In submit,
-             In processors, In actual_runtime, In requested_time, In user, In project, In queue_name,
-             In executable, In evidence, bool queue, bool backfill, bool drain) {
+             In processors, In actual_runtime, In requested_time, In user, In project,
+             In queue_name, In executable, In evidence, bool queue, bool backfill, bool drain) {
             new (self) LearningRun(engine, estimator,
-                                   learning_jobs(submit, processors, actual_runtime,
-                                                 requested_time, user, project, queue_name,
-                                                 executable, evidence),
+                                   learning_jobs(submit, processors, actual_runtime, requested_time,
+                                                 user, project, queue_name, executable, evidence),
                                    {queue, backfill, drain});
           },
           nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::arg("engine"), nb::arg("estimator"),

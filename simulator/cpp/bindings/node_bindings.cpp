@@ -30,11 +30,11 @@ void register_nodes(nb::module_& m) {
   nb::class_<PartitionChoice>(m, "PartitionChoice")
       .def(
           "__init__",
-          [](PartitionChoice* self, std::int32_t slurm_partition,
-             std::vector<std::int32_t> groups, std::int64_t most_nodes,
-             std::int64_t memory_per_task, bool exclusive, std::vector<Closure> closures) {
+          [](PartitionChoice* self, std::int32_t slurm_partition, std::vector<std::int32_t> groups,
+             std::int64_t most_nodes, std::int64_t memory_per_task, bool exclusive,
+             std::vector<Closure> closures) {
             new (self) PartitionChoice{slurm_partition, std::move(groups), most_nodes,
-                                       memory_per_task, exclusive, std::move(closures)};
+                                       memory_per_task, exclusive,         std::move(closures)};
           },
           nb::arg("slurm_partition"), nb::arg("groups"), nb::arg("most_nodes"),
           nb::arg("memory_per_task"), nb::arg("exclusive"), nb::arg("closures"));
@@ -44,12 +44,12 @@ void register_nodes(nb::module_& m) {
           [](ResourceRequest* self, std::int64_t tasks, std::int64_t cpus_per_task,
              std::int64_t nodes, std::int64_t memory_per_node, std::int64_t gpus_per_node,
              std::int64_t tier, std::vector<PartitionChoice> choices) {
-            new (self) ResourceRequest{tasks,         cpus_per_task, nodes, memory_per_node,
-                                       gpus_per_node, tier,          std::move(choices)};
+            new (self)
+                ResourceRequest{tasks, cpus_per_task,     nodes, memory_per_node, gpus_per_node,
+                                tier,  std::move(choices)};
           },
-          nb::arg("tasks"), nb::arg("cpus_per_task"), nb::arg("nodes"),
-          nb::arg("memory_per_node"), nb::arg("gpus_per_node"), nb::arg("tier"),
-          nb::arg("choices"));
+          nb::arg("tasks"), nb::arg("cpus_per_task"), nb::arg("nodes"), nb::arg("memory_per_node"),
+          nb::arg("gpus_per_node"), nb::arg("tier"), nb::arg("choices"));
 }
 
 }  // namespace foretime

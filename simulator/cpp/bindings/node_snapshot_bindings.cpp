@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/engine.hpp"
 #include "bindings/owned_array.hpp"
+#include "engine/engine.hpp"
 
 namespace nb = nanobind;
 

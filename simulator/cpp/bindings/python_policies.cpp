@@ -12,8 +12,8 @@ namespace nb = nanobind;
 namespace foretime {
 namespace {
 
-// Asks an object of foretime_sim.policies.policy_calls, which checks what the user's code gives back. Passes
-// run without the interpreter's lock; it is held while Python is asked, and only then.
+// Asks an object of foretime_sim.policies.policy_calls, which checks what the user's code gives
+// back. Passes run without the interpreter's lock; it is held while Python is asked, and only then.
 class PythonPolicies final : public OutsidePolicy {
  public:
   explicit PythonPolicies(nb::object calls) : calls_(std::move(calls)) {}
@@ -36,10 +36,10 @@ class PythonPolicies final : public OutsidePolicy {
                      OutsideNews&& news, More... more) {
     using Answer = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
     nb::gil_scoped_acquire locked;
-    const nb::object given = calls_.attr(method)(
-        nb::find(engine), to_read_only_numpy(std::vector<JobIndex>(queue)), engine.now(),
-        to_read_only_numpy(std::move(news.started)), to_read_only_numpy(std::move(news.finished)),
-        more...);
+    const nb::object given =
+        calls_.attr(method)(nb::find(engine), to_read_only_numpy(std::vector<JobIndex>(queue)),
+                            engine.now(), to_read_only_numpy(std::move(news.started)),
+                            to_read_only_numpy(std::move(news.finished)), more...);
     const auto answer = nb::cast<Answer>(given);
     return std::vector<T>(answer.data(), answer.data() + answer.shape(0));
   }
@@ -119,8 +119,8 @@ void register_python_policies(nb::class_<Engine>& engine) {
       .def(
           "planned_ends",
           [](const Engine& self, In jobs, bool on_requested) {
-            return gather(
-                jobs, [&](JobIndex index) { return self.planned_end(index, on_requested); });
+            return gather(jobs,
+                          [&](JobIndex index) { return self.planned_end(index, on_requested); });
           },
           nb::arg("jobs"), nb::arg("on_requested"));
 }

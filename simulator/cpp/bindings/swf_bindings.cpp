@@ -35,10 +35,10 @@ std::optional<Columns> read_columns(std::string_view text,
   if (!table) return std::nullopt;
   std::int64_t* const numbers = table->numbers.get();
   double* const cpu_time = table->cpu_time.get();
-  return Columns(
-      Numbers(numbers, {kSwfFields, table->jobs}, owner_of(std::move(table->numbers)),
-              {static_cast<std::int64_t>(table->capacity), 1}),
-      Reals(cpu_time, {table->jobs}, owner_of(std::move(table->cpu_time))), table->fractional);
+  return Columns(Numbers(numbers, {kSwfFields, table->jobs}, owner_of(std::move(table->numbers)),
+                         {static_cast<std::int64_t>(table->capacity), 1}),
+                 Reals(cpu_time, {table->jobs}, owner_of(std::move(table->cpu_time))),
+                 table->fractional);
 }
 
 }  // namespace

@@ -87,6 +87,10 @@ class BgpPool {
     return first_free_of_sorted(size_of(job));
   }
 
+  // Whether a job is known and has a bgp_partition, or had one.
+  bool has(JobIndex job) const {
+    return static_cast<std::size_t>(job) < partition_of_.size() && partition_of(job) >= 0;
+  }
   std::int32_t partition_of(JobIndex job) const {
     return partition_of_[static_cast<std::size_t>(job)];
   }
@@ -121,17 +125,18 @@ class BgpPool {
   std::size_t blocks_fewest(const PartitionSet& among) const;
 
   std::vector<PartitionSet> conflicts_;
-  std::vector<Processors> sizes_;          // distinct, ascending
+  std::vector<Processors> sizes_;  // distinct, ascending
   std::vector<PartitionSet> of_size_;
   std::vector<std::size_t> size_of_partition_;
 
   PartitionSet free_;
-  std::vector<std::int32_t> in_the_way_;   // of each bgp_partition: running jobs that it conflicts with
+  std::vector<std::int32_t>
+      in_the_way_;  // of each bgp_partition: running jobs that it conflicts with
   std::vector<std::int64_t> free_of_size_;
-  std::vector<std::int64_t> waiting_;      // by size
+  std::vector<std::int64_t> waiting_;  // by size
   std::vector<Running> running_;
-  std::vector<std::size_t> size_of_;       // by job
-  std::vector<std::int32_t> partition_of_; // by job; -1: none yet
+  std::vector<std::size_t> size_of_;        // by job
+  std::vector<std::int32_t> partition_of_;  // by job; -1: none yet
 };
 
 }  // namespace foretime

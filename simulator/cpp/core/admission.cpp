@@ -65,8 +65,8 @@ bool Admission::has_room(const Kept& kept) const {
   return std::all_of(groups.begin(), groups.end(), [&](std::size_t group) {
     const GroupLimit& limit = rules_->limits[group];
     const GroupLimit& used = in_use_[group];
-    return used.jobs < limit.jobs && (limit.processors == kNever ||
-                                      used.processors + kept.processors <= limit.processors);
+    return used.jobs < limit.jobs &&
+           (limit.processors == kNever || used.processors + kept.processors <= limit.processors);
   });
 }
 

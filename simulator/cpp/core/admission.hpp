@@ -1,5 +1,6 @@
 // What keeps jobs from the queue though they are submitted: others that must start or end before
-// them, and limits on what groups of jobs may have at once. reference_forward.py is the specification.
+// them, and limits on what groups of jobs may have at once. reference_forward.py is the
+// specification.
 //
 // Where a limit is, jobs are let into the queue in order, as many as the limit has room for; a job
 // counts from then until it ends. So a scheduling pass need not know of limits.
@@ -77,11 +78,11 @@ class Admission {
   bool has_room(const Kept& kept) const;
 
   std::shared_ptr<const AdmissionRules> rules_;
-  std::vector<std::int64_t> waits_;      // by job: events that are still to come
-  std::vector<Seconds> released_at_;     // by job
-  std::vector<GroupLimit> in_use_;       // by group
-  std::vector<Kept> kept_;               // in order
-  bool changed_ = false;                 // kept_ or in_use_, since the last let_in()
+  std::vector<std::int64_t> waits_;   // by job: events that are still to come
+  std::vector<Seconds> released_at_;  // by job
+  std::vector<GroupLimit> in_use_;    // by group
+  std::vector<Kept> kept_;            // in order
+  bool changed_ = false;              // kept_ or in_use_, since the last let_in()
   std::vector<JobIndex> released_;
   std::vector<JobIndex> let_in_;
 };

@@ -159,8 +159,8 @@ Plan Availability::plan_on_requested(Processors needed, Seconds now) const {
 }
 
 // The shadow time is the first at which enough is free; the extra processors count every job
-// expected to end at that time, not only those up to the first that suffices. A release that lies in
-// the past is as good as now.
+// expected to end at that time, not only those up to the first that suffices. A release that lies
+// in the past is as good as now.
 Plan Availability::first_fit(const Releases& releases, Processors available, Processors needed,
                              Seconds now) {
   Plan plan{now, 0};

@@ -90,11 +90,11 @@ class Availability {
   std::optional<std::int32_t> correction_steps_;
   bool keeps_hard_ends_;
   Processors free_;
-  Releases expected_;       // Belief::kEstimate, by expected end
-  Releases overstaying_;    // Belief::kOverstaying, by hard end
-  std::vector<JobIndex> overdue_;        // Belief::kOverdue
+  Releases expected_;              // Belief::kEstimate, by expected end
+  Releases overstaying_;           // Belief::kOverstaying, by hard end
+  std::vector<JobIndex> overdue_;  // Belief::kOverdue
   Processors overdue_processors_ = 0;
-  Releases hard_ends_;      // with a guard: every running job, by hard end
+  Releases hard_ends_;  // with a guard: every running job, by hard end
   Seconds estimated_at_ = 0;
   std::vector<JobIndex> expired_;
 };

@@ -224,9 +224,9 @@ void AvailabilityProfile::add(Seconds start, Seconds end, Processors change) {
 bool AvailabilityProfile::merge(const Place& place) {
   if (place.block == 0 && place.step == 0) return false;
   Block& block = blocks_[place.block];
-  const Processors before = place.step > 0
-                                ? block.free_of(place.step - 1)
-                                : blocks_[place.block - 1].free_of(blocks_[place.block - 1].size() - 1);
+  const Processors before =
+      place.step > 0 ? block.free_of(place.step - 1)
+                     : blocks_[place.block - 1].free_of(blocks_[place.block - 1].size() - 1);
   if (block.free_of(place.step) != before) return false;
   --size_;
   if (block.size() == 1) {

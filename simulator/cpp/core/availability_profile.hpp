@@ -2,9 +2,9 @@
 //
 // The steps lie in blocks that know their least and most free processors. A search skips the blocks
 // that can't matter, a reservation adds to the blocks that it covers whole without opening them,
-// and only the blocks at its two ends are touched. With n steps in blocks of B every operation costs
-// O(n / B + B); only a search for a gap must also look into the blocks in which the free processors
-// cross the number asked for.
+// and only the blocks at its two ends are touched. With n steps in blocks of B every operation
+// costs O(n / B + B); only a search for a gap must also look into the blocks in which the free
+// processors cross the number asked for.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Starts at which a job did not fit are none for a job that needs as much for as long either, as long
-// as nothing is given back before them.
+// Starts at which a job did not fit are none for a job that needs as much for as long either, as
+// long as nothing is given back before them.
 #pragma once
 
 #include <algorithm>

@@ -9,9 +9,9 @@
 
 namespace foretime {
 
-// Tsafrir et al. 2007, as used by Gaussier 2015, section 5.2: each in turn is added to t_sched, which
-// is how the published figures come about (their sum is not).
-inline constexpr std::array<Seconds, 11> kIncrements = {60,    300,   900,    1800,   3600,  7200,
+// Tsafrir et al. 2007, as used by Gaussier 2015, section 5.2: each in turn is added to t_sched,
+// which is how the published figures come about (their sum is not).
+inline constexpr std::array<Seconds, 11> kIncrements = {60,    300,   900,   1800,   3600,  7200,
                                                         18000, 36000, 72000, 180000, 360000};
 
 // Slurm's soft limit: now + (hard end - now) / 2, rounded down, but at least one second ahead.

@@ -1,5 +1,5 @@
-// Free processors as a step function in two flat arrays: what a whole schedule is planned in at once,
-// a few hundred steps long, and copied for the next.
+// Free processors as a step function in two flat arrays: what a whole schedule is planned in at
+// once, a few hundred steps long, and copied for the next.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Names of choices, which Python knows them by: `names_of` a choice gives those of all its values, in
-// their order. Python explains them where it has them.
+// Names of choices, which Python knows them by: `names_of` a choice gives those of all its values,
+// in their order. Python explains them where it has them.
 #pragma once
 
 #include <array>

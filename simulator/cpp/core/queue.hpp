@@ -38,7 +38,8 @@ inline Seconds candidate_time(Backfill backfill, const Job& job) {
   return backfill == Backfill::kEasyWspt ? job.queue_time : job.backfill_time;
 }
 
-// Of candidates with ageing: greater scores come first. Their times count as time / (1 + wait / ageing).
+// Of candidates with ageing: greater scores come first. Their times count as time / (1 + wait /
+// ageing).
 inline double aged_score(Seconds time, Seconds wait, Seconds ageing) {
   return static_cast<double>(wait + ageing) / static_cast<double>(time);
 }
@@ -105,6 +106,18 @@ class Queue {
   Backfill backfill_;
   BlockList<Pending, Least> list_;
   BlockList<Pending, Least> candidates_;
+};
+
+// A pending job in an order that only holds for one pass.
+struct Candidate {
+  double score = 0;      // greater first
+  std::int64_t key = 0;  // smaller first
+  Pending entry;
+  // For a heap whose top comes first.
+  friend bool operator<(const Candidate& a, const Candidate& b) {
+    if (a.score != b.score) return a.score < b.score;
+    return a.key != b.key ? a.key > b.key : a.entry.rank > b.entry.rank;
+  }
 };
 
 }  // namespace foretime

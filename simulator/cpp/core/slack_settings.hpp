@@ -27,7 +27,7 @@ struct SlackSettings {
 // What slack-based backfilling is told of a job.
 struct SlackJob {
   double user_priority = 0;
-  double political_priority = 0;  // minus infinity: a quota is exceeded
+  double political_priority = 0;       // minus infinity: a quota is exceeded
   std::optional<double> average_wait;  // seconds; none: that of the settings
 };
 

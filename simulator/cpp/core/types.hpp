@@ -147,26 +147,26 @@ struct Job {
   Processors processors = 0;
   Seconds actual_runtime = 0;
   Seconds requested = 0;
-  Seconds queue_time = 0;     // t_sched, one for each role
+  Seconds queue_time = 0;  // t_sched, one for each role
   Seconds backfill_time = 0;
   Seconds drain_time = 0;
-  Seconds time_limit = 0;     // killed here
+  Seconds time_limit = 0;  // killed here
   std::int64_t priority = 0;
-  std::int64_t rank = 0;      // place in the order of submission
+  std::int64_t rank = 0;  // place in the order of submission
   Seconds start = 0;
-  Seconds end = 0;            // once running: when it will end
-  Seconds expected_end = 0;   // once running: when the scheduler believes it will end
+  Seconds end = 0;                 // once running: when it will end
+  Seconds expected_end = 0;        // once running: when the scheduler believes it will end
   Seconds planned_start = kNever;  // starvation guard: the note on its t_req plan
   Seconds blocked_since = kNever;  // when it was first seen blocked at the head of the queue
   std::int32_t corrections = 0;    // how often it outlived its estimate
   State state = State::kSubmitted;
   StartedBy started_by = StartedBy::kNotStarted;
   Belief belief = Belief::kEstimate;
-  bool guarded = false;       // the guard was activated for it
-  bool awaited = false;       // finish_awaited() runs until it has started
-  std::int64_t tie = 0;       // once running: its place among jobs that end together
+  bool guarded = false;  // the guard was activated for it
+  bool awaited = false;  // finish_awaited() runs until it has started
+  std::int64_t tie = 0;  // once running: its place among jobs that end together
 
-  Seconds extended = 0;       // added to its requested time while it ran
+  Seconds extended = 0;  // added to its requested time while it ran
 
   Seconds hard_end() const { return start + requested + extended; }
 };

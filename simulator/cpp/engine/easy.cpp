@@ -2,11 +2,11 @@
 // head job's shadow time, or takes only processors that the head job will not need then.
 #include <algorithm>
 
-#include "engine/engine.hpp"
+#include "engine/head_planner.hpp"
 
 namespace foretime {
 
-Seconds Engine::backfill_time(const Pending& entry, bool on_requested) const {
+Seconds HeadPlanner::backfill_time(const Pending& entry, bool on_requested) const {
   if (on_requested) return job(entry.job).requested;
   if (easing_.late == 0) return entry.backfill_time;
   const Seconds more = job(entry.job).requested - entry.backfill_time;
@@ -14,7 +14,7 @@ Seconds Engine::backfill_time(const Pending& entry, bool on_requested) const {
 }
 
 // The plan for the head job is made when a job comes up that fits at all.
-bool Engine::may_start(JobIndex head, Processors processors, Seconds time, bool on_requested) {
+bool HeadPlanner::may_start(JobIndex head, Processors processors, Seconds time, bool on_requested) {
   if (!plan_valid_) {
     const Processors needed = job(head).processors;
     plan_ = on_requested ? availability_.plan_on_requested(needed, now_)
@@ -26,22 +26,22 @@ bool Engine::may_start(JobIndex head, Processors processors, Seconds time, bool 
 
 // Takes the extra processors that a job which may start keeps at the shadow time. Who fits into the
 // extra processors needed no estimate to start, only a later place than the head job.
-StartedBy Engine::reserve_extra(Processors processors, Seconds time) {
-  const StartedBy how =
-      processors <= plan_.extra ? StartedBy::kOutOfOrder : StartedBy::kBackfilled;
+StartedBy HeadPlanner::reserve_extra(Processors processors, Seconds time) {
+  const StartedBy how = processors <= plan_.extra ? StartedBy::kOutOfOrder : StartedBy::kBackfilled;
   if (now_ + time > plan_.shadow_time) plan_.extra -= processors;
   return how;
 }
 
 // Of a block of the queue, by the least that its jobs need.
-bool Engine::none_may_start(const Least& least, Processors free, bool on_requested) const {
+bool HeadPlanner::none_may_start(const Least& least, Processors free, bool on_requested) const {
   if (least.processors > free) return true;
   return plan_valid_ && !on_requested && least.processors > plan_.extra &&
          now_ + least.backfill_time > plan_.shadow_time;
 }
 
 // In the order of the blocks, through the queue itself.
-void Engine::backfill_blocks(const Queue::Blocks& blocks, JobIndex head, bool on_requested) {
+void HeadPlanner::backfill_blocks(const Queue::Blocks& blocks, JobIndex head, bool on_requested,
+                                  Pass& pass) {
   Processors free = availability_.free();
   picked_.clear();
   for (const auto& block : blocks) {
@@ -55,11 +55,12 @@ void Engine::backfill_blocks(const Queue::Blocks& blocks, JobIndex head, bool on
       picked_.emplace_back(entry, reserve_extra(entry.processors, time));
     }
   }
-  for (const auto& [entry, how] : picked_) start_before_head(entry, how, on_requested);
+  for (const auto& [entry, how] : picked_) start_before_head(entry, how, on_requested, pass);
 }
 
 // A job that may not start now may not later in the same pass, as less and less is free.
-void Engine::add_candidate(JobIndex head, const Pending& entry, double score, bool on_requested) {
+void HeadPlanner::add_candidate(JobIndex head, const Pending& entry, double score,
+                                bool on_requested) {
   if (entry.processors > availability_.free() || entry.job == head) return;
   const Seconds time = backfill_time(entry, on_requested);
   if (!may_start(head, entry.processors, time, on_requested)) return;
@@ -75,7 +76,7 @@ void Engine::add_candidate(JobIndex head, const Pending& entry, double score, bo
 }
 
 // In an order of their own: as their keys say, by score, or just the few that have arrived.
-void Engine::backfill_candidates(bool on_requested) {
+void HeadPlanner::backfill_candidates(bool on_requested, Pass& pass) {
   std::make_heap(candidates_.begin(), candidates_.end());
   while (!candidates_.empty() && availability_.free() > 0) {
     const Pending entry = candidates_.front().entry;
@@ -84,14 +85,15 @@ void Engine::backfill_candidates(bool on_requested) {
     const Seconds time = backfill_time(entry, on_requested);
     if (entry.processors > availability_.free()) continue;
     if (now_ + time > plan_.shadow_time && entry.processors > plan_.extra) continue;
-    start_before_head(entry, reserve_extra(entry.processors, time), on_requested);
+    start_before_head(entry, reserve_extra(entry.processors, time), on_requested, pass);
   }
 }
 
-void Engine::start_before_head(const Pending& entry, StartedBy how, bool on_requested) {
+void HeadPlanner::start_before_head(const Pending& entry, StartedBy how, bool on_requested,
+                                    Pass& pass) {
   // Assumed to end at another time than it was let in for: the plan must be made anew.
   if (job(entry.job).drain_time != backfill_time(entry, on_requested)) full_pass_ = true;
-  start(entry.job, how);
+  pass.start(entry.job, how);
 }
 
 }  // namespace foretime

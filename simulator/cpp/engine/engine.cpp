@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/head_planner.hpp"
+#include "planning/profile_planner.hpp"
 #include "planning/slack/slack.hpp"
 
 namespace foretime {
@@ -13,17 +15,40 @@ Engine::Engine(Processors machine, const Policy& policy, Seconds now,
       queue_(policy.switching ? Order::kFcfs : policy.order, policy.backfill),
       now_(now) {
   availability_.reestimate(now);
-  if (policy_.guard && policy_.guard->runs_beside()) {
-    Policy plain;
-    plain.order = policy_.order;
-    plain.interval = policy_.interval;
-    beside_ = std::make_unique<Engine>(machine, plain, now);
-    beside_->is_beside_ = true;
-  }
   if (needs_planner(policy_, !reservations.empty())) {
     planner_ = make_planner(std::make_unique<PoolProfile>(machine, now, jobs_), policy_, jobs_,
                             availability_, std::move(reservations));
+  } else {
+    planner_ = std::make_unique<HeadPlanner>(scheduling(), machine);
   }
+}
+
+Scheduling Engine::scheduling() {
+  return {policy_,    jobs_,          availability_,
+          queue_,     now_,           arrived_,
+          full_pass_, active_guards_, counters_.guard_activations};
+}
+
+void Engine::use_nodes(NodeMachine machine) { use_nodes(NodeScheduling(std::move(machine), now_)); }
+
+void Engine::use_nodes(NodeScheduling nodes) {
+  planner_ = make_node_planner(scheduling(), std::move(nodes));
+}
+
+NodePlanner& Engine::node_planner() { return dynamic_cast<NodePlanner&>(*planner_); }
+
+const NodeScheduling& Engine::nodes() const {
+  return dynamic_cast<const NodePlanner&>(*planner_).nodes();
+}
+
+void Engine::use_bgp(BgpMachine machine) {
+  planner_ = std::make_unique<BgpPlanner>(scheduling(), std::move(machine));
+}
+
+BgpPlanner& Engine::bgp_planner() { return dynamic_cast<BgpPlanner&>(*planner_); }
+
+const BgpPool& Engine::bgp_pool() const {
+  return dynamic_cast<const BgpPlanner&>(*planner_).pool();
 }
 
 void Engine::reserve(std::size_t jobs) {
@@ -35,8 +60,7 @@ JobIndex Engine::submit(const Job& submitted) {
   const auto index = static_cast<JobIndex>(jobs_.size());
   jobs_.push_back(submitted);
   if (submitted.awaited) ++awaited_;
-  if (beside_) beside_->submit(job_beside(submitted));
-  if (bgp_) bgp_->add(index, submitted.processors);
+  planner_->submitted(index);
   if (!admission_ || admission_->is_released(index)) add_submission(index);
   return index;
 }
@@ -62,7 +86,7 @@ void Engine::release(const std::vector<JobIndex>& jobs) {
   }
 }
 
-JobIndex Engine::add_running(const Job& started, std::optional<std::size_t> bgp_partition) {
+JobIndex Engine::add_running(const Job& started) {
   const auto index = static_cast<JobIndex>(jobs_.size());
   jobs_.push_back(started);
   Job& added = job(index);
@@ -70,9 +94,7 @@ JobIndex Engine::add_running(const Job& started, std::optional<std::size_t> bgp_
   added.state = State::kRunning;
   added.started_by = StartedBy::kHead;
   availability_.resume(index, now_);
-  if (nodes_) resume_on_nodes(index);
-  if (bgp_) resume_on_bgp(index, bgp_partition);
-  if (planner_) planner_->changed_running(index, now_);
+  planner_->runs_already(index, now_);
   set_end(index);
   if (outside_) news_.started.push_back(index);
   if (admission_) {
@@ -99,13 +121,13 @@ void Engine::update(JobIndex index, const Job& to) {
     updated.time_limit = to.time_limit;
     updated.actual_runtime = to.actual_runtime;
     updated.priority = to.priority;
-    if (beside_) update_beside(index);
+    planner_->updated(index);
   };
   if (updated.state == State::kPending) {
     queue_.erase(index, updated);
     take_over();
     queue_.insert(index, updated);
-    if (planner_) planner_->changed_waiting(index);
+    planner_->changed_waiting(index);
     changed();
   } else if (updated.state == State::kRunning && same_plan(updated, to)) {
     take_over();
@@ -114,7 +136,7 @@ void Engine::update(JobIndex index, const Job& to) {
     take_over();
     availability_.reestimate(now_);
     availability_.resume(index, now_);
-    if (planner_) planner_->changed_running(index, now_);
+    planner_->changed_running(index, now_);
     set_end(index);
     changed();
   } else {
@@ -124,14 +146,12 @@ void Engine::update(JobIndex index, const Job& to) {
 
 void Engine::cancel(JobIndex index) {
   Job& cancelled = job(index);
-  if (beside_) cancel_beside(index);
+  planner_->withdrawn(index);
   if (cancelled.state == State::kPending) {
     queue_.erase(index, cancelled);
     if (cancelled.guarded) --active_guards_;
     std::erase(arrived_, index);
-    if (planner_) planner_->cancelled(index);
-    if (nodes_) drop_reservation(index);
-    if (bgp_) bgp_->left_queue(index);
+    planner_->cancelled(index);
     changed();
   }
   cancelled.state = State::kCancelled;
@@ -155,14 +175,10 @@ void Engine::resume_queue(const PlanNotes& notes, bool pass_due) {
   full_pass_ = true;
   pass_pending_ = pass_due && passes_at(now_);
   const Seconds reached = pass_due ? now_ - 1 : now_;
-  if (planner_) planner_->resume(notes, reached);
-  if (nodes_) resume_plans_on_nodes(notes, reached);
+  planner_->resume(notes, reached);
 }
 
-std::optional<PlanNotes> Engine::plan_notes() const {
-  if (nodes_) return node_plan_notes();
-  return planner_ ? std::optional(planner_->notes()) : std::nullopt;
-}
+std::optional<PlanNotes> Engine::plan_notes() const { return planner_->notes(); }
 
 Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change(); }
 
@@ -187,12 +203,9 @@ std::vector<Pending> Engine::sorted_by_score(OutsideNews&& news) const {
 }
 
 std::vector<JobIndex> Engine::queue() const {
+  if (auto own = planner_->own_queue()) return *own;
   std::vector<JobIndex> jobs;
-  if (nodes_) {
-    for (const auto& [place, index] : node_queue(true)) jobs.push_back(index);
-  } else {
-    for (const Pending& entry : sorted_by_score({})) jobs.push_back(entry.job);
-  }
+  for (const Pending& entry : sorted_by_score({})) jobs.push_back(entry.job);
   return jobs;
 }
 
@@ -217,8 +230,8 @@ void Engine::run(Seconds until, bool hold) {
   }
 }
 
-// A pass over a deep queue may take milliseconds, so the clock is read often; what is asked may have
-// to wait for the interpreter's lock, so it is asked rarely.
+// A pass over a deep queue may take milliseconds, so the clock is read often; what is asked may
+// have to wait for the interpreter's lock, so it is asked rarely.
 void Engine::check_interrupted() {
   if (!interrupted_ || ++since_clock_ < 64) return;
   since_clock_ = 0;
@@ -226,6 +239,15 @@ void Engine::check_interrupted() {
   if (now - asked_at_ < std::chrono::milliseconds(100)) return;
   asked_at_ = now;
   if (interrupted_()) throw Interrupted();
+}
+
+void Engine::pass() {
+  ++counters_.passes;
+  pass_pending_ = false;
+  pass_failed_ = false;
+  availability_.reestimate(now_);
+  if (!queue_.empty() || lets_overrun()) planner_->schedule(now_, queue_, *this);
+  arrived_.clear();
 }
 
 // At equal times: completions, then estimate expiries, then submissions, then one pass; ties by job
@@ -241,8 +263,7 @@ void Engine::run_timesteps(Seconds until, bool hold) {
     }
     if (next == kNever || next > until) return;
     now_ = next;
-    if (planner_) planner_->reached(now_);
-    if (nodes_) reached_on_nodes();
+    planner_->reached(now_);
     while (completes(now_)) complete_one();
     correct_expired();
     while (arrives(now_)) arrive_one();
@@ -266,8 +287,7 @@ void Engine::run_events(Seconds until, bool hold) {
     if (next == kNever || next > until || (hold && next == until)) return;
     const bool is_planned = next_moment() == next;
     now_ = next;
-    if (planner_) planner_->reached(now_);
-    if (nodes_) reached_on_nodes();
+    planner_->reached(now_);
     if (complete_expected()) pass_pending_ = true;
     correct_expired();
     if (arrives(now_)) {
@@ -309,10 +329,7 @@ void Engine::correct_expired() {
   if (expired.empty()) return;
   full_pass_ = true;
   counters_.expiries += static_cast<std::int64_t>(expired.size());
-  if (nodes_) nodes_->changed = nodes_->ends_changed = true;
-  if (planner_) {
-    for (const JobIndex index : expired) planner_->changed_running(index, now_);
-  }
+  for (const JobIndex index : expired) planner_->changed_running(index, now_);
 }
 
 // A moment for which something is planned only counts while somebody waits.
@@ -322,8 +339,7 @@ Seconds Engine::next_moment() const {
     const Seconds since = now_ % *policy_.interval;
     return now_ - since + (since < 0 ? 0 : *policy_.interval);
   }
-  if (nodes_) return next_moment_on_nodes();
-  return planner_ ? planner_->next_moment() : kNever;
+  return planner_->next_moment();
 }
 
 // With an interval, passes come at its multiples.
@@ -333,18 +349,26 @@ bool Engine::passes_at(Seconds time) const {
 
 Seconds Engine::planned_start(JobIndex index) const {
   if (job(index).state != State::kPending) return kNever;
-  if (nodes_) return planned_start_on_nodes(index);
+  if (planner_->plans_head_alone()) {
+    const JobIndex head = is_time_dependent(policy_.order) ? queue().front() : queue_.front().job;
+    if (index != head) return kNever;
+  }
   // Who could not start when planned, as an overdue job still runs, is planned for now.
-  if (planner_) return std::max(now_, planner_->planned_start(index));
-  if (!is_easy(policy_.backfill)) return kNever;
-  const JobIndex head =
-      is_time_dependent(policy_.order) ? queue().front() : queue_.front().job;
-  if (index != head) return kNever;
-  if (bgp_) return bgp_->fits(head) ? now_ : drain_for(head, active_guards_ > 0).free_at;
-  const Processors needed = job(head).processors;
-  const Plan plan = active_guards_ > 0 ? availability_.plan_on_requested(needed, now_)
-                                       : availability_.plan(needed, now_);
-  return plan.shadow_time;
+  return std::max(now_, planner_->planned_start(index));
+}
+
+Seconds Engine::planned_end(JobIndex index, bool on_requested) const {
+  const Seconds end = on_requested ? job(index).hard_end() : availability_.expected_end(index);
+  return std::max(now_, end);
+}
+
+void Engine::watch_heads() { dynamic_cast<HeadPlanner&>(*planner_).watch_heads(); }
+
+void Engine::tell_runtime(JobIndex index, Seconds actual_runtime) {
+  Job& told = job(index);
+  if (told.state == State::kFinished || told.state == State::kCancelled) return;
+  told.actual_runtime = actual_runtime;
+  if (told.state == State::kRunning) set_end(index);
 }
 
 void Engine::describe_for_slack(std::vector<SlackJob> jobs) {
@@ -401,14 +425,8 @@ void Engine::kill(JobIndex index) {
 
 void Engine::complete(JobIndex index) {
   job(index).state = State::kFinished;
-  if (beside_) ended_beside(index);
   availability_.finish(index);
-  if (nodes_) {
-    nodes_->pool.finish(index, now_);
-    nodes_->changed = true;
-  }
-  if (bgp_) bgp_->finish(index);
-  if (planner_) planner_->finished(index, now_);
+  planner_->finished(index, now_);
   finished_.push_back(index);
   if (outside_) news_.finished.push_back(index);
   full_pass_ = true;
@@ -442,8 +460,7 @@ void Engine::enter_queue(JobIndex index) {
   if (arriving.guarded) ++active_guards_;
   queue_.insert(index, arriving);
   arrived_.push_back(index);
-  if (planner_) planner_->arrived(index);
-  if (bgp_) bgp_->arrived(index);
+  planner_->arrived(index);
   if (queue_.front().job == index) full_pass_ = true;
   ++counters_.submissions;
   counters_.deepest_queue =
@@ -453,12 +470,10 @@ void Engine::enter_queue(JobIndex index) {
 void Engine::start(JobIndex index, StartedBy how) {
   Job& starting = job(index);
   queue_.erase(index, starting);
-  if (bgp_) bgp_->left_queue(index);
   if (starting.guarded) {
     --active_guards_;
     full_pass_ = true;
   }
-  if (beside_) started_beside(index);
   starting.start = now_;
   starting.state = State::kRunning;
   starting.started_by = how;
@@ -466,7 +481,7 @@ void Engine::start(JobIndex index, StartedBy how) {
   if (starting.awaited) --awaited_;
   if (admission_) release(admission_->started(index, now_));
   availability_.start(index);
-  if (planner_) planner_->started(index, now_);
+  planner_->started(index, now_);
   set_end(index);
   started_.push_back(index);
   if (outside_) news_.started.push_back(index);
@@ -485,7 +500,7 @@ void Engine::set_end(JobIndex index) {
 }
 
 void Engine::changed() {
-  if (nodes_) nodes_->changed = nodes_->anew = nodes_->ends_changed = true;
+  planner_->changed_from_outside();
   full_pass_ = true;
   pass_pending_ = passes_at(now_);
 }

@@ -2,12 +2,12 @@
 // estimate has any part in it. (Beside advance reservations it does: depth_limited.cpp.)
 #include <algorithm>
 
-#include "engine/engine.hpp"
+#include "engine/head_planner.hpp"
 
 namespace foretime {
 
 // In queue order, through the queue itself; the front of the queue is known not to fit.
-void Engine::first_fit_queue() {
+void HeadPlanner::first_fit_queue(Pass& pass) {
   Processors free = availability_.free();
   picked_.clear();
   for (const auto& block : queue_.blocks()) {
@@ -18,15 +18,15 @@ void Engine::first_fit_queue() {
       picked_.emplace_back(entry, StartedBy::kBackfilled);
     }
   }
-  for (const auto& [entry, how] : picked_) start(entry.job, how);
+  for (const auto& [entry, how] : picked_) pass.start(entry.job, how);
 }
 
 // Of those in candidates_, the best first.
-void Engine::first_fit_candidates() {
+void HeadPlanner::first_fit_candidates(Pass& pass) {
   std::sort(candidates_.rbegin(), candidates_.rend());
   for (const Candidate& candidate : candidates_) {
     if (candidate.entry.processors <= availability_.free()) {
-      start(candidate.entry.job, StartedBy::kBackfilled);
+      pass.start(candidate.entry.job, StartedBy::kBackfilled);
     }
   }
 }

@@ -33,8 +33,8 @@ PlanNotes notes_by_index(const Beginning& beginning, const std::vector<std::size
   return notes;
 }
 
-// The nodes with what running jobs have of them and waiting ones are planned for: worked out once, and
-// copied for each sample.
+// The nodes with what running jobs have of them and waiting ones are planned for: worked out once,
+// and copied for each sample.
 std::optional<NodeScheduling> nodes_of(const Beginning& beginning,
                                        const std::vector<std::size_t>& order) {
   if (!beginning.nodes) return std::nullopt;
@@ -44,8 +44,11 @@ std::optional<NodeScheduling> nodes_of(const Beginning& beginning,
   if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
   for (std::size_t i = 0; i < beginning.running.size(); ++i) {
     const NodeBeginning::Held& has = from.running[i];
-    engine.add_running_on(beginning.running[i], has.slurm_partition,
-                          engine.nodes().pool.shares_on(has.nodes));
+    NodePlanner& planner = engine.node_planner();
+    const auto index = static_cast<JobIndex>(i);
+    planner.place(index, has.slurm_partition, engine.nodes().pool.shares_on(has.nodes));
+    engine.add_running(beginning.running[i]);
+    planner.end_is_known(index);
   }
   NodeScheduling nodes = engine.nodes();
   nodes.requests = from.requests;
@@ -146,7 +149,7 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
     const Arrivals& arrivals = samples.arrivals;
     for (std::size_t i = arrivals.first[sample]; i < arrivals.first[sample + 1]; ++i) {
       const JobIndex arriving = engine.submit(arrivals.jobs[i]);
-      if (nodes) engine.set_request(arriving, arrivals.request_of[i]);
+      if (nodes) engine.node_planner().set_request(arriving, arrivals.request_of[i]);
     }
   }
   if (beginning.plans || !beginning.pass_due) {

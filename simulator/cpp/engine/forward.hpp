@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/admission.hpp"
+#include "core/types.hpp"
 #include "nodes/node_scheduling.hpp"
 #include "planning/planner.hpp"
-#include "core/types.hpp"
 
 namespace foretime {
 
@@ -57,13 +57,13 @@ struct Samples {
 };
 
 // Runs every sample until all pending jobs have started, or only until those at `only` have (each
-// named once), and writes a row of start times: running jobs first, or just of those, in their order.
+// named once), and writes a row of start times: running jobs first, or just of those, in their
+// order.
 //
-// `interrupted` is called between samples, on the calling thread alone: once it is true, or a sample
-// has thrown, no more are begun. True if every sample was run.
+// `interrupted` is called between samples, on the calling thread alone: once it is true, or a
+// sample has thrown, no more are begun. True if every sample was run.
 bool forward_runs(const Beginning& beginning, const Samples& samples,
                   const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
-                  Seconds* start_time,
-                  const std::function<bool()>& interrupted);
+                  Seconds* start_time, const std::function<bool()>& interrupted);
 
 }  // namespace foretime

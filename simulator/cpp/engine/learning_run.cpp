@@ -29,8 +29,8 @@ void LearningRun::submit_up_to(std::size_t jobs) {
   }
 }
 
-// Starts and ends in the order of time: at the same moment ends first, as in the engine, but a job's
-// own start before its end (foretime_estimators.estimators.job_events).
+// Starts and ends in the order of time: at the same moment ends first, as in the engine, but a
+// job's own start before its end (foretime_estimators.estimators.job_events).
 void LearningRun::learn() {
   const std::vector<JobIndex> started = engine_.take_started();
   const std::vector<JobIndex> finished = engine_.take_finished();
@@ -48,8 +48,7 @@ void LearningRun::learn() {
     // Cut at its limit it has run as long as it could, however it ended in the log.
     const bool at_limit = job.end - job.start >= job.requested;
     const Evidence logged = jobs_[static_cast<std::size_t>(index)].evidence;
-    estimator_.finish(
-        {request(index), job.start, job.end, at_limit ? Evidence::kAtLimit : logged});
+    estimator_.finish({request(index), job.start, job.end, at_limit ? Evidence::kAtLimit : logged});
   }
   while (next_start != started.end()) start_next();
 }

@@ -1,4 +1,5 @@
-// A run with an estimator in the loop: from submission to submission, learning what ended in between.
+// A run with an estimator in the loop: from submission to submission, learning what ended in
+// between.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,8 @@ struct Roles {
   bool drain = true;
 };
 
-// Does what foretime_sim.engine.estimated_run does in Python, for an engine of a flat pool without jobs.
+// Does what foretime_sim.engine.estimated_run does in Python, for an engine of a flat pool without
+// jobs.
 class LearningRun {
  public:
   LearningRun(Engine& engine, OnlineEstimator& estimator, std::vector<LearningJob> jobs,

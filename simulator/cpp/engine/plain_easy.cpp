@@ -1,15 +1,14 @@
-// What would have happened without predictions: an EASY on requested times that runs beside the
-// schedule, with the same jobs in the same queue order, for the guard to compare with. Both know the
-// same: there a job ends after its actual runtime from the moment on at which it has ended here.
-// Until then it is taken to end after its t_sched(backfill), unless it runs here, too, and began no
-// later than there: then its end will be known in time.
+#include "engine/plain_easy.hpp"
+
 #include <algorithm>
 
 #include "engine/engine.hpp"
 
 namespace foretime {
+namespace {
 
-Job Engine::job_beside(const Job& job) const {
+// With what is known of it at its submission.
+Job job_beside(const Job& job) {
   Job beside = job;
   beside.queue_time = beside.backfill_time = beside.drain_time = job.requested;
   beside.actual_runtime = std::min(job.backfill_time, job.time_limit);
@@ -17,65 +16,68 @@ Job Engine::job_beside(const Job& job) const {
   return beside;
 }
 
-// A job starts here now.
-void Engine::started_beside(JobIndex index) {
-  beside_->advance(now_);
-  const Job& beside = beside_->job(index);
+}  // namespace
+
+PlainEasy::PlainEasy(Processors machine, const Policy& policy, Seconds now) {
+  Policy plain;
+  plain.order = policy.order;
+  plain.interval = policy.interval;
+  engine_ = std::make_unique<Engine>(machine, plain, now);
+  engine_->watch_heads();
+}
+
+PlainEasy::~PlainEasy() = default;
+
+const Job& PlainEasy::job(JobIndex index) const {
+  return engine_->jobs()[static_cast<std::size_t>(index)];
+}
+
+void PlainEasy::submitted(const Job& job) { engine_->submit(job_beside(job)); }
+
+void PlainEasy::started(JobIndex index, Seconds now) {
+  engine_->advance(now);
+  const Job& beside = job(index);
   const bool is_running = beside.state == State::kRunning;
-  if (beside.state == State::kFinished || (is_running && beside.start < now_)) return;
-  beside_->tell_runtime(index, beside.time_limit);
+  if (beside.state == State::kFinished || (is_running && beside.start < now)) return;
+  engine_->tell_runtime(index, beside.time_limit);
 }
 
-// A job has ended here now.
-void Engine::ended_beside(JobIndex index) {
-  beside_->advance(now_);
-  beside_->tell_runtime(index, job(index).end - job(index).start);
+void PlainEasy::ended(JobIndex index, Seconds runtime, Seconds now) {
+  engine_->advance(now);
+  engine_->tell_runtime(index, runtime);
 }
 
-void Engine::update_beside(JobIndex index) {
-  beside_->advance(now_);
-  Job changed = job_beside(job(index));
-  const State here = job(index).state;
-  if (here != State::kSubmitted && here != State::kPending) {
-    changed.actual_runtime = beside_->job(index).actual_runtime;
+void PlainEasy::updated(JobIndex index, const Job& to, Seconds now) {
+  engine_->advance(now);
+  Job changed = job_beside(to);
+  if (to.state != State::kSubmitted && to.state != State::kPending) {
+    changed.actual_runtime = job(index).actual_runtime;
   }
-  beside_->update(index, changed);
+  engine_->update(index, changed);
 }
 
-void Engine::cancel_beside(JobIndex index) {
-  beside_->advance(now_);
-  const Job& beside = beside_->job(index);
+void PlainEasy::cancelled(JobIndex index, Seconds now) {
+  engine_->advance(now);
+  const Job& beside = job(index);
   if (beside.state == State::kRunning) {
-    beside_->tell_runtime(index, now_ - beside.start);
+    engine_->tell_runtime(index, now - beside.start);
   } else {
-    beside_->cancel(index);
+    engine_->cancel(index);
   }
 }
 
-// From now on; who should have ended ends now.
-void Engine::tell_runtime(JobIndex index, Seconds actual_runtime) {
-  Job& told = job(index);
-  if (told.state == State::kFinished || told.state == State::kCancelled) return;
-  told.actual_runtime = actual_runtime;
-  if (told.state == State::kRunning) set_end(index);
-}
-
-// For how long a job that waits here has run there; under a gradual guard, for how long that EASY has
-// kept processors for it, which is from when on it was blocked at the head there. And how long that
-// may be: the less the longer the job waited there until then.
-Engine::Lateness Engine::lateness(JobIndex head) {
-  beside_->advance(now_);
-  beside_->settle();
-  const Job& beside = beside_->job(head);
+PlainEasy::Lateness PlainEasy::lateness(JobIndex head, const Guard& guard, Seconds now) {
+  engine_->advance(now);
+  engine_->settle();
+  const Job& beside = job(head);
   const bool has_started = beside.state == State::kRunning || beside.state == State::kFinished;
   Seconds since = has_started ? beside.start : kNever;
-  if (policy_.guard->eases_in()) since = std::min(since, beside.blocked_since);
+  if (guard.eases_in()) since = std::min(since, beside.blocked_since);
   if (since == kNever) return {};
-  Seconds bound = policy_.guard->bound;
-  if (policy_.guard->by == GuardBy::kPlainEasyLongest) bound = std::min(bound, beside_->longest_wait_);
-  const auto off =
-      static_cast<Seconds>(policy_.guard->share * static_cast<double>(since - beside.submit));
-  return {now_ - since, std::max<Seconds>(0, bound - off)};
+  Seconds bound = guard.bound;
+  if (guard.by == GuardBy::kPlainEasyLongest) bound = std::min(bound, engine_->longest_wait());
+  const auto off = static_cast<Seconds>(guard.share * static_cast<double>(since - beside.submit));
+  return {now - since, std::max<Seconds>(0, bound - off)};
 }
 
 }  // namespace foretime

@@ -1,4 +1,5 @@
-// The mean share of their requests that similar jobs took, as foretime_estimators.estimators.expected_runtime.
+// The mean share of their requests that similar jobs took, as
+// foretime_estimators.estimators.expected_runtime.
 #pragma once
 
 #include <algorithm>

@@ -55,9 +55,9 @@ class KindSums {
     Figures sums{};
   };
   struct Ageing {
-    double fading = 1;  // of a kind's sums, with each further job
-    double enough = 1;  // weight with which a kind decides half of what is left open
-    Seconds window = 0;  // a kind of which no job has ended for so long is forgotten
+    double fading = 1;     // of a kind's sums, with each further job
+    double enough = 1;     // weight with which a kind decides half of what is left open
+    Seconds window = 0;    // a kind of which no job has ended for so long is forgotten
     double left_open = 0;  // share below which no coarser kind counts
   };
 

@@ -17,7 +17,7 @@ class LastTwo final : public OnlineEstimator {
     Seconds requested = 0;
   };
   struct Recent {
-    std::size_t count = 0;     // 0, 1 or 2
+    std::size_t count = 0;    // 0, 1 or 2
     std::array<Ran, 2> jobs;  // oldest first
   };
 

@@ -24,8 +24,9 @@ void LearnedRuntime::finish(const FinishedJob& job) {
   const auto index = static_cast<std::size_t>(job.request.index);
   const bool is_kept = index < place_.size() && place_[index] != kNowhere;
   if (job.evidence != Evidence::kNone) {
-    regression_.learn(is_kept ? kept_[place_[index]] : features_.of(job.request, job.request.submit),
-                      loss_.of(job.runtime(), job.request.processors));
+    regression_.learn(
+        is_kept ? kept_[place_[index]] : features_.of(job.request, job.request.submit),
+        loss_.of(job.runtime(), job.request.processors));
   }
   if (is_kept) forget(job.request.index);
   features_.finish(job);

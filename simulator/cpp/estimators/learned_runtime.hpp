@@ -1,4 +1,5 @@
-// Runtimes learned job by job, as foretime_estimators.estimators.learned_runtime (Gaussier 2015, section 4).
+// Runtimes learned job by job, as foretime_estimators.estimators.learned_runtime (Gaussier 2015,
+// section 4).
 #pragma once
 
 #include <cstddef>
@@ -43,7 +44,7 @@ class LearnedRuntime final : public OnlineEstimator {
   bool absolute_;
   RuntimeFeatures features_;
   std::size_t most_asked_;
-  std::vector<Features> kept_;      // in places that are used again
+  std::vector<Features> kept_;  // in places that are used again
   std::vector<std::size_t> unused_;
   std::vector<std::size_t> place_;  // in kept_, by job
   std::size_t oldest_ = 0;          // no job before it is kept

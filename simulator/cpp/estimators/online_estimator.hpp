@@ -1,4 +1,5 @@
-// What a native estimator offers to a learning run: the same as foretime_estimators.estimators.estimator.
+// What a native estimator offers to a learning run: the same as
+// foretime_estimators.estimators.estimator.
 #pragma once
 
 #include "core/types.hpp"
@@ -23,8 +24,8 @@ struct JobRequest {
   NameCode executable = kNoName;
 };
 
-// What a job's ending tells (foretime_estimators.jobs.endings): nothing, how long it ran, or that it ran
-// as long as it could.
+// What a job's ending tells (foretime_estimators.jobs.endings): nothing, how long it ran, or that
+// it ran as long as it could.
 enum class Evidence : std::uint8_t { kNone, kRuntime, kAtLimit };
 
 // A job that has come to its end.

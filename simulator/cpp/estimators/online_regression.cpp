@@ -1,5 +1,6 @@
-// Written so that a compiler makes vector operations of it: whole lanes, no branches. CMakeLists.txt
-// forbids fused operations here, which would round differently from machine to machine.
+// Written so that a compiler makes vector operations of it: whole lanes, no branches.
+// CMakeLists.txt forbids fused operations here, which would round differently from machine to
+// machine.
 #include "estimators/online_regression.hpp"
 
 #include <cmath>
@@ -60,9 +61,8 @@ void OnlineRegression::learn(const Features& features, const JobLoss& loss) {
   learned_.normalised_squares += sum([&](std::size_t i) { return normalised[i] * normalised[i]; });
   ++learned_.examples;
   const double slope = loss.slope(predicted);
-  const double rate =
-      settings_.eta *
-      std::sqrt(static_cast<double>(learned_.examples) / learned_.normalised_squares);
+  const double rate = settings_.eta * std::sqrt(static_cast<double>(learned_.examples) /
+                                                learned_.normalised_squares);
   const double l2 = settings_.l2;
   const double decay = settings_.decay;
   for (std::size_t i = 0; i < kSize; ++i) {

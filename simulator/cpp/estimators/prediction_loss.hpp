@@ -1,4 +1,5 @@
-// What a wrong prediction costs, as foretime_estimators.estimators.prediction_loss (Gaussier 2015, tables 3, 5).
+// What a wrong prediction costs, as foretime_estimators.estimators.prediction_loss (Gaussier 2015,
+// tables 3, 5).
 #pragma once
 
 #include <algorithm>
@@ -28,8 +29,7 @@ class JobLoss {
     const double error = predicted - runtime_;
     if (error == 0) return 0;
     const LossBranch branch = error > 0 ? over_ : under_;
-    return weight_ *
-           (branch == LossBranch::kSquared ? 2.0 * error : std::copysign(1.0, error));
+    return weight_ * (branch == LossBranch::kSquared ? 2.0 * error : std::copysign(1.0, error));
   }
 
  private:

@@ -39,8 +39,8 @@ struct RunningSums {
 // Of those that had started by `now`: all of them, but where somebody asks about the past.
 RunningSums running_sums(const RuntimeFeatures::UserJobs& user, Seconds now) {
   RunningSums sums{static_cast<std::int64_t>(user.running.size()), user.start_sum, user.occupied};
-  for (auto later = user.running.rbegin();
-       later != user.running.rend() && later->start > now; ++later) {
+  for (auto later = user.running.rbegin(); later != user.running.rend() && later->start > now;
+       ++later) {
     --sums.jobs;
     sums.starts -= later->start;
     sums.processors -= later->processors;
@@ -75,7 +75,8 @@ Features RuntimeFeatures::of(const JobRequest& job, Seconds now) const {
       features[13] = static_cast<double>(count * now - running.starts);
       features[14] = static_cast<double>(running.processors);
     }
-    if (user.last_end) features[15] = static_cast<double>(std::max<Seconds>(now - *user.last_end, 0));
+    if (user.last_end)
+      features[15] = static_cast<double>(std::max<Seconds>(now - *user.last_end, 0));
   }
   const double day = kPerDay * into(job.submit, kDay);
   const double week = kPerWeek * into(job.submit, kWeek);
@@ -97,9 +98,9 @@ void RuntimeFeatures::start(const JobRequest& job, Seconds time) {
 void RuntimeFeatures::finish(const FinishedJob& job) {
   if (job.request.user == kNoUser) return;
   UserJobs& user = known(job.request.user);
-  const auto same_start = std::lower_bound(
-      user.running.begin(), user.running.end(), job.start,
-      [](const Running& running, Seconds start) { return running.start < start; });
+  const auto same_start =
+      std::lower_bound(user.running.begin(), user.running.end(), job.start,
+                       [](const Running& running, Seconds start) { return running.start < start; });
   const auto ran = std::find_if(same_start, user.running.end(), [&job](const Running& running) {
     return running.job == job.request.index;
   });

@@ -1,5 +1,5 @@
-// What is known of a job at its submission, as foretime_estimators.estimators.runtime_features (Gaussier 2015,
-// table 2), where the 20 features are explained.
+// What is known of a job at its submission, as foretime_estimators.estimators.runtime_features
+// (Gaussier 2015, table 2), where the 20 features are explained.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class RuntimeFeatures {
     Processors processors = 0;
   };
   struct UserJobs {
-    bool is_known = false;  // has started or ended a job
+    bool is_known = false;               // has started or ended a job
     std::vector<Seconds> last_runtimes;  // at most three, the latest first
     std::int64_t jobs = 0;
     Seconds runtime_sum = 0;

@@ -1,10 +1,9 @@
 // Which nodes a job takes of those that it could have; reference_placement.py is the specification.
-#include "nodes/node_pool.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <tuple>
 
+#include "nodes/node_pool.hpp"
 #include "nodes/node_shares.hpp"
 
 namespace foretime {
@@ -168,9 +167,9 @@ Shares NodePool::shares_of_picks(const ResourceRequest& request, const Partition
     for (const std::int32_t index : touched_) {
       const Unit& seen = unit(index);
       if (group_of(seen).whole) continue;
-      const std::int32_t picked =
-          class_in_search_[static_cast<std::size_t>(seen.group)]
-                          [static_cast<std::size_t>(seen.seen_class)].picked;
+      const std::int32_t picked = class_in_search_[static_cast<std::size_t>(seen.group)]
+                                                  [static_cast<std::size_t>(seen.seen_class)]
+                                                      .picked;
       if (picked >= 0) freed[static_cast<std::size_t>(picked)].push_back(index);
     }
   }
@@ -190,12 +189,13 @@ Shares NodePool::shares_of_picks(const ResourceRequest& request, const Partition
           run->units.emplace_back(kind.unit, kind.count);
         } else {
           std::int64_t found = 0;
-          classes_[static_cast<std::size_t>(kind.group)].each(
-              kind.of_class, [&](std::int32_t index) {
-                if (unit(index).touched == search_) return true;
-                run->units.emplace_back(index, 1);
-                return ++found < wanted;
-              });
+          classes_[static_cast<std::size_t>(kind.group)].each(kind.of_class,
+                                                              [&](std::int32_t index) {
+                                                                if (unit(index).touched == search_)
+                                                                  return true;
+                                                                run->units.emplace_back(index, 1);
+                                                                return ++found < wanted;
+                                                              });
           for (const std::int32_t index : freed[i]) run->units.emplace_back(index, 1);
         }
       }
@@ -211,11 +211,10 @@ Shares NodePool::shares_of_picks(const ResourceRequest& request, const Partition
         share.node = {request.gpus_per_node, group.node.memory > 0 ? memory : 0,
                       pick.tasks * request.cpus_per_task};
       }
-      const auto same = !group.whole ? shares.end()
-                                     : std::find_if(shares.begin(), shares.end(),
-                                                    [&](const Share& other) {
-                                                      return other.unit == index;
-                                                    });
+      const auto same = !group.whole
+                            ? shares.end()
+                            : std::find_if(shares.begin(), shares.end(),
+                                           [&](const Share& other) { return other.unit == index; });
       if (same != shares.end()) {
         same->nodes += taken;
       } else {

@@ -76,9 +76,8 @@ Shares NodePool::shares_on(const std::vector<NodeRow>& rows) const {
         shares.push_back({index, 1, row.of_each});
         continue;
       }
-      const auto same = std::find_if(shares.begin(), shares.end(), [index](const Share& share) {
-        return share.unit == index;
-      });
+      const auto same = std::find_if(shares.begin(), shares.end(),
+                                     [index](const Share& share) { return share.unit == index; });
       if (same == shares.end()) {
         shares.push_back({index, taken, group_of(of).node});
       } else {
@@ -184,8 +183,7 @@ void NodePool::start(JobIndex job, std::int32_t slurm_partition, const Shares& s
         idle.pop();
         started.nodes.push_back(node);
       }
-      rows_.insert(rows_.end(),
-                   {job, node, share.node.cpus, share.node.memory, share.node.gpus});
+      rows_.insert(rows_.end(), {job, node, share.node.cpus, share.node.memory, share.node.gpus});
     }
   }
   nodes_in_use_[static_cast<std::size_t>(slurm_partition)] += nodes_of(shares);

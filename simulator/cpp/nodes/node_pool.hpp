@@ -1,5 +1,5 @@
-// The nodes of a machine: what is free of them now, what will be by the plans, and where a job fits.
-// reference_nodes.py is the specification.
+// The nodes of a machine: what is free of them now, what will be by the plans, and where a job
+// fits. reference_nodes.py is the specification.
 //
 // Nodes of a group that have the same free resources and no reservation are handled together, so
 // that placing a job costs by how many kinds of such nodes there are, not by their number; and so
@@ -44,8 +44,7 @@ class NodePool {
   // Whether a planned job can really start where it is planned.
   bool fits_now(const Shares& shares, std::int32_t slurm_partition) const;
   // Whether no more is claimed there than there is.
-  bool holds(const Shares& shares, std::int32_t slurm_partition, Seconds start,
-             Seconds end) const;
+  bool holds(const Shares& shares, std::int32_t slurm_partition, Seconds start, Seconds end) const;
 
   // Running jobs. The end is when the plans take the nodes to be free again.
   void start(JobIndex job, std::int32_t slurm_partition, const Shares& shares, Seconds now,
@@ -84,13 +83,13 @@ class NodePool {
     NodeClasses::Number seen_class = 0;
     std::int64_t first_node = 0;
     std::int64_t nodes = 0;
-    Resources free;             // now; of a whole group `cpus` counts the nodes
-    std::int64_t reserved = 0;  // claims of waiting jobs
+    Resources free;                  // now; of a whole group `cpus` counts the nodes
+    std::int64_t reserved = 0;       // claims of waiting jobs
     std::size_t reserved_place = 0;  // in reserved_, while there are any
-    FreeSteps steps;            // by the plans; of a node only kept while it is reserved
-    std::vector<Held> held;     // by running jobs; not of a whole group
-    std::int64_t touched = 0;   // the search that has put it aside
-    Resources seen;             // then: what is free at the time that the search looks at
+    FreeSteps steps;                 // by the plans; of a node only kept while it is reserved
+    std::vector<Held> held;          // by running jobs; not of a whole group
+    std::int64_t touched = 0;        // the search that has put it aside
+    Resources seen;                  // then: what is free at the time that the search looks at
   };
   struct Running {
     std::int32_t slurm_partition = -1;
@@ -139,9 +138,9 @@ class NodePool {
   struct ClassInSearch {
     std::int64_t search = 0;
     Amount amount;
-    std::int64_t gained = 0;  // nodes that it sees in the class more than there are now
-    bool listed = false;      // among seen_classes_
-    std::int32_t picked = -1; // the place among the kinds, if the job takes nodes of it
+    std::int64_t gained = 0;   // nodes that it sees in the class more than there are now
+    bool listed = false;       // among seen_classes_
+    std::int32_t picked = -1;  // the place among the kinds, if the job takes nodes of it
   };
   // Of the steps in a window those whose amount is below that of every later one there.
   struct AscendingSteps {
@@ -192,21 +191,21 @@ class NodePool {
 
   NodeMachine machine_;
   std::vector<Unit> units_;
-  std::vector<NodeClasses> classes_;                 // by group: unreserved nodes by what is free
-  std::vector<std::int64_t> free_cpus_;              // by group, interchangeable nodes included
-  std::vector<Units> reserved_;                      // by group: units with reservations
+  std::vector<NodeClasses> classes_;     // by group: unreserved nodes by what is free
+  std::vector<std::int64_t> free_cpus_;  // by group, interchangeable nodes included
+  std::vector<Units> reserved_;          // by group: units with reservations
   // Of all of them, until something happens to one.
   std::vector<Pattern> patterns_;
   Seconds patterns_until_ = 0;
   bool patterns_known_ = false;
-  std::vector<std::int32_t> whole_unit_;             // by group: its one unit, or -1
-  std::vector<std::int64_t> nodes_in_use_;           // by slurm_partition
-  std::vector<FreeSteps> nodes_left_;                // by slurm_partition, if it has such a limit
-  std::vector<Running> running_;                     // by job
+  std::vector<std::int32_t> whole_unit_;    // by group: its one unit, or -1
+  std::vector<std::int64_t> nodes_in_use_;  // by slurm_partition
+  std::vector<FreeSteps> nodes_left_;       // by slurm_partition, if it has such a limit
+  std::vector<Running> running_;            // by job
   std::set<std::pair<Seconds, JobIndex>> ends_;
   std::int64_t search_ = 0;
   Units touched_;
-  std::vector<std::vector<ClassInSearch>> class_in_search_;  // by group, class
+  std::vector<std::vector<ClassInSearch>> class_in_search_;     // by group, class
   std::vector<std::vector<NodeClasses::Number>> seen_classes_;  // by group: without nodes now
 
   // Of the search that is going on.

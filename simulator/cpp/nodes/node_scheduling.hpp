@@ -1,4 +1,5 @@
-// What the engine keeps besides when the machine has nodes: who asks for what, and the reservations.
+// What the engine keeps besides when the machine has nodes: who asks for what, and the
+// reservations.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +52,7 @@ struct NodeScheduling {
   void note_closures(const ResourceRequest& request) {
     for (const PartitionChoice& choice : request.choices) {
       for (const Closure& closure : choice.closures) {
-        const auto place =
-            std::lower_bound(closure_ends.begin(), closure_ends.end(), closure.end);
+        const auto place = std::lower_bound(closure_ends.begin(), closure_ends.end(), closure.end);
         if (place == closure_ends.end() || *place != closure.end) {
           closure_ends.insert(place, closure.end);
         }
@@ -71,7 +71,7 @@ struct NodeScheduling {
   std::vector<std::int32_t> request_of;  // by job
   std::vector<Seconds> closure_ends;     // ascending: when jobs may have nodes that they might not
 
-  std::vector<Seconds> first_planned;    // by job; kNever where nothing is
+  std::vector<Seconds> first_planned;  // by job; kNever where nothing is
 
   // Since the last pass of a family that keeps reservations:
   bool changed = false;  // nodes were given back, or a running job's estimate has changed
@@ -85,15 +85,15 @@ struct NodeScheduling {
   // By slurm_partition: the last job that held a reservation in it or was at its head. Jobs behind
   // it may only start if they delay nobody.
   std::vector<std::optional<QueuePlace>> closed_at;
-  Seconds next_deadline = kNever;     // of the starvation guard
-  bool ends_by_requested = false;     // when running jobs are taken to end
+  Seconds next_deadline = kNever;  // of the starvation guard
+  bool ends_by_requested = false;  // when running jobs are taken to end
   bool ends_changed = false;
-  std::vector<JobIndex> let_in;       // in this pass before others, for the time they were let in for
+  std::vector<JobIndex> let_in;  // in this pass before others, for the time they were let in for
   // By request: the shortest time for which it did not fit in this pass.
   std::vector<Seconds> failed_time;
   std::vector<std::int32_t> failed;  // those for which there is one
-  // By request, while reservations are only added: a time for which it was searched for a place, and
-  // the start that was found. Nobody who needs as long can start before.
+  // By request, while reservations are only added: a time for which it was searched for a place,
+  // and the start that was found. Nobody who needs as long can start before.
   std::vector<std::pair<Seconds, Seconds>> searched;
 };
 

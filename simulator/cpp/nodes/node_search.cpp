@@ -1,9 +1,8 @@
 // When there is room for a job on nodes, and what of each kind of node there is.
-#include "nodes/node_pool.hpp"
-
 #include <algorithm>
 #include <map>
 
+#include "nodes/node_pool.hpp"
 #include "nodes/node_shares.hpp"
 
 namespace foretime {
@@ -40,8 +39,7 @@ NodePool::Amount NodePool::amount(const ResourceRequest& request, const Partitio
 }
 
 // Most nodes that the job may have, as its slurm_partition may use only so many.
-std::int64_t NodePool::most_nodes(const PartitionChoice& choice, Seconds start,
-                                  Seconds end) const {
+std::int64_t NodePool::most_nodes(const PartitionChoice& choice, Seconds start, Seconds end) const {
   const auto partition = static_cast<std::size_t>(choice.slurm_partition);
   if (machine_.most_nodes_in_use[partition] == kNever) return choice.most_nodes;
   return std::min(choice.most_nodes, nodes_left_[partition].least_free(start, end).cpus);
@@ -119,8 +117,8 @@ PlannedPlace NodePool::earliest(const ResourceRequest& request, const PartitionC
         }
         const NodeGroup& group = group_of(freed);
         if (!group.whole) {
-          const auto to = classes_[static_cast<std::size_t>(freed.group)].changed(freed.seen_class,
-                                                                                  share.node);
+          const auto to =
+              classes_[static_cast<std::size_t>(freed.group)].changed(freed.seen_class, share.node);
           see_in_class(request, choice, freed.group, freed.seen_class, -1, have);
           see_in_class(request, choice, freed.group, to, 1, have);
           freed.seen_class = to;
@@ -240,8 +238,7 @@ void NodePool::see_in_class(const ResourceRequest& request, const PartitionChoic
 }
 
 void NodePool::add_kind(const ResourceRequest& request, const PartitionChoice& choice,
-                        std::int32_t group, const Resources& free, std::int64_t count,
-                        Kind where) {
+                        std::int32_t group, const Resources& free, std::int64_t count, Kind where) {
   if (count <= 0) return;
   const NodeGroup& of = machine_.groups[static_cast<std::size_t>(group)];
   where.tasks = tasks_on(request, choice, of, free);

@@ -1,4 +1,5 @@
-// A machine of nodes, and what jobs ask of it. machine.py and resource_requests.py explain the names.
+// A machine of nodes, and what jobs ask of it. machine.py and resource_requests.py explain the
+// names.
 #pragma once
 
 #include <algorithm>
@@ -31,10 +32,10 @@ inline Resources least(const Resources& a, const Resources& b) {
 
 struct NodeGroup {
   std::int64_t nodes = 0;
-  Resources node;               // memory: 0 if it is not counted
-  std::int64_t memory_size = 0; // if it is not counted: how large it is; 0: unknown
+  Resources node;                // memory: 0 if it is not counted
+  std::int64_t memory_size = 0;  // if it is not counted: how large it is; 0: unknown
   std::int64_t weight = 0;
-  bool whole = false;           // nodes are only given out whole, and planned by their number
+  bool whole = false;  // nodes are only given out whole, and planned by their number
 };
 
 struct NodeMachine {

@@ -1,12 +1,12 @@
-// Conservative backfilling: every job is promised a start at its submission, and keeps it or gets an
-// earlier one.
+// Conservative backfilling: every job is promised a start at its submission, and keeps it or gets
+// an earlier one.
 //
 // In the order of their planned starts, to remove all jobs and reinsert them is to move them one by
 // one with all the others in place: a job planned at s can move to s' < s if enough is free on
-// [s', min(s, s' + duration)), for from s on it fits already, and what is claimed before s belongs to
-// jobs that run or are planned before it. When nobody can move, a new job or the time that passes
-// does not change that; so only jobs that could use what has been given back since are tried, and
-// what those give up that move.
+// [s', min(s, s' + duration)), for from s on it fits already, and what is claimed before s belongs
+// to jobs that run or are planned before it. When nobody can move, a new job or the time that
+// passes does not change that; so only jobs that could use what has been given back since are
+// tried, and what those give up that move.
 #include "planning/conservative.hpp"
 
 #include <algorithm>
@@ -149,16 +149,14 @@ void Conservative::compress_in_order(Seconds now) {
     for (const Promise& promise : block) {
       if (promise.start <= gained_from_ || promise.processors > most) continue;
       const Seconds duration = time(promise.job);
-      const Seconds from = 
-          barred_.first_start(promise.processors, duration, now);
+      const Seconds from = barred_.first_start(promise.processors, duration, now);
       if (from >= std::min(promise.start, gained_until_)) continue;
       if (try_to_move(promise.job, from)) {
         moved_.push_back(promise);
         const Seconds given_up_from = std::max(promise.start, claim_end(promise.job));
         most = std::max(most, profile().most_free(given_up_from, promise.start + duration));
       } else {
-        barred_.bar(promise.processors, duration,
-                    std::min(promise.start, gained_until_));
+        barred_.bar(promise.processors, duration, std::min(promise.start, gained_until_));
       }
     }
   }

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "planning/planner.hpp"
+#include "planning/profile_planner.hpp"
 
 namespace foretime {
 
-class Conservative : public Planner {
+class Conservative : public ProfilePlanner {
  public:
-  using Planner::Planner;
+  using ProfilePlanner::ProfilePlanner;
 
  protected:
   struct Promise {
@@ -56,8 +56,8 @@ class Conservative : public Planner {
   void insert_arrivals(Seconds now, const QueueInOrder& queue);
 
   BlockList<Promise, LeastProcessors> promises_;  // by planned start
-  std::vector<JobIndex> waiting_;  // by submission; some have started since
-  std::vector<Promise> moved_;     // as they were before
+  std::vector<JobIndex> waiting_;                 // by submission; some have started since
+  std::vector<Promise> moved_;                    // as they were before
   // Submission order: some were inserted in another order.
   bool out_of_order_ = false;
   // One by one: within these something was given up after others had been tried.

@@ -1,6 +1,6 @@
 // EASY with k reservations: the first k jobs that have to wait are planned, anew in every pass; of
-// the others those start that delay none of them. Without reservations (first-fit and no backfilling
-// beside advance reservations) whoever fits now starts.
+// the others those start that delay none of them. Without reservations (first-fit and no
+// backfilling beside advance reservations) whoever fits now starts.
 #include "planning/depth_limited.hpp"
 
 #include <algorithm>

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "planning/planner.hpp"
+#include "planning/profile_planner.hpp"
 
 namespace foretime {
 
-class DepthLimited final : public Planner {
+class DepthLimited final : public ProfilePlanner {
  public:
-  using Planner::Planner;
+  using ProfilePlanner::ProfilePlanner;
 
  private:
   void plan(Seconds now, const QueueInOrder& queue, Starts& starts) override;

@@ -31,8 +31,8 @@ class PlanProfile {
   // First start from `from` on; kNever if there is none.
   virtual Seconds earliest_fit(JobIndex job, Seconds from, Seconds duration) const = 0;
   // For a job that holds a claim from `planned` on: first start in [from, before) to which it can
-  // move; kNever if there is none. Before `planned` nothing of its own claim is in the way, and from
-  // then on it already fits, so only what is free before `planned` counts.
+  // move; kNever if there is none. Before `planned` nothing of its own claim is in the way, and
+  // from then on it already fits, so only what is free before `planned` counts.
   virtual Seconds earlier_fit(JobIndex job, Seconds from, Seconds before, Seconds planned,
                               Seconds duration) const = 0;
   // No claim lies on more than there is.

@@ -1,53 +1,27 @@
-// What the families that plan more than the head job have in common: the claims of running and
-// planned jobs in a profile, kept up to date from event to event.
-//
-// A running job claims its processors until its expected end. Advance reservations are promises, so
-// where there are any everything is planned on the time limit at which jobs are killed.
+// What decides who starts: a family of backfilling on a flat pool, on nodes or on a Blue Gene. The
+// engine tells a planner of every event, and asks it at every pass.
 #pragma once
 
+#include <cstdint>
 #include <limits>
-#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/availability.hpp"
-#include "core/barred_starts.hpp"
-#include "planning/decider.hpp"
-#include "planning/plan_profile.hpp"
 #include "core/queue.hpp"
 #include "core/types.hpp"
+#include "planning/decider.hpp"
 
 namespace foretime {
 
-// The waiting jobs in queue order: as the queue is kept, or sorted for one pass.
-struct QueueInOrder {
-  const Queue& queue;
-  const std::vector<Pending>* sorted = nullptr;
-
-  // Until `visit` says false. Blocks of which `skip` says so by their least needs are left out.
-  template <class Skip, class Visit>
-  void for_each(Skip skip, Visit visit) const {
-    if (sorted != nullptr) {
-      for (const Pending& entry : *sorted) {
-        if (!visit(entry)) return;
-      }
-      return;
-    }
-    for (const auto& block : queue.blocks()) {
-      if (skip(block.summary)) continue;
-      for (const Pending& entry : block) {
-        if (!visit(entry)) return;
-      }
-    }
-  }
-};
-
-using Starts = std::vector<std::pair<JobIndex, StartedBy>>;
-
-// On a job whose requested time is up: so much more time, or it is killed.
-struct OverrunVerdict {
-  JobIndex job = 0;
-  Seconds more = 0;  // 0: killed
+struct Counters {
+  std::int64_t passes = 0;
+  std::int64_t completions = 0;
+  std::int64_t expiries = 0;
+  std::int64_t submissions = 0;
+  std::int64_t guard_activations = 0;
+  std::int64_t deepest_queue = 0;
 };
 
 // What a planner remembers from its last plan, and of what has happened since.
@@ -59,152 +33,70 @@ struct PlanNotes {
   Seconds gained_until = std::numeric_limits<Seconds>::min();
 };
 
+// What a pass may do, and whom it may ask: the engine.
+class Pass {
+ public:
+  virtual void start(JobIndex index, StartedBy how) = 0;
+  virtual void kill(JobIndex index) = 0;
+  // A running job gets so much more time.
+  virtual void extend(JobIndex index, Seconds more) = 0;
+  // The queue in an order that only holds now.
+  virtual std::vector<Pending> queue_by_score() = 0;
+  // Of an order from outside: the scores of these, which come in the order of submission.
+  virtual void score(std::vector<Candidate>& queue) = 0;
+  // Of backfilling from outside: who starts of these, which come in queue order.
+  virtual std::vector<JobIndex> choose(const std::vector<JobIndex>& queue, bool on_requested) = 0;
+
+ protected:
+  ~Pass() = default;
+};
+
 class Planner {
  public:
-  Planner(std::unique_ptr<PlanProfile> profile, const Policy& policy, const std::vector<Job>& jobs,
-          const Availability& availability, std::vector<AdvanceReservation> reservations);
+  Planner() = default;
   virtual ~Planner() = default;
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
-  // What happens between passes.
-  void arrived(JobIndex index);
-  void cancelled(JobIndex index);
-  void changed_waiting(JobIndex index);
-  void started(JobIndex index, Seconds now);
-  void changed_running(JobIndex index, Seconds now);
-  void finished(JobIndex index, Seconds now);
+  // What happens between passes. A job is known from its submission on.
+  virtual void submitted(JobIndex) {}
+  virtual void arrived(JobIndex) {}
+  virtual void cancelled(JobIndex) {}  // while it waited
+  virtual void changed_waiting(JobIndex) {}
+  virtual void started(JobIndex, Seconds /*now*/) {}
+  virtual void runs_already(JobIndex, Seconds /*now*/) = 0;
+  virtual void changed_running(JobIndex, Seconds /*now*/) {}  // when it is expected to end
+  virtual void finished(JobIndex, Seconds /*now*/) {}
+  virtual void changed_from_outside() {}  // any job, after what it is told of that
+  // Whatever state the job is in:
+  virtual void updated(JobIndex) {}
+  virtual void withdrawn(JobIndex) {}
 
   // To begin from a snapshot: those that have arrived and were planned keep their planned starts.
-  void resume(const PlanNotes& notes, Seconds reached);
-  PlanNotes notes() const;  // without the planned starts
+  virtual void resume(const PlanNotes&, Seconds /*reached*/) {}
+  // Without the planned starts; none where no plan is kept from one pass to the next.
+  virtual std::optional<PlanNotes> notes() const { return std::nullopt; }
 
-  // Whether the next pass must know the queue in order.
-  virtual bool needs_order() const = 0;
-  // Before anything else in a pass.
-  void begin_pass(Seconds now);
-  // On the next job that a pass must decide about before it goes on.
-  virtual std::optional<OverrunVerdict> judge_overrun(Seconds /*now*/) { return std::nullopt; }
-  // Who starts now, in this order.
-  void pass(Seconds now, const QueueInOrder& queue, Starts& starts);
+  virtual void schedule(Seconds now, const Queue& queue, Pass& pass) = 0;
 
-  // When a pass is due because of the plan alone: something is planned for then, or an advance
-  // reservation ends. Those up to the last `reached` are over.
-  Seconds next_moment() const;
-  void reached(Seconds now) { reached_ = now; }
+  // When a pass is due because of the plan alone. Moments up to the last `reached` are over.
+  virtual Seconds next_moment() const { return kNever; }
+  virtual void reached(Seconds /*now*/) {}
 
-  // In which the waiting jobs are planned now, and what a decider that changes it has done.
-  virtual Order order() const { return policy_.order; }
+  // Whether the head job alone has a planned start, in a queue order that the engine knows.
+  virtual bool plans_head_alone() const { return false; }
+  // kNever if it has none; it may be over.
+  virtual Seconds planned_start(JobIndex) const = 0;
+  virtual Seconds first_planned_start(JobIndex) const { return kNever; }
+
+  // The waiting jobs, where their order is not that of the queue alone.
+  virtual std::optional<std::vector<JobIndex>> own_queue() const { return std::nullopt; }
+  // In which the waiting jobs are planned now; none: in the policy's.
+  virtual std::optional<Order> order() const { return std::nullopt; }
+  // What a decider that changes the order has done.
   virtual const SwitchingCounters* switching_counters() const { return nullptr; }
   // Under which of its orders a job was started; -1: under none.
   virtual int started_under(JobIndex) const { return -1; }
-  // Whether another pass must follow once those that it gave have started.
-  virtual bool goes_on() const { return false; }
-  // Who must be killed first for those that start.
-  virtual std::vector<JobIndex> take_kills() { return {}; }
-
-  // kNever if it has none.
-  Seconds planned_start(JobIndex index) const { return at(planned_, index); }
-  Seconds first_planned_start(JobIndex index) const { return at(first_planned_, index); }
-
- protected:
-  virtual void plan(Seconds now, const QueueInOrder& queue, Starts& starts) = 0;
-  // A waiting job has a planned start now, or will have none soon.
-  virtual void now_planned(JobIndex) {}
-  virtual void no_longer_planned(JobIndex) {}
-  // Whether waiting jobs claim what they are planned for: in the profile.
-  virtual bool claims_plans() const { return true; }
-  // Its times or its priority.
-  virtual void waiting_changed(JobIndex) {}
-  virtual void has_started(JobIndex, Seconds /*now*/) {}
-  // It holds the plan of a pass before this one began, from a snapshot.
-  virtual void resumed(JobIndex) {}
-  virtual Seconds next_planned_start() const = 0;  // after reached()
-
-  Seconds reached() const { return reached_; }
-  const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
-  bool has_reservations() const { return !reservations_.empty(); }
-  // What a job is planned for.
-  Seconds time(JobIndex index) const {
-    return has_reservations() ? job(index).time_limit : job(index).backfill_time;
-  }
-  Seconds claim_end(JobIndex index) const { return at(claim_end_, index); }
-  // When the last of the running jobs is expected to have ended, not before now.
-  Seconds last_running_end(Seconds now) const;
-  bool is_planned(JobIndex index) const { return planned_start(index) != kNever; }
-
-  // Claims from `start` on for a waiting job.
-  void promise(JobIndex index, Seconds start);
-  // Where plans claim nothing.
-  void set_plan(JobIndex index, Seconds start);
-  // To an earlier start; now_planned() and no_longer_planned() hear nothing of it.
-  void move_promise(JobIndex index, Seconds start);
-  void break_promise(JobIndex index);
-  Seconds earliest(JobIndex index, Seconds now) const {
-    return profile_->earliest_fit(index, now, time(index));
-  }
-  // The same while jobs are only added to the plan: what is barred for one is for the like of it.
-  void start_adding() { barred_.clear(); }
-  Seconds earliest_added(JobIndex index, Seconds now);
-  // Processors that are really free, and not claimed from outside.
-  Processors really_free(Seconds now) const;
-  void gain(Seconds start, Seconds end);
-  // Its first planned start is what it is now.
-  void note_first_plan(JobIndex index) {
-    first_planned_[static_cast<std::size_t>(index)] = planned_start(index);
-  }
-  // When claims of running jobs and from outside begin or end; those in the past, too.
-  void add_fixed_times(std::vector<Seconds>& times) const;
-  const std::vector<JobIndex>& overdue() const { return availability_.overdue(); }
-  // An overdue job claims its processors again; the plan has been made to fit.
-  void claim_again(JobIndex index, Seconds now, Seconds more);
-
-  PlanProfile& profile() { return *profile_; }
-  const PlanProfile& profile() const { return *profile_; }
-  const std::vector<JobIndex>& arrivals() const { return arrivals_; }
-  std::vector<JobIndex> arrivals_in_order(const QueueInOrder& queue) const;
-  const Policy& policy() const { return policy_; }
-
-  BarredStarts barred_;
-
-  // Since the last plan():
-  bool changed_ = false;  // a claim of a running job
-  bool broken_ = false;   // a claim has grown: promises may overlap it
-  // A claim of a running job has changed since whoever goes by this took it back, but not by ending
-  // when it was planned to.
-  bool surprised_ = false;
-  Seconds gained_from_ = kNever;  // within these processors were given back
-  Seconds gained_until_ = kLongAgo;
-
-  static constexpr Seconds kLongAgo = std::numeric_limits<Seconds>::min();
-
- private:
-  Seconds at(const std::vector<Seconds>& times, JobIndex index) const {
-    const auto place = static_cast<std::size_t>(index);
-    return place < times.size() ? times[place] : kNever;
-  }
-  void make_room();
-  void set_claim_end(JobIndex index, Seconds now, Seconds end);
-  Seconds believed_end(JobIndex index, Seconds now) const;
-
-  std::unique_ptr<PlanProfile> profile_;
-  const Policy& policy_;
-  const std::vector<Job>& jobs_;
-  const Availability& availability_;
-  std::vector<AdvanceReservation> reservations_;  // by end
-  Seconds reached_ = kLongAgo;
-  std::vector<JobIndex> arrivals_;
-  // By job index; kNever where there is none.
-  std::vector<Seconds> planned_;
-  std::vector<Seconds> first_planned_;
-  std::vector<Seconds> claim_end_;
 };
-
-// The planner of a policy; null where EASY's single reservation, or none, is all there is.
-std::unique_ptr<Planner> make_planner(std::unique_ptr<PlanProfile> profile, const Policy& policy,
-                                      const std::vector<Job>& jobs,
-                                      const Availability& availability,
-                                      std::vector<AdvanceReservation> reservations);
-bool needs_planner(const Policy& policy, bool any_reservations);
 
 }  // namespace foretime

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "planning/planner.hpp"
+#include "planning/profile_planner.hpp"
 
 namespace foretime {
 
-class Planning final : public Planner {
+class Planning final : public ProfilePlanner {
  public:
-  using Planner::Planner;
+  using ProfilePlanner::ProfilePlanner;
 
  private:
   void plan(Seconds now, const QueueInOrder& queue, Starts& starts) override;
@@ -26,7 +26,7 @@ class Planning final : public Planner {
 
   void plan_all(Seconds now, const QueueInOrder& queue);
 
-  Pending last_;            // nobody who is planned comes later in the queue
+  Pending last_;  // nobody who is planned comes later in the queue
   bool any_planned_ = false;
   Seconds next_start_ = kNever;  // earliest planned start after the last pass
   bool stuck_ = false;           // somebody was planned for the last pass, but could not start

@@ -10,7 +10,7 @@ namespace foretime {
 Switching::Switching(std::unique_ptr<PlanProfile> profile, const Policy& policy,
                      const std::vector<Job>& jobs, const Availability& availability,
                      std::vector<AdvanceReservation> reservations)
-    : Planner(std::move(profile), policy, jobs, availability, std::move(reservations)),
+    : ProfilePlanner(std::move(profile), policy, jobs, availability, std::move(reservations)),
       settings_(*policy.switching) {
   for (const Order order : settings_.orders) lines_.push_back({order, {}});
   current_ = place_of(policy.order);
@@ -42,11 +42,11 @@ void Switching::no_longer_planned(JobIndex index) {
   }
   if (stale_) return;
   for (Line& line : lines_) {
-    const auto found = is_time_dependent(line.order)
-                           ? std::find_if(line.queue.begin(), line.queue.end(),
-                                          [&](const Waiting& w) { return w.place.job == index; })
-                           : std::lower_bound(line.queue.begin(), line.queue.end(),
-                                              waiting(line.order, index));
+    const auto found =
+        is_time_dependent(line.order)
+            ? std::find_if(line.queue.begin(), line.queue.end(),
+                           [&](const Waiting& w) { return w.place.job == index; })
+            : std::lower_bound(line.queue.begin(), line.queue.end(), waiting(line.order, index));
     line.queue.erase(found);
   }
 }

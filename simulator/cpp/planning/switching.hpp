@@ -4,19 +4,20 @@
 #include <optional>
 #include <vector>
 
-#include "planning/decider.hpp"
 #include "core/flat_profile.hpp"
-#include "planning/planner.hpp"
+#include "planning/decider.hpp"
+#include "planning/profile_planner.hpp"
 #include "planning/schedule_quality.hpp"
 
 namespace foretime {
 
-class Switching final : public Planner {
+class Switching final : public ProfilePlanner {
  public:
-  Switching(std::unique_ptr<PlanProfile> profile, const Policy& policy, const std::vector<Job>& jobs,
-            const Availability& availability, std::vector<AdvanceReservation> reservations);
+  Switching(std::unique_ptr<PlanProfile> profile, const Policy& policy,
+            const std::vector<Job>& jobs, const Availability& availability,
+            std::vector<AdvanceReservation> reservations);
 
-  Order order() const override { return settings_.orders[current_]; }
+  std::optional<Order> order() const override { return settings_.orders[current_]; }
   const SwitchingCounters* switching_counters() const override { return &counters_; }
   int started_under(JobIndex index) const override;
 
@@ -62,7 +63,7 @@ class Switching final : public Planner {
   void note_start(JobIndex index);
 
   const PolicySwitching& settings_;
-  std::vector<Line> lines_;  // by order
+  std::vector<Line> lines_;     // by order
   std::vector<JobIndex> list_;  // of one list: the queue as it was left
   std::size_t current_;
   bool stale_ = false;  // the lines must be made anew

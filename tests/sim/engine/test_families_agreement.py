@@ -11,7 +11,13 @@ from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.backfilling import Backfilling
-from foretime_sim.policies.families import Backfill, Candidates, Compression, Conservative, Easy
+from foretime_sim.policies.families import (
+    FAMILIES,
+    Candidates,
+    Compression,
+    Conservative,
+    Easy,
+)
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.reference import flat as reference
@@ -20,14 +26,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 MACHINE = 8
-FAMILIES: dict[str, Backfilling] = {
-    "none": Backfill.NONE,
-    "easy": Backfill.EASY,
+POLICIES: dict[str, Backfilling] = {
+    **FAMILIES,
     "easy-2": Easy(depth=2),
     "easy-sjbf-3": Easy(Candidates.SJBF, depth=3),
-    "first-fit": Backfill.FIRST_FIT,
-    "planning": Backfill.PLANNING,
-    "slack": Backfill.SLACK,
     **{f"conservative-{compression}": Conservative(compression) for compression in Compression},
 }
 common = st.fixed_dictionaries(
@@ -84,7 +86,7 @@ def assert_same(one: Schedule, other: Schedule) -> None:
     assert one.counters == other.counters
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", POLICIES)
 @given(rows=workloads, options=common, claims=st.just([]) | reservations)
 @settings(max_examples=60)
 def test_core_stepwise_and_reference_agree(
@@ -93,7 +95,7 @@ def test_core_stepwise_and_reference_agree(
     options: dict[str, Any],
     claims: list[AdvanceReservation],
 ) -> None:
-    policy = Policy(backfill=FAMILIES[family], **options)
+    policy = Policy(backfill=POLICIES[family], **options)
     columns = np.array(rows, dtype=np.int64).T
     names = np.arange(len(rows))
     jobs = Workload("random", MACHINE, None, names, np.cumsum(columns[0]), *columns[1:4])
@@ -109,7 +111,7 @@ def test_core_stepwise_and_reference_agree(
 
 
 @pytest.mark.parametrize(
-    "family", ["planning", "slack", *(f for f in FAMILIES if "conservative" in f)]
+    "family", [name for name, family in POLICIES.items() if family.plans_every_job]
 )
 @given(rows=workloads, options=common)
 @settings(max_examples=20)
@@ -117,7 +119,7 @@ def test_every_waiting_job_has_a_plan(
     family: str, rows: list[tuple[int, ...]], options: dict[str, Any]
 ) -> None:
     """None is in the past, and the next one is an event."""
-    policy = Policy(backfill=FAMILIES[family], **options)
+    policy = Policy(backfill=POLICIES[family], **options)
     engine = Engine(MACHINE, policy)
     clock = 0
     for row in rows:

@@ -1,5 +1,6 @@
 // The priority scheduler of Talby and Feitelson 1999, section 4: conservative backfilling in which
-// jobs may be delayed by their slack for the sake of others. reference_slack.py is the specification.
+// jobs may be delayed by their slack for the sake of others. reference_slack.py is the
+// specification.
 #include "planning/slack/slack.hpp"
 
 #include <algorithm>
@@ -87,8 +88,7 @@ Processors Slack::make_room(Processors needed, Processors free) {
   if (needed > all) return free;
   std::sort(over.begin(), over.end(), [this](JobIndex a, JobIndex b) {
     if (job(a).hard_end() != job(b).hard_end()) return job(a).hard_end() < job(b).hard_end();
-    return start_number_[static_cast<std::size_t>(a)] <
-           start_number_[static_cast<std::size_t>(b)];
+    return start_number_[static_cast<std::size_t>(a)] < start_number_[static_cast<std::size_t>(b)];
   });
   for (auto next = over.begin(); needed > free; ++next) {
     kills_.push_back(*next);
@@ -132,8 +132,7 @@ void Slack::use_gains(Seconds now) {
   const std::vector<std::size_t> order = insertion_order(movable);
   SlackPlan best;
   best.slot = now;
-  if (SlackSearch(settings_, planned(), now, movable, order)
-          .use_gains(best, slots(now, movable))) {
+  if (SlackSearch(settings_, planned(), now, movable, order).use_gains(best, slots(now, movable))) {
     move(best.moves);
     compress_all(now);
   }
@@ -234,9 +233,8 @@ void Slack::compress_all(Seconds now) {
 // The plan is not possible any more, or may not be.
 void Slack::renew(Seconds now) {
   std::vector<JobIndex> jobs = promised(false);
-  std::stable_partition(jobs.begin(), jobs.end(), [this](JobIndex index) {
-    return !quota_exceeded(note(index).priority);
-  });
+  std::stable_partition(jobs.begin(), jobs.end(),
+                        [this](JobIndex index) { return !quota_exceeded(note(index).priority); });
   reinsert(now, jobs);
   settled_ = true;
 }

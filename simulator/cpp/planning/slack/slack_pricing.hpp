@@ -17,9 +17,9 @@ namespace foretime {
 inline constexpr Seconds kInfiniteSlack = Seconds{1} << 62;  // as a latest start, too
 inline constexpr Seconds kMostSlack = Seconds{1} << 52;
 inline constexpr double kFirstSchedulerPriority = 0.5;  // of a job that has no planned start yet
-inline constexpr double kDummyPriority = 1.0;  // of the job of no time and no processors
+inline constexpr double kDummyPriority = 1.0;           // of the job of no time and no processors
 
-inline constexpr Seconds kExtensions = 10;     // so many make up a requested time (section 4.7)
+inline constexpr Seconds kExtensions = 10;  // so many make up a requested time (section 4.7)
 
 // Most weights are 1, and to raise to 1 changes nothing.
 inline double raised(double base, double exponent) {
@@ -79,8 +79,7 @@ class MoveCost {
   }
   static double used_up(Seconds slack, Seconds initial_slack) {
     if (slack == initial_slack || initial_slack == kInfiniteSlack) return 1;
-    return static_cast<double>(initial_slack) /
-           static_cast<double>(std::max(slack, Seconds{1}));
+    return static_cast<double>(initial_slack) / static_cast<double>(std::max(slack, Seconds{1}));
   }
 
   double time_weight_;

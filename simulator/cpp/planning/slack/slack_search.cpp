@@ -42,8 +42,8 @@ bool SlackSearch::use_gains(SlackPlan& best, std::vector<Seconds> slots) {
   return true;
 }
 
-// Who is put back before the first who can move up alone comes back to where he was. So from one such
-// start to the next all slots give the same plan.
+// Who is put back before the first who can move up alone comes back to where he was. So from one
+// such start to the next all slots give the same plan.
 std::vector<Seconds> SlackSearch::starts_that_can_move_up() const {
   std::vector<Seconds> starts;
   for (const Movable& job : movable_) {
@@ -91,9 +91,8 @@ void SlackSearch::undo() {
 // The newcomer at the slot, and all that were planned for then or later put back.
 void SlackSearch::try_slot(SlackPlan& best, const Newcomer& newcomer, Seconds slot) {
   plan_.slot = slot;
-  plan_.price = newcomer.processors == 0
-                    ? 0.0
-                    : own_price(settings_, slot - now_, newcomer.processors);
+  plan_.price =
+      newcomer.processors == 0 ? 0.0 : own_price(settings_, slot - now_, newcomer.processors);
   plan_.moves.clear();
   claim(slot, slot + newcomer.duration, newcomer.processors);
   for (const std::size_t place : order_) {

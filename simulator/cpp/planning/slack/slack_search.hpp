@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/availability_profile.hpp"
-#include "planning/slack/slack_pricing.hpp"
 #include "core/types.hpp"
+#include "planning/slack/slack_pricing.hpp"
 
 namespace foretime {
 
@@ -62,8 +62,8 @@ class SlackSearch {
   SlackSearch(const SlackSettings& settings, const AvailabilityProfile& planned, Seconds now,
               const std::vector<Movable>& movable, const std::vector<std::size_t>& order);
 
-  // Improves on `best`, in which nobody moves, at these slots, which come by time. `settled`: nobody
-  // can be moved up alone.
+  // Improves on `best`, in which nobody moves, at these slots, which come by time. `settled`:
+  // nobody can be moved up alone.
   void insert(SlackPlan& best, const Newcomer& newcomer, std::vector<Seconds> slots, bool settled);
   // The same without a newcomer; false if nobody can be moved up.
   bool use_gains(SlackPlan& best, std::vector<Seconds> slots);

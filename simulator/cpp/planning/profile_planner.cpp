@@ -1,4 +1,4 @@
-#include "planning/planner.hpp"
+#include "planning/profile_planner.hpp"
 
 #include <algorithm>
 
@@ -10,9 +10,9 @@
 
 namespace foretime {
 
-Planner::Planner(std::unique_ptr<PlanProfile> profile, const Policy& policy,
-                 const std::vector<Job>& jobs, const Availability& availability,
-                 std::vector<AdvanceReservation> reservations)
+ProfilePlanner::ProfilePlanner(std::unique_ptr<PlanProfile> profile, const Policy& policy,
+                               const std::vector<Job>& jobs, const Availability& availability,
+                               std::vector<AdvanceReservation> reservations)
     : profile_(std::move(profile)),
       policy_(policy),
       jobs_(jobs),
@@ -23,21 +23,21 @@ Planner::Planner(std::unique_ptr<PlanProfile> profile, const Policy& policy,
   for (const AdvanceReservation& reservation : reservations_) profile_->claim(reservation);
 }
 
-void Planner::make_room() {
+void ProfilePlanner::make_room() {
   const std::size_t jobs = std::max(jobs_.size(), jobs_.capacity());
   planned_.resize(jobs, kNever);
   first_planned_.resize(jobs, kNever);
   claim_end_.resize(jobs, kNever);
 }
 
-void Planner::gain(Seconds start, Seconds end) {
+void ProfilePlanner::gain(Seconds start, Seconds end) {
   if (start >= end) return;
   gained_from_ = std::min(gained_from_, start);
   gained_until_ = std::max(gained_until_, end);
 }
 
 // Changes the end of a running job's claim.
-void Planner::set_claim_end(JobIndex index, Seconds now, Seconds end) {
+void ProfilePlanner::set_claim_end(JobIndex index, Seconds now, Seconds end) {
   Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
   if (end < claimed) {
     profile_->release(index, std::max(end, now), claimed);
@@ -50,12 +50,12 @@ void Planner::set_claim_end(JobIndex index, Seconds now, Seconds end) {
 }
 
 // An overdue job is planned to end now, and claims nothing.
-Seconds Planner::believed_end(JobIndex index, Seconds now) const {
+Seconds ProfilePlanner::believed_end(JobIndex index, Seconds now) const {
   if (has_reservations()) return std::max(now, job(index).start + job(index).time_limit);
   return std::max(now, availability_.expected_end(index));
 }
 
-void Planner::promise(JobIndex index, Seconds start) {
+void ProfilePlanner::promise(JobIndex index, Seconds start) {
   const auto place = static_cast<std::size_t>(index);
   set_plan(index, start);
   claim_end_[place] = start + time(index);
@@ -63,13 +63,13 @@ void Planner::promise(JobIndex index, Seconds start) {
   now_planned(index);
 }
 
-void Planner::set_plan(JobIndex index, Seconds start) {
+void ProfilePlanner::set_plan(JobIndex index, Seconds start) {
   const auto place = static_cast<std::size_t>(index);
   planned_[place] = start;
   if (first_planned_[place] == kNever) first_planned_[place] = start;
 }
 
-void Planner::move_promise(JobIndex index, Seconds start) {
+void ProfilePlanner::move_promise(JobIndex index, Seconds start) {
   const auto place = static_cast<std::size_t>(index);
   const Seconds end = start + time(index);
   profile_->move(index, planned_[place], claim_end_[place], start, end);
@@ -77,7 +77,7 @@ void Planner::move_promise(JobIndex index, Seconds start) {
   claim_end_[place] = end;
 }
 
-void Planner::break_promise(JobIndex index) {
+void ProfilePlanner::break_promise(JobIndex index) {
   const auto place = static_cast<std::size_t>(index);
   no_longer_planned(index);
   if (claims_plans()) profile_->release(index, planned_[place], claim_end_[place]);
@@ -85,7 +85,7 @@ void Planner::break_promise(JobIndex index) {
   claim_end_[place] = kNever;
 }
 
-Seconds Planner::earliest_added(JobIndex index, Seconds now) {
+Seconds ProfilePlanner::earliest_added(JobIndex index, Seconds now) {
   const Processors processors = job(index).processors;
   const Seconds from = barred_.first_start(processors, time(index), now);
   const Seconds start = profile_->earliest_fit(index, from, time(index));
@@ -93,12 +93,12 @@ Seconds Planner::earliest_added(JobIndex index, Seconds now) {
   return start;
 }
 
-void Planner::arrived(JobIndex index) {
+void ProfilePlanner::arrived(JobIndex index) {
   if (planned_.size() < jobs_.size()) make_room();
   arrivals_.push_back(index);
 }
 
-void Planner::cancelled(JobIndex index) {
+void ProfilePlanner::cancelled(JobIndex index) {
   std::erase(arrivals_, index);
   if (is_planned(index)) {
     surprised_ = true;
@@ -109,7 +109,7 @@ void Planner::cancelled(JobIndex index) {
 }
 
 // It keeps its place among the promises, which are all made anew.
-void Planner::changed_waiting(JobIndex index) {
+void ProfilePlanner::changed_waiting(JobIndex index) {
   changed_ = surprised_ = true;
   broken_ = true;
   waiting_changed(index);
@@ -120,7 +120,7 @@ void Planner::changed_waiting(JobIndex index) {
   profile_->claim(index, planned_start(index), end);
 }
 
-void Planner::resume(const PlanNotes& notes, Seconds reached) {
+void ProfilePlanner::resume(const PlanNotes& notes, Seconds reached) {
   reached_ = reached;
   std::erase_if(arrivals_, [&](JobIndex index) {
     const auto place = static_cast<std::size_t>(index);
@@ -135,12 +135,12 @@ void Planner::resume(const PlanNotes& notes, Seconds reached) {
   gained_until_ = notes.gained_until;
 }
 
-PlanNotes Planner::notes() const {
-  return {{}, changed_, broken_, gained_from_, gained_until_};
+std::optional<PlanNotes> ProfilePlanner::notes() const {
+  return PlanNotes{{}, changed_, broken_, gained_from_, gained_until_};
 }
 
 // Who starts has been promised this moment in the pass before.
-void Planner::started(JobIndex index, Seconds now) {
+void ProfilePlanner::started(JobIndex index, Seconds now) {
   no_longer_planned(index);
   planned_[static_cast<std::size_t>(index)] = kNever;
   if (!claims_plans()) claim_end_[static_cast<std::size_t>(index)] = now;
@@ -150,7 +150,7 @@ void Planner::started(JobIndex index, Seconds now) {
   has_started(index, now);
 }
 
-void Planner::changed_running(JobIndex index, Seconds now) {
+void ProfilePlanner::changed_running(JobIndex index, Seconds now) {
   if (planned_.size() < jobs_.size()) make_room();
   Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
   if (claimed == kNever) claimed = now;
@@ -159,7 +159,7 @@ void Planner::changed_running(JobIndex index, Seconds now) {
   set_claim_end(index, now, believed_end(index, now));
 }
 
-void Planner::finished(JobIndex index, Seconds now) {
+void ProfilePlanner::finished(JobIndex index, Seconds now) {
   changed_ = true;
   Seconds& claimed = claim_end_[static_cast<std::size_t>(index)];
   if (claimed > now) {
@@ -170,20 +170,20 @@ void Planner::finished(JobIndex index, Seconds now) {
   claimed = kNever;
 }
 
-Seconds Planner::last_running_end(Seconds now) const {
+Seconds ProfilePlanner::last_running_end(Seconds now) const {
   Seconds last = now;
   for (const JobIndex index : availability_.running()) last = std::max(last, claim_end(index));
   return last;
 }
 
-Seconds Planner::next_moment() const {
+Seconds ProfilePlanner::next_moment() const {
   const auto over = [this](const AdvanceReservation& r) { return r.end() <= reached_; };
   const auto next = std::partition_point(reservations_.begin(), reservations_.end(), over);
   const Seconds end = next == reservations_.end() ? kNever : next->end();
   return std::min(end, next_planned_start());
 }
 
-Processors Planner::really_free(Seconds now) const {
+Processors ProfilePlanner::really_free(Seconds now) const {
   Processors free = availability_.free();
   for (const AdvanceReservation& claim : reservations_) {
     if (claim.start <= now && now < claim.end()) free -= claim.processors;
@@ -191,7 +191,7 @@ Processors Planner::really_free(Seconds now) const {
   return free;
 }
 
-void Planner::add_fixed_times(std::vector<Seconds>& times) const {
+void ProfilePlanner::add_fixed_times(std::vector<Seconds>& times) const {
   for (const JobIndex index : availability_.running()) times.push_back(claim_end(index));
   for (const AdvanceReservation& claim : reservations_) {
     times.push_back(claim.start);
@@ -199,7 +199,7 @@ void Planner::add_fixed_times(std::vector<Seconds>& times) const {
   }
 }
 
-std::vector<JobIndex> Planner::arrivals_in_order(const QueueInOrder& queue) const {
+std::vector<JobIndex> ProfilePlanner::arrivals_in_order(const QueueInOrder& queue) const {
   if (arrivals_.size() < 2) return arrivals_;
   std::vector<Pending> entries;
   if (queue.sorted != nullptr) {
@@ -215,23 +215,38 @@ std::vector<JobIndex> Planner::arrivals_in_order(const QueueInOrder& queue) cons
   return ordered;
 }
 
-void Planner::claim_again(JobIndex index, Seconds now, Seconds more) {
+void ProfilePlanner::claim_again(JobIndex index, Seconds now, Seconds more) {
   profile_->claim(index, now, now + more);
   claim_end_[static_cast<std::size_t>(index)] = now + more;
 }
 
-void Planner::begin_pass(Seconds now) {
+void ProfilePlanner::begin_pass(Seconds now) {
   profile_->advance(now);
   availability_.for_each_overstaying([&](JobIndex index) { changed_running(index, now); });
 }
 
-void Planner::pass(Seconds now, const QueueInOrder& queue, Starts& starts) {
-  plan(now, queue, starts);
-  arrivals_.clear();
-  changed_ = false;
-  broken_ = false;
-  gained_from_ = kNever;
-  gained_until_ = kLongAgo;
+void ProfilePlanner::schedule(Seconds now, const Queue& queue, Pass& pass) {
+  const bool by_score = is_time_dependent(policy_.order) && needs_order();
+  const std::vector<Pending> sorted = by_score ? pass.queue_by_score() : std::vector<Pending>{};
+  begin_pass(now);
+  while (const auto verdict = judge_overrun(now)) {
+    if (verdict->more > 0) {
+      pass.extend(verdict->job, verdict->more);
+    } else {
+      pass.kill(verdict->job);
+    }
+  }
+  do {
+    starts_.clear();
+    plan(now, QueueInOrder{queue, by_score ? &sorted : nullptr}, starts_);
+    arrivals_.clear();
+    changed_ = false;
+    broken_ = false;
+    gained_from_ = kNever;
+    gained_until_ = kLongAgo;
+    for (const JobIndex index : take_kills()) pass.kill(index);
+    for (const auto& [index, how] : starts_) pass.start(index, how);
+  } while (goes_on());
 }
 
 bool needs_planner(const Policy& policy, bool any_reservations) {
