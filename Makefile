@@ -68,8 +68,7 @@ sanitize: setup
 	  $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 FORETIME_SANITIZED=1 \
 	  PYTHONPATH="$(SANITIZED)/site:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
-	  $(BIN)/python -S -m pytest --tx '2*popen//python=$(BIN)/python -S' --dist worksteal \
-	  --capture=sys -p no:cacheprovider tests/sim/engine tests/sim/logs/test_swf.py
+	  $(BIN)/python -S -m pytest --capture=sys -p no:cacheprovider tests/sim/engine tests/sim/logs/test_swf.py
 
 clean:
 	rm -rf $(VENV) build simulator/foretime_sim/_core.pyi .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
