@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 
 @contextmanager
@@ -14,6 +15,8 @@ def interrupts_wait() -> Iterator[None]:
     They inherit that, and so don't write where in their imports it met them; `end_at_interrupt`,
     or a handler of theirs and unblocking, is for when they are up.
     """
+    # Where a first process starts the tracker, that unblocks the signal for all who come after.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
