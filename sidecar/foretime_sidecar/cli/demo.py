@@ -73,6 +73,7 @@ def demo(
         shown = Demonstration(workload, policy, folder, listen, days)
         settings = folder / "foretime.toml"
         settings.write_text(to_toml(shown.settings), encoding="utf-8")
+        typer.echo(f"First the daemon looks on for the {days} days before.", err=True)
         with progress_bar("the days before", days * DAY_S, "s") as progress:
             shown.rehearse(_LOOK_EVERY_S, progress)
         where = f"--settings {settings}" if socket_path is None else f"--socket {socket_path}"

@@ -165,7 +165,7 @@ class Demonstration:
         begin = self._now
         while self._now < self._clock():
             self.daemon.poll_once()
-            self.daemon.sidecar.waits.refresh(maps=False)
+            self.daemon.sidecar.waits.refresh(hurried=True, maps=False)
             if progress is not None:
                 progress(min(self._now - begin, self._days * DAY_S))
             self._now += every_s

@@ -45,6 +45,7 @@ from foretime_sim.policies.policy_calls import has_python
 from foretime_sim.policies.role_times import RoleTimes, ScheduledTimes, by_role
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
+from foretime_sim.workloads.resource_requests import distinct_rows
 
 __all__ = [
     "After",
@@ -316,9 +317,10 @@ def _placed(snapshot: Snapshot, machine: Machine, arrivals: SampledArrivals) -> 
     """Give arrivals with what they ask of nodes, but for those that could never run."""
     jobs = len(arrivals.sample)
     labels = arrivals.slurm_partitions
-    codes = np.full(jobs, -1, dtype=np.int64) if labels is None else labels.codes
-    columns = [codes, arrivals.processors, arrivals.requested_time]
-    rows, which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    codes = np.full(jobs, -1, np.int64) if labels is None else labels.codes.astype(np.int64)
+    columns = (codes, arrivals.processors, arrivals.requested_time)
+    first, which = distinct_rows(columns)
+    rows = np.stack([column[first] for column in columns], axis=1)
     reserved = node_reservations(snapshot.reservations)
     fitted: list[Request] = []
     number = np.full(len(rows), -1, dtype=np.int64)
@@ -331,8 +333,8 @@ def _placed(snapshot: Snapshot, machine: Machine, arrivals: SampledArrivals) -> 
             continue
         number[row] = len(fitted)
         fitted.append(request)
-    kept = np.flatnonzero(number[which.reshape(-1)] >= 0)
-    requests = NodeRequests(tuple(fitted), number[which.reshape(-1)[kept]])
+    kept = np.flatnonzero(number[which] >= 0)
+    requests = NodeRequests(tuple(fitted), number[which[kept]])
     return replace(arrivals.rows(kept), requests=requests, slurm_partitions=None)
 
 

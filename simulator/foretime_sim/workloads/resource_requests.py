@@ -30,6 +30,8 @@ NUMBERS = {
 SHOWN_LIMITS = 6
 """How many limits are named when jobs over them are left out."""
 
+_MOST_CODES = 2**62
+
 
 @dataclass(frozen=True, slots=True)
 class FittedRequests:
@@ -115,7 +117,7 @@ def fit_requests(workload: Workload) -> FittedRequests:
         _codes(workload, asked.constraints),
         _time_classes(workload, machine),
     ]
-    first, rows = _distinct_rows([np.asarray(column, dtype=np.int64) for column in columns])
+    first, rows = distinct_rows([np.asarray(column, dtype=np.int64) for column in columns])
     requests: list[Request] = []
     reason_of: dict[int, str] = {}
     limit_of: dict[int, str] = {}
@@ -142,16 +144,25 @@ def fit_requests(workload: Workload) -> FittedRequests:
     )
 
 
-def _distinct_rows(columns: Sequence[Int64Array]) -> tuple[Int64Array, Int64Array]:
-    """Give the first position of each distinct row, and of each row which of them it is.
+def distinct_rows(columns: Sequence[Int64Array]) -> tuple[Int64Array, Int64Array]:
+    """Give the first position of each distinct row, in their order, and of each row which it is.
 
-    Column by column: most columns say the same of every job, and rows are slow to compare.
+    A row is one number, as rows are slow to compare: each column's values above its least are a
+    digit. Where the digits would not fit, those so far are numbered anew.
     """
     code = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        values, value = np.unique(column, return_inverse=True)
-        if len(values) > 1:
-            code = np.unique(code * len(values) + value, return_inverse=True)[1]
+    codes = 1
+    for column in columns if len(code) else ():
+        least = int(column.min())
+        span = int(column.max()) - least + 1
+        if codes * span > _MOST_CODES:
+            values, code = np.unique(code, return_inverse=True)
+            codes = len(values)
+        if codes * span > _MOST_CODES:
+            values, column = np.unique(column, return_inverse=True)
+            least, span = 0, len(values)
+        code = code * span + (column - least)
+        codes *= span
     _, first, rows = np.unique(code, return_index=True, return_inverse=True)
     return first, rows
 
