@@ -1,7 +1,8 @@
 # make demo   set up, then replay a log (LOG=path, or a generated workload)
-# make test   set up, then every test that needs no Slurm
+# make test   set up, then every test that needs no Slurm and no PBS
 # make search  every property test with many times its examples (TIMES=20 TESTS=tests SEED=1)
 # make test-slurm  set up, then the tests on live Slurm clusters: as root, some ten minutes
+# make test-pbs  set up, build OpenPBS once, then the tests on live PBS servers: as root
 # make lint   ruff, mypy, import-linter, clang-format
 # make bench  what everything costs, in one table with the goals; saved in .benchmarks
 # make sanitize  the native core under the address and undefined-behaviour sanitizers
@@ -14,7 +15,7 @@ TESTS ?= tests
 SEED ?= $(strip $(shell od -An -N4 -tu4 /dev/urandom))
 NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*/*.?pp simulator/cpp/*/*/*.?pp)
 
-.PHONY: demo test search test-slurm lint bench setup sanitize clean
+.PHONY: demo test search test-slurm test-pbs lint bench setup sanitize clean
 setup: $(VENV)/.installed
 
 $(VENV)/.venv:
@@ -34,15 +35,20 @@ demo: setup
 
 test: setup lint
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal \
-	  --benchmark-skip -m 'not real_slurm'
+	  --benchmark-skip -m 'not real_slurm and not real_pbs'
 
 # What make prints has the seed, which is another at every run.
 search: setup
 	$(BIN)/python -m pytest --search $(TIMES) --hypothesis-seed=$(SEED) --timeout 0 \
-	  --benchmark-skip -m 'not real_slurm' $(TESTS)
+	  --benchmark-skip -m 'not real_slurm and not real_pbs' $(TESTS)
 
 test-slurm: setup
 	$(BIN)/python -m pytest tests/slurm -m real_slurm
+
+# Where OpenPBS can't be built for want of its source, or root, the script and each test say so.
+test-pbs: setup
+	tests/pbs/make_openpbs.sh || [ $$? -eq 3 ]
+	$(BIN)/python -m pytest tests/pbs -m real_pbs
 
 lint: setup
 	$(BIN)/ruff format --check .
