@@ -16,9 +16,9 @@ from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
-from tests.slurm.slurm_rest import SlurmRest as Address
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_rest import SlurmRest as Address
 from tests.support.client_checks import CHANGING, READING, Check
 
 

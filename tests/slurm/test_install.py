@@ -10,8 +10,8 @@ from pathlib import Path
 
 from foretime_sidecar.table.table import Mechanism, Mode, TableRow, TableSettings
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 ROWS = (TableRow("user", "alice", 0, 200_000), TableRow("user", "bob", 0, 200_000))
 

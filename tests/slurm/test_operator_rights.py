@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 # Of a job of alice's: may dave, who is nobody, change it while it waits; may erin, who is an
 # operator, while it waits, and while it runs. Slurm takes a TimeMin of a running job, and does

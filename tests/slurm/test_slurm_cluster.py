@@ -16,8 +16,8 @@ import requests
 import requests_unixsocket
 from foretime_sidecar.table.table import TableRow
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 
 def processes_of(folder: str) -> list[str]:
@@ -112,8 +112,8 @@ _CHILD = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
 sys.path.insert(0, {repository!r})
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import RELEASES
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import RELEASES
 cluster = SlurmCluster(next(r for r in RELEASES if r.name == {release!r}), nodes=2)
 cluster.wait_for_state(cluster.sbatch("-t", "5"), "RUNNING")
 print(cluster.folder, flush=True)

@@ -15,9 +15,9 @@ from foretime_sidecar.safety.heartbeat import beat, heartbeat_path
 from foretime_sidecar.settings.settings_file import to_toml
 from foretime_sidecar.table.table import Mode
 
-from tests.slurm.foretime_site import ForetimeSite
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.foretime_site import ForetimeSite
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from foretime_sidecar.web.auth.peer import Peer
 from foretime_sidecar.web.server import Daemon
 from typer.testing import CliRunner, Result
 
-from tests.slurm.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_cluster import SlurmCluster
 from tests.support.mock_site import running
 
 app = typer.Typer()

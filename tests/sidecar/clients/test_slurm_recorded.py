@@ -1,4 +1,4 @@
-"""The parsers and one poll, on what tests/slurm/record_replies.py recorded from live Slurms."""
+"""The parsers and one poll, on what `tests.slurm.harness.record_replies` had live Slurms answer."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import SlackJobs, SlackSettings
 from foretime_sim.scores.start_promises import StartPromises, mean_promises, promised_starts
 
-from tests.sim.engine.test_families import workload_of
+from tests.sim.engine.families.test_families import workload_of
 
 JOBS = workload_of([(0, 4, 12, 20), (1, 4, 5, 5), (4, 4, 5, 5)], 4)
 SLACK = Policy(backfill=Slack(SlackSettings(average_wait_s=10.0)))

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 Experiment: TypeAlias = Callable[[SlurmRelease], Any]
 LONGEST_S = 540

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.slurm.port_block import PortBlock
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.port_block import PortBlock
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 SLURM_UID, MUNGE_UID, REST_UID, FIRST_USER_UID = 64030, 64031, 64032, 64041
 USERS = ("alice", "bob", "carol", "dave", "erin")

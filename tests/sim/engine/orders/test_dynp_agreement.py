@@ -29,8 +29,13 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from tests.sim.engine.test_families_agreement import MACHINE, assert_same, reservations, workloads
-from tests.sim.engine.test_reference_dynp import TABLE_1
+from tests.sim.engine.families.test_families_agreement import (
+    MACHINE,
+    assert_same,
+    reservations,
+    workloads,
+)
+from tests.sim.engine.orders.test_reference_dynp import TABLE_1
 from tests.support.availability_profile import AvailabilityProfile
 
 weights = st.floats(0.01, 10)

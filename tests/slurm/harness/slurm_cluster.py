@@ -28,14 +28,14 @@ from foretime_sidecar.table.table import (
     write_table,
 )
 
-from tests.slurm import slurm_accounting, slurm_conf, slurm_rest
-from tests.slurm.port_block import PortBlock
-from tests.slurm.slurm_conf import MUNGE_UID, SLURM_UID
-from tests.slurm.slurm_namespace import SlurmNamespace
-from tests.slurm.slurm_releases import SlurmRelease
-from tests.slurm.slurm_rest import SlurmRest
+from tests.slurm.harness import slurm_accounting, slurm_conf, slurm_rest
+from tests.slurm.harness.port_block import PortBlock
+from tests.slurm.harness.slurm_conf import MUNGE_UID, SLURM_UID
+from tests.slurm.harness.slurm_namespace import SlurmNamespace
+from tests.slurm.harness.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_rest import SlurmRest
 
-PLUGIN = Path(__file__).resolve().parents[2] / "plugin/slurm"
+PLUGIN = Path(__file__).resolve().parents[3] / "plugin/slurm"
 READY_S = 30
 _POLL_S = 0.05
 _ENDED = ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "DEADLINE", "NODE_FAIL", "PREEMPTED")

@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.slurm.slurm_conf import SLURM_UID
-from tests.slurm.slurm_namespace import SlurmNamespace
-from tests.slurm.slurm_rest import why_no_rest, write_jwt_key
+from tests.slurm.harness.slurm_conf import SLURM_UID
+from tests.slurm.harness.slurm_namespace import SlurmNamespace
+from tests.slurm.harness.slurm_rest import why_no_rest, write_jwt_key
 
 READY_S = 60
 

@@ -1,9 +1,10 @@
 """Record what a live Slurm answers, for tests/assets/slurm/<release>.
 
-``python -m tests.slurm.record_replies [RELEASE]...`` (as root, from the repository) brings up each
-release of this machine with accounting and slurmrestd, lets jobs of every kind happen to it, and
-writes what its commands and slurmrestd answer. Replies in JSON are written a job a line; names of
-this machine are replaced. It takes about two minutes a release, as limits are kept by the minute.
+``python -m tests.slurm.harness.record_replies [RELEASE]...`` (as root, from the repository) brings
+up each release of this machine with accounting and slurmrestd, lets jobs of every kind happen to
+it, and writes what its commands and slurmrestd answer. Replies in JSON are written a job a line;
+names of this machine are replaced. It takes about two minutes a release, as limits are kept by the
+minute.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ import requests
 from foretime_sidecar.clients.client import Cursor
 from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import RELEASES, SlurmRelease
-from tests.slurm.slurm_rest import SlurmRest
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import RELEASES, SlurmRelease
+from tests.slurm.harness.slurm_rest import SlurmRest
 
-ASSETS = Path(__file__).resolve().parents[1] / "assets/slurm"
+ASSETS = Path(__file__).resolve().parents[2] / "assets/slurm"
 # APIs of a release: of 22.05 the newest, of 26.05 the oldest and the newest.
 REST = {(22, 5): ("v0.0.38",), (26, 5): ("v0.0.42", "v0.0.45")}
 REST_REPLIES = {

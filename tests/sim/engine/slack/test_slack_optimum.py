@@ -127,7 +127,7 @@ def random_case(rng: np.random.Generator) -> Case:
     return jobs, running, (*new, float(rng.choice(PRIORITIES)))
 
 
-def test_how_often_each_order_finds_the_optimum() -> None:
+def test_how_often_each_order_finds_the_optimum(repository: Path) -> None:
     """The table of docs/slack.md: in how many of 200 profiles, and how much dearer the mean."""
     rng = np.random.default_rng(8)
     reached = dict.fromkeys(InsertionOrder, 0)
@@ -137,7 +137,7 @@ def test_how_often_each_order_finds_the_optimum() -> None:
         for order, price in found.items():
             reached[order] += price == pytest.approx(best)
             dearer[order] += price - best
-    page = (Path(__file__).parents[3] / "docs/slack.md").read_text()
+    page = (repository / "docs/slack.md").read_text()
     for order in InsertionOrder:
         assert f"| `{order}` | {reached[order]} | {dearer[order] / 200:.1f} |" in page
     assert max(reached, key=lambda order: reached[order]) is InsertionOrder.DC

@@ -8,8 +8,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.slurm.slurm_conf import REST_UID, SLURM_UID
-from tests.slurm.slurm_namespace import SlurmNamespace
+from tests.slurm.harness.slurm_conf import REST_UID, SLURM_UID
+from tests.slurm.harness.slurm_namespace import SlurmNamespace
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from foretime_sim.reference.slack import SlackPlan, cost, own_price
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sim.engine.test_families import workload_of
-from tests.sim.engine.test_slack_laws import JOBS, SETTINGS
-from tests.sim.engine.test_slack_optimum import PROFILES, Case, planned
+from tests.sim.engine.families.test_families import workload_of
+from tests.sim.engine.slack.test_slack_laws import JOBS, SETTINGS
+from tests.sim.engine.slack.test_slack_optimum import PROFILES, Case, planned
 from tests.support.slack_plans import plan_of, waiting_job
 
 ALL = SlackSettings()

@@ -20,8 +20,8 @@ from foretime_sim.reference.slack import SlackPlan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sim.engine.test_families import workload_of
-from tests.sim.engine.test_slack_laws import MACHINE, SETTINGS
+from tests.sim.engine.families.test_families import workload_of
+from tests.sim.engine.slack.test_slack_laws import MACHINE, SETTINGS
 
 PATIENT = SlackSettings(average_wait_s=100.0)
 LATE = (0, 4, 15, 10)

@@ -22,8 +22,8 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sim.engine.test_forward_runs import snapshots
-from tests.sim.engine.test_node_snapshots import submitted
+from tests.sim.engine.forward.test_forward_runs import snapshots
+from tests.sim.engine.nodes.test_node_snapshots import submitted
 from tests.support.node_workloads import machines, policies, workloads
 
 

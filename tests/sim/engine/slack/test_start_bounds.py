@@ -19,7 +19,7 @@ from foretime_sim.policies.slack import SlackJobs, SlackSettings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sim.engine.test_forward_runs import snapshots
+from tests.sim.engine.forward.test_forward_runs import snapshots
 
 AVERAGE = SlackSettings(average_wait_s=100.0)
 

@@ -16,8 +16,8 @@ from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import to_toml
 from foretime_sidecar.store.store import Store
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_conf import SLURM_UID
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_conf import SLURM_UID
 
 _REQUESTED_S = 12_000
 _READY_S = 30

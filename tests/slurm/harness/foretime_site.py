@@ -14,8 +14,8 @@ from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Table, TableRow, read_table
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_conf import SLURM_UID, USERS
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_conf import SLURM_UID, USERS
 
 # Of twenty minutes asked for two were used, so t_sched of -t 20 is 2 min.
 ASKED_MIN, USED_MIN = 20, 2

@@ -19,7 +19,12 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sim.engine.test_families_agreement import MACHINE, assert_same, reservations, workloads
+from tests.sim.engine.families.test_families_agreement import (
+    MACHINE,
+    assert_same,
+    reservations,
+    workloads,
+)
 from tests.support.availability_profile import AvailabilityProfile
 
 WEIGHTS = st.sampled_from([1.0, 1.0, 0.5, 0.2, 0.0])
