@@ -46,7 +46,7 @@ def slurm(release: SlurmRelease) -> Iterator[SlurmCluster]:
 
 
 @pytest.mark.parametrize("change", TABLE)
-def test_rights(change: str, slurm: SlurmCluster) -> None:
+def test_each_right_is_what_the_page_says(change: str, slurm: SlurmCluster) -> None:
     running, pending = (
         next(job["JobId"] for job in slurm.jobs() if job["JobState"] == state)
         for state in ("RUNNING", "PENDING")

@@ -94,12 +94,12 @@ def client(request: pytest.FixtureRequest, repository: Path) -> SlurmCommands:
 
 
 @pytest.mark.parametrize("check", READING, ids=lambda check: check.__name__)
-def test_reading(check: Check, client: SlurmCommands) -> None:
+def test_reading_passes_the_shared_checks(check: Check, client: SlurmCommands) -> None:
     check(client)
 
 
 @pytest.mark.parametrize("check", CHANGING, ids=lambda check: check.__name__)
-def test_changing(check: Check) -> None:
+def test_changing_passes_the_shared_checks(check: Check) -> None:
     check(SlurmCommands(_busy_slurm().run))
 
 

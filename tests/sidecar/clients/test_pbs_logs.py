@@ -147,7 +147,7 @@ def test_whenever_it_looks_and_dies_it_misses_none(
     assert seen == set(range(1, ended + 1))
 
 
-def test_decisions(tmp_path: Path) -> None:
+def test_the_hooks_decisions_are_found_as_the_log_grows(tmp_path: Path) -> None:
     tail = DecisionTail(tmp_path)
     day = tmp_path / day_of(NOON)
     said = "11/20/2026 12:00:00;0008;Server@pbs;Hook;foretime;foretime: event={} job={} t_req=1"

@@ -131,7 +131,7 @@ def client(pyslurm: SimpleNamespace, folder: Path) -> PySlurm:
     [check for check in READING if check.__name__ != "check_nothing_is_lost_between_cursors"],
     ids=lambda check: check.__name__,
 )
-def test_reading(check: Check, client: PySlurm) -> None:
+def test_reading_passes_the_shared_checks(check: Check, client: PySlurm) -> None:
     """All but the slices of finished jobs, which are sacct's own."""
     check(client)
 

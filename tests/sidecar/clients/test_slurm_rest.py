@@ -100,7 +100,7 @@ def client(rest: RecordedRest, commands: RecordedCommands) -> SlurmRest:
 
 
 @pytest.mark.parametrize("check", READING, ids=lambda check: check.__name__)
-def test_reading(check: Check, client: SlurmRest) -> None:
+def test_reading_passes_the_shared_checks(check: Check, client: SlurmRest) -> None:
     check(client)
 
 
@@ -154,7 +154,7 @@ def test_what_ended_outside_is_left_out(client: SlurmRest, rest: RecordedRest) -
     assert client.finished_since(Cursor(last.end_time + 1))[0] == []
 
 
-def test_changes(
+def test_changes_are_sent_as_each_api_takes_them(
     client: SlurmRest, rest: RecordedRest, commands: RecordedCommands, api: str
 ) -> None:
     changes = [
@@ -191,7 +191,9 @@ def test_a_federation_is_found_out(rest: RecordedRest, release_folder: Path) -> 
     assert client.configuration().federation == "fed1"
 
 
-def test_without_a_known_api(tmp_path: Path, commands: RecordedCommands) -> None:
+def test_a_slurmrestd_without_a_known_api_is_refused(
+    tmp_path: Path, commands: RecordedCommands
+) -> None:
     client = SlurmRest(RecordedRest(tmp_path / "v0.0.7"), SlurmCommands(commands))
     with pytest.raises(SchedulerError, match=r"knows none of the APIs v0\.0\.36 to v0\.0\.49"):
         client.queue()

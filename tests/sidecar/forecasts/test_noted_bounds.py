@@ -80,7 +80,7 @@ def _bounds(store: Store, smallest_group: int = 1, factor: float = 3.0) -> Noted
     return NotedBounds(store, threading.RLock(), factor, smallest_group, 1000)
 
 
-def test_by_hand(store: Store) -> None:
+def test_a_bound_is_the_planned_start_and_the_slack(store: Store) -> None:
     """Job 2 is planned in 4 h, twice the average wait: its priority is 1/3 of 1, its slack 2/3 of
     3 x 2 h. Job 3 is planned in 14 h and gets no more: a priority is at most 1."""
     bounds = _bounds(store)

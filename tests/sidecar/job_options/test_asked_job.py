@@ -23,7 +23,7 @@ def asked(
     return asked_job(command_line or {}, environment, script, NOW)
 
 
-def test_command_line_over_environment_over_script() -> None:
+def test_the_command_line_goes_before_the_environment_before_the_script() -> None:
     job = asked(
         "#SBATCH -n 4 -p work --time=1-0\n#SBATCH -A physics\n#SBATCH --mem=4G -o out-%j\n",
         {"ntasks": "8"},
@@ -153,7 +153,7 @@ def test_a_script_for_both_is_read_as_sbatch_reads_it() -> None:
         ("#PBS -J x\n", {}, "job.sh:2: --array = 'x': is no list of indices"),
     ],
 )
-def test_what_the_scheduler_would_refuse(
+def test_what_the_scheduler_would_refuse_is_refused_where_it_stands(
     text: str, command_line: dict[str, str], what: str
 ) -> None:
     with pytest.raises(InputError) as refused:
@@ -175,7 +175,7 @@ def test_a_forecast_needs_a_limit() -> None:
 @pytest.mark.parametrize(
     "text", ["123", "123_4", "123[]", "123[4]", "123.pbs1", "123[].pbs-1.site.org", "123[4].s"]
 )
-def test_ids_of_jobs(text: str) -> None:
+def test_ids_of_both_schedulers_are_taken_for_ids(text: str) -> None:
     assert is_job_id(text)
 
 

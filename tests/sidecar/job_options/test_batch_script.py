@@ -118,7 +118,7 @@ def test_only_the_first_component_of_a_heterogeneous_job() -> None:
         ("#!/bin/sh\n#SBATCH --comment 'a\n", "job.sh:2: the quote ' in \"--comment 'a\""),
     ],
 )
-def test_what_sbatch_refuses(text: str, what: str) -> None:
+def test_what_sbatch_refuses_is_refused_where_it_stands(text: str, what: str) -> None:
     with pytest.raises(InputError) as refused:
         read_script(text, "job.sh")
     assert str(refused.value).startswith(what)

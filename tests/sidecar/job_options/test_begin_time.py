@@ -61,7 +61,7 @@ def test_times_as_sbatch_takes_them(text: str, moment: str) -> None:
     assert parse_begin(text, at("2026-11-21T16:48:30")) == at(moment)
 
 
-def test_epoch_seconds() -> None:
+def test_epoch_seconds_are_read_as_they_stand() -> None:
     assert parse_begin("uts1800000000", 0) == 1_800_000_000
 
 

@@ -243,7 +243,9 @@ def test_one_that_fails_is_shown_and_the_others_compared(
     assert {one.name for one in replayed[:-1]} == {"requested", "user"}
 
 
-def test_the_command(site: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_compares_estimators_and_leaves_the_store_as_it_is(
+    site: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nice: list[int] = []
     monkeypatch.setattr("os.nice", nice.append)
     path = Path(site.store.path)

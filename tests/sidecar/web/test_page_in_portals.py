@@ -161,7 +161,7 @@ def test_nginx_shows_the_page_and_changes_nothing(nginx: tuple[str, int]) -> Non
     assert status("v1/map", "Origin: https://evil.example") == [403]
 
 
-def test_many_people_behind_nginx(nginx: tuple[str, int]) -> None:
+def test_slow_people_behind_nginx_hold_nobody_up(nginx: tuple[str, int]) -> None:
     """Whoever is slow before nginx holds nothing behind it."""
     with contextlib.ExitStack() as stack:
         for _ in range(200):

@@ -37,7 +37,7 @@ def test_the_reference_is_the_programs_own(page: str) -> None:
     assert page.endswith("## Reference\n\n" + to_markdown())
 
 
-def test_the_worked_example(page: str, tmp_path: Path) -> None:
+def test_the_worked_example_gives_the_pages_figures(page: str, tmp_path: Path) -> None:
     path = tmp_path / "loads.toml"
     path.write_text(blocks(page, "toml")[0])
     planned = plan(read_campaign(path))

@@ -55,7 +55,9 @@ def ran(campaign_of: Make) -> tuple[Plan, dict[str, Record]]:
     return planned, {cell.id: attempt(cell) for cell in planned.cells}
 
 
-def test_a_row_for_each_cell(ran: tuple[Plan, dict[str, Record]], tmp_path: Path) -> None:
+def test_the_tables_have_a_row_for_each_cell(
+    ran: tuple[Plan, dict[str, Record]], tmp_path: Path
+) -> None:
     planned, records = ran
     paths = write_tables(planned, records, tmp_path)
     assert len(paths) == 6

@@ -348,7 +348,7 @@ def test_an_older_foretime_on_a_worker_is_told(
     assert "has foretime 0.0.1" in record["error"]
 
 
-def test_failures_by_cause() -> None:
+def test_failures_are_counted_by_their_cause() -> None:
     def failed(error: str) -> dict[str, Any]:
         return {"error": error}
 

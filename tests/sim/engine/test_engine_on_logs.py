@@ -54,7 +54,9 @@ def figures(jobs: Workload, schedule: Schedule) -> tuple[float, float]:
         (CURIE, Backfill.EASY_SJBF, 11.68),
     ],
 )
-def test_actual_runtimes(load: Load, log: str, backfill: Backfilling, published: float) -> None:
+def test_actual_runtimes_give_the_published_figures(
+    load: Load, log: str, backfill: Backfilling, published: float
+) -> None:
     jobs = load(log)
     schedule = simulate(jobs, Policy(backfill=backfill), jobs.actual_runtime, check=True)
     assert figures(jobs, schedule)[1] == pytest.approx(published, rel=0.003)
@@ -72,7 +74,9 @@ def test_actual_runtimes(load: Load, log: str, backfill: Backfilling, published:
         (SDSC_BLUE, Backfill.EASY_SJBF, 19.83),
     ],
 )
-def test_requested_times(load: Load, log: str, backfill: Backfilling, published: float) -> None:
+def test_requested_times_give_the_published_figures(
+    load: Load, log: str, backfill: Backfilling, published: float
+) -> None:
     jobs = load(log)
     schedule = simulate(jobs, Policy(backfill=backfill), check=True)
     assert figures(jobs, schedule)[1] == pytest.approx(published, rel=0.03)
@@ -88,7 +92,7 @@ def test_requested_times(load: Load, log: str, backfill: Backfilling, published:
         (Order.FCFS, Backfill.EASY_SJBF, True, 5_438.23, 49.87),
     ],
 )
-def test_kth_to_the_second(
+def test_kth_agrees_with_another_simulator_to_the_second(
     load: Load, order: Order, backfill: Backfilling, actual: bool, wait_s: float, avebsld: float
 ) -> None:
     jobs = load(KTH)

@@ -197,7 +197,7 @@ def test_python_gives_the_schedule_of_the_built_in(rows: Rows, policy: Policy) -
     reservations=st.sampled_from([(), (), CLAIMS]),
 )
 @settings(max_examples=100)
-def test_an_order_in_every_family(
+def test_a_built_in_order_in_python_is_itself_in_every_family(
     rows: Rows,
     order: Order,
     family: Backfilling,

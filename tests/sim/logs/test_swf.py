@@ -186,14 +186,16 @@ def test_wrong_number_of_fields(line: str) -> None:
         (gzip.compress(b"", mtime=0), "empty"),
     ],
 )
-def test_bad_files(tmp_path: Path, content: bytes, says: str) -> None:
+def test_a_bad_file_is_refused_with_what_is_wrong(
+    tmp_path: Path, content: bytes, says: str
+) -> None:
     path = tmp_path / "log.swf"
     path.write_bytes(content)
     with pytest.raises(InputError, match=says):
         read_log(path)
 
 
-def test_missing_file_and_folder(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_log(tmp_path / "no.swf")
     with pytest.raises(InputError, match="folder"):
@@ -234,7 +236,9 @@ def test_unsorted_log_is_sorted_and_says_so() -> None:
         (-1, 100, None),
     ],
 )
-def test_ending_of_status(status: int, runtime: int, ending: Ending | None) -> None:
+def test_a_status_and_a_runtime_tell_the_ending(
+    status: int, runtime: int, ending: Ending | None
+) -> None:
     words = LINE.split()
     words[3], words[10] = str(runtime), str(status)
     log = parse_swf(" ".join(words), source="x")

@@ -271,7 +271,7 @@ def test_what_the_hook_sets_as_a_job_starts_is_planned_with_from_then_on() -> No
         pbs.finish()
 
 
-def test_changes() -> None:
+def test_a_change_goes_through_the_hook_or_is_refused_as_by_pbs() -> None:
     hook = Scripted({"queuejob": reply(1800)})
     pbs = pbs_of(hook=hook)
     pbs.submit(JOB)

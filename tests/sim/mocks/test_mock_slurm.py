@@ -180,7 +180,7 @@ def test_time_min_is_what_is_planned_with(workload: Workload, times: list[int]) 
 # What the client sees -----------------------------------------------------------------------------
 
 
-def test_a_job_from_submission_to_accounting() -> None:
+def test_a_job_is_told_alike_from_submission_to_accounting() -> None:
     slurm = slurm_of()
     client = SlurmCommands(slurm.run, overlap_s=0)
     first = slurm.submit(replace(JOB, comment="mine", array_id=7))
@@ -442,7 +442,7 @@ def test_cancelled_jobs_leave_the_queue() -> None:
         ({"slurm_partition": "short"}, "time limit is invalid"),
     ],
 )
-def test_slurm_rejects(wrong: dict[str, Any], says: str) -> None:
+def test_what_slurm_rejects_is_no_job(wrong: dict[str, Any], says: str) -> None:
     slurm = slurm_of(max_time_min={"short": 30})
     with pytest.raises(SchedulerError, match=says):
         slurm.submit(replace(JOB, **wrong))

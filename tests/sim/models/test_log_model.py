@@ -236,7 +236,7 @@ def test_split_jobs_have_the_same_area(workload: Workload, widest: int) -> None:
         assert np.array_equal(split.processors, workload.processors)
 
 
-def test_a_split_by_hand() -> None:
+def test_a_wide_job_is_split_into_jobs_of_the_width() -> None:
     ten = dataclasses.replace(
         LOG.take(np.arange(2)), processors=np.array([10, 3]), actual_runtime=np.array([5, 9])
     )
@@ -266,7 +266,7 @@ def test_logs_that_say_too_little() -> None:
         ({"jobs": 5, "shrink": math.nan}, "shrinking factor nan"),
     ],
 )
-def test_bad_arguments(arguments: dict[str, float], says: str) -> None:
+def test_bad_arguments_are_refused(arguments: dict[str, float], says: str) -> None:
     with pytest.raises(InputError, match=says):
         LogModel.of(LOG).generate(**arguments)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(InputError, match="split-wide 0"):

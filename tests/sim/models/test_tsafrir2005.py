@@ -194,7 +194,7 @@ def test_estimates_of_ctc_are_like_its_own(trace: Callable[[str], Path]) -> None
     ("longest_s", "share", "says"),
     [(3_599, None, "at least an hour"), (7_200, 0.0, "longest_share"), (7_200, 0.9, "0.89")],
 )
-def test_bad_parameters(longest_s: int, share: float | None, says: str) -> None:
+def test_bad_parameters_are_refused(longest_s: int, share: float | None, says: str) -> None:
     with pytest.raises(InputError, match=says):
         Tsafrir2005(longest_s, share)
 

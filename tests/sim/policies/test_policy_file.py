@@ -112,7 +112,7 @@ def test_every_default_is_the_policys_own() -> None:
     assert policy_of(of_slack) == Policy(backfill=Backfill.SLACK)
 
 
-def test_known_policies() -> None:
+def test_every_known_policy_is_read_by_its_name() -> None:
     assert set(known_policies()) == {"cobalt", "easy", "pbs-strict", "slurm"}
     for name, text in known_policies().items():
         assert text.startswith("# ")

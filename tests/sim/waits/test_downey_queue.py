@@ -126,7 +126,7 @@ def test_laws_of_a_queue(drawn: tuple[Snapshot, list[Lifetimes | None]]) -> None
     assert easy[0] == pytest.approx(fcfs[0])
 
 
-def test_orders() -> None:
+def test_the_queue_is_in_the_policys_order() -> None:
     now = snapshot(10, [], [(1, 50), (9, 400), (2, 100), (3, 400)], [NOW, NOW - 90, NOW - 90, NOW])
 
     def order(kind: Order) -> Int64Array:

@@ -61,7 +61,7 @@ def test_native_stepwise_and_reference_agree(
 
 
 @pytest.mark.parametrize("order", [Order.FCFS, Order.WFP])
-def test_on_the_whole_of_intrepid(order: Order) -> None:
+def test_core_and_reference_agree_on_the_whole_of_intrepid(order: Order) -> None:
     rng = np.random.default_rng(4)
     jobs = 100
     requested = rng.choice([1_800, 3_600, 21_600], jobs)

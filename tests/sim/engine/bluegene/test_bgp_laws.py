@@ -123,7 +123,7 @@ def test_the_guard_lets_in_by_requested_times(run: Any) -> None:
     assert (free.guard_activations, guarded.guard_activations) == (0, 1)
 
 
-def test_least_blocking_then_by_name() -> None:
+def test_the_partition_that_blocks_least_is_taken_then_the_first_by_name() -> None:
     jobs = workload_of([(0, 4, 9, 9), (0, 4, 9, 9), (0, 8, 9, 9)])
     schedule = simulate(jobs)
     assert [part.name for part in ran_on(schedule, RACKS)] == [

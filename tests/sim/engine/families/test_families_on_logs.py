@@ -55,7 +55,9 @@ def assert_same(one: Schedule, other: Schedule) -> None:
         else None
     ),
 )
-def test_kth(load: Load, policy: Policy, wait_s: float, avebsld: float) -> None:
+def test_kth_gives_the_figures_of_two_other_simulators(
+    load: Load, policy: Policy, wait_s: float, avebsld: float
+) -> None:
     jobs = load(KTH)
     schedule = simulate(jobs, policy, check=True)
     wait = schedule.start_time - jobs.submit_time

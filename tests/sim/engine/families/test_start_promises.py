@@ -83,7 +83,7 @@ def test_only_scored_jobs_count() -> None:
     assert (found.promised_jobs, found.promised_wait_p50_s) == (1, 19)
 
 
-def test_means_over_repeats() -> None:
+def test_repeats_are_averaged_without_those_that_promise_nothing() -> None:
     together = mean_promises([fared(CONSERVATIVE), fared(CONSERVATIVE, 5, 5, 5), None])
     assert together is not None
     assert (together.promised_jobs, together.promises_kept, together.promise_latest_by_s) == (

@@ -54,7 +54,7 @@ def test_a_chain_ends_as_its_samples_end() -> None:
     assert starts(asked, 250, 30, 20, 10) == [-100, 0, 30, 35]
 
 
-def test_all_or_any() -> None:
+def test_a_job_waits_for_all_or_for_any_of_its_dependencies() -> None:
     for any_suffices, start in ((0, 150), (1, 30)):
         rows = [(1, 0, After.END, 0, any_suffices), (1, 1, After.END, 0, any_suffices)]
         asked = snapshot((2, 60), (2, 60), waits=Dependencies.of_rows(rows))
@@ -68,7 +68,7 @@ def test_who_waits_for_others_is_in_nobodys_way() -> None:
     assert starts(snapshot((8, 60), (4, 500)), 250, 50, 400) == [-100, 150, 200]
 
 
-def test_a_throttled_array() -> None:
+def test_a_throttled_array_has_so_many_tasks_at_once() -> None:
     # Two tasks at once (%2): each of 2 processors, though there is room for both.
     array = snapshot((2, 50), (2, 50), (2, 50))
     assert starts(array, 250, 40, 30, 20) == [-100, 0, 0, 30]

@@ -72,7 +72,7 @@ def runtimes_for(data: st.DataObject, snapshot: Snapshot) -> Int64Array:
 
 @given(snapshot=snapshots().flatmap(gated), data=st.data())
 @settings(max_examples=200)
-def test_a_flat_pool(
+def test_core_and_reference_agree_on_a_flat_pool(
     any_policy: st.SearchStrategy[Policy], snapshot: Snapshot, data: st.DataObject
 ) -> None:
     policy = replace(data.draw(any_policy), event_order=EventOrder.PER_TIMESTEP)
@@ -115,7 +115,9 @@ def test_a_job_let_in_late_is_reinserted_at_the_place_of_its_submission() -> Non
 
 @given(workload=machines().flatmap(workloads), policy=policies(), data=st.data())
 @settings(max_examples=200)
-def test_nodes(workload: Workload, policy: Policy, data: st.DataObject) -> None:
+def test_core_and_reference_agree_on_nodes(
+    workload: Workload, policy: Policy, data: st.DataObject
+) -> None:
     if len(workload) == 0:
         return
     policy = replace(policy, event_order=EventOrder.PER_TIMESTEP)

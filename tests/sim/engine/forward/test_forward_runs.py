@@ -232,19 +232,19 @@ def waiting(*rows: tuple[int, int]) -> PendingJobs:
     )
 
 
-def test_nothing_waits() -> None:
+def test_where_nothing_waits_running_jobs_keep_their_starts() -> None:
     running = RunningJobs(array([NOW - 5, NOW]), array([3, 5]), array([10, 10]))
     snapshot = Snapshot(NOW, MACHINE, running, waiting())
     starts = forward_runs(snapshot, Policy(), array([[9, 9], [0, 70]]))
     assert starts.tolist() == [[NOW - 5, NOW], [NOW - 5, NOW]]
 
 
-def test_nothing_at_all() -> None:
+def test_without_jobs_every_sample_is_empty() -> None:
     snapshot = Snapshot(NOW, MACHINE, nothing_running(), waiting())
     assert forward_runs(snapshot, Policy(), np.zeros((4, 0), dtype=np.int64)).shape == (4, 0)
 
 
-def test_nothing_runs() -> None:
+def test_on_an_idle_machine_jobs_start_as_they_fit() -> None:
     # Eight processors: the first two start, the third (wide as the machine) after both.
     snapshot = Snapshot(NOW, MACHINE, nothing_running(), waiting((4, 50), (4, 50), (8, 50)))
     starts = forward_runs(snapshot, Policy(), array([[10, 20, 5], [50, 60, 5]]))

@@ -128,7 +128,7 @@ def test_what_was_updated_and_cancelled_is_in_it() -> None:
     assert (len(engine), engine.now, engine.job(wide).state) == (4, 20, "pending")
 
 
-def test_a_what_if_of_a_snapshot() -> None:
+def test_a_job_added_to_a_snapshot_starts_where_it_fits() -> None:
     engine = Engine(4)
     engine.submit(0, 3, 100, 100)
     engine.submit(1, 4, 10, 10)

@@ -227,7 +227,7 @@ def by_hand(*jobs: tuple[int, int, int], ids: tuple[int, ...] | None = None) -> 
     )
 
 
-def test_last_two_by_hand() -> None:
+def test_an_estimator_knows_only_what_has_ended_at_a_submission() -> None:
     jobs = by_hand((0, 10, 100), (0, 20, 100), (30, 50, 100), (31, 5, 100))
     assert run("last-two", Policy(), jobs).scheduled_time.tolist() == [100, 100, 15, 15]
     # Where submissions come first, the second job, which ends at 30, is not known to the third.
@@ -272,7 +272,7 @@ def test_history_is_learned_first_as_far_as_it_had_ended() -> None:
     assert learning.scheduled_time.tolist() == [35, 25, 10]
 
 
-def test_history_of_another_clock() -> None:
+def test_a_history_is_put_on_the_logs_clock() -> None:
     past = replace(by_hand((0, 30, 100)), unix_start_time=1_000)
     jobs = replace(by_hand((0, 10, 100)), unix_start_time=5_000)
     assert [job.start_time for job in finished_before(past, jobs)] == [-4_000]

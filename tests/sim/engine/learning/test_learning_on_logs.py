@@ -50,7 +50,7 @@ def run(
 @pytest.mark.parametrize(
     ("what", "loss", "settings"), SETTINGS, ids=[name for name, *_ in SETTINGS]
 )
-def test_kth(
+def test_kth_gives_the_rows_of_the_page(
     load: Load, repository: Path, what: str, loss: PredictionLoss, settings: RegressionSettings
 ) -> None:
     jobs = load(KTH)
@@ -67,14 +67,18 @@ def test_kth(
 @pytest.mark.parametrize(
     ("what", "absolute"), [("E-loss", True), ("E-loss, negative predictions as 1 s", False)]
 )
-def test_curie(load: Load, repository: Path, what: str, absolute: bool) -> None:
+def test_curie_gives_the_rows_of_the_page(
+    load: Load, repository: Path, what: str, absolute: bool
+) -> None:
     jobs = load(CURIE)
     once, schedule = run(jobs, E_LOSS, replace(PAPERS, absolute=absolute))
     row = f"| {what} | {once:.1f} | {table_8(jobs, schedule.scheduled_time)} |"
     assert row in (repository / "docs" / "learning.md").read_text()
 
 
-def test_next_to_nothing_on_curie(load: Load, repository: Path) -> None:
+def test_one_second_for_every_job_of_curie_gives_the_row_of_the_page(
+    load: Load, repository: Path
+) -> None:
     jobs = load(CURIE)
     row = f"| one second for every job | | {table_8(jobs, np.ones(len(jobs), dtype=np.int64))} |"
     assert row in (repository / "docs" / "learning.md").read_text()

@@ -179,7 +179,7 @@ POLICY_IDS = ("default", "sjbf-incremental", "per-event-doubling-guard", "sjf-sl
 
 @pytest.mark.parametrize("policy", POLICIES, ids=POLICY_IDS)
 @pytest.mark.parametrize("name", MAKES)
-def test_a_busy_machine(name: str, policy: Policy) -> None:
+def test_core_and_stepwise_agree_on_a_busy_machine(name: str, policy: Policy) -> None:
     schedule = agree(MAKES[name], JOBS, policy)
     assert bool((schedule.scheduled_time < JOBS.requested_time).any())
 
@@ -332,7 +332,7 @@ WHOLE: dict[str, tuple[Make, Correction]] = {
 @pytest.mark.traces
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WHOLE)
-def test_the_whole_of_kth(load: Load, name: str) -> None:
+def test_core_and_stepwise_agree_on_the_whole_of_kth(load: Load, name: str) -> None:
     make, correction = WHOLE[name]
     policy = Policy(
         backfill=Backfill.EASY_SJBF, correction=correction, event_order=EventOrder.PER_EVENT

@@ -187,7 +187,7 @@ def test_a_snapshot_goes_on_in_the_order_that_is_current(
 
 @pytest.mark.parametrize("row", TABLE_1)
 @pytest.mark.parametrize("current", ORDERS_OF_DYNP)
-def test_table_1(
+def test_the_core_has_the_case_and_choice_of_each_row_of_table_1(
     row: tuple[str, tuple[int, int, int], Order | None, Order, Order | None], current: Order
 ) -> None:
     case, ranks, only_current, simple, advanced = row
@@ -222,7 +222,7 @@ def test_the_queue_is_shown_in_the_current_order() -> None:
     ],
     ids=str,
 )
-def test_hundreds_waiting(switching: PolicySwitching) -> None:
+def test_core_and_reference_agree_with_hundreds_waiting(switching: PolicySwitching) -> None:
     """As many as no generated example has, with few requests that are alike."""
     rng = np.random.default_rng(5)
     jobs = 400
@@ -274,7 +274,7 @@ def test_hundreds_waiting(switching: PolicySwitching) -> None:
         ),
     ],
 )
-def test_edges(
+def test_core_and_reference_agree_at_the_deciders_edges(
     machine: int,
     rows: list[tuple[int, int, int]],
     switching: PolicySwitching,

@@ -181,7 +181,7 @@ TWO = Case(((4, 0, 10),), ((20, 4, 100), (10, 4, 1)))
 SWITCHING = PolicySwitching()
 
 
-def test_a_short_job_behind_a_long_one_by_hand() -> None:
+def test_a_short_job_behind_a_long_one_brings_sjf() -> None:
     """FCFS: long 110 + 20 s from submission to end, short 111 + 10; SJF: 111 + 20 and 11 + 10."""
     found = tune_order(TWO.snapshot(), SWITCHING, Order.FCFS)
     assert found.values == ((130 + 121) / 2, (131 + 21) / 2, (130 + 121) / 2)
@@ -259,7 +259,9 @@ def test_what_jobs_are_planned_with() -> None:
         ((math.inf, math.inf, math.inf), "FSL", "1 1 1"),
     ],
 )
-def test_every_row_of_table_1(qualities: tuple[float, ...], advanced: str, cases: str) -> None:
+def test_the_choice_is_that_of_each_row_of_table_1(
+    qualities: tuple[float, ...], advanced: str, cases: str
+) -> None:
     values = [value if math.isinf(value) else Fraction(value) for value in qualities]
     found = [choose(values, current, Decider.ADVANCED) for current in range(3)]
     assert "".join("FSL"[chosen] for _, chosen in found) == advanced

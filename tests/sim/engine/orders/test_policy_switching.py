@@ -108,7 +108,7 @@ def test_names_are_read_and_written(name: str, settings: PolicySwitching) -> Non
     assert PolicySwitching.parse(name.upper()) == settings
 
 
-def test_short_names() -> None:
+def test_what_a_short_name_leaves_out_is_at_its_default() -> None:
     assert PolicySwitching.parse("dynp") == PolicySwitching()
     assert PolicySwitching.parse("dynp-simple") == PolicySwitching(Decider.SIMPLE)
 

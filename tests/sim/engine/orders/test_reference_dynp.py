@@ -97,7 +97,9 @@ def switcher(policy: Policy, rows: list[tuple[int, int, int, int]], running: int
 
 
 @pytest.mark.parametrize("row", TABLE_1, ids=lambda row: f"{row[0]}-{row[1]}")
-def test_table_1(row: tuple[str, tuple[int, int, int], Order | None, Order, Order | None]) -> None:
+def test_the_case_and_choice_are_those_of_each_row_of_table_1(
+    row: tuple[str, tuple[int, int, int], Order | None, Order, Order | None],
+) -> None:
     case, quality, only, simple, advanced = row
     for current in (FCFS, SJF, LJF) if only is None else (only,):
         assert case_of_table_1([float(q) for q in quality], [FCFS, SJF, LJF].index(current)) == case
@@ -167,7 +169,9 @@ def test_one_list_runs_in_fcfs_what_sorted_it_last() -> None:
         (Quality.SLDWW, (2 * (1_090_000 + 1_966_666), 4), (2 * (1_000_000 + 1_190_000), 4)),
     ],
 )
-def test_qualities(quality: Quality, fcfs: tuple[int, int], sjf: tuple[int, int]) -> None:
+def test_each_quality_is_its_formula_of_the_plan(
+    quality: Quality, fcfs: tuple[int, int], sjf: tuple[int, int]
+) -> None:
     deciding = switcher(planning(quality=quality), TWO_WAIT, 1)
     waiting = deciding.planner.simulation.pending
     assert deciding.quality(quality, deciding.plan(waiting, FCFS)) == fcfs
@@ -192,7 +196,7 @@ def test_a_running_job_that_ends_last_makes_every_makespan_the_same() -> None:
         ({"horizon_s": 7}, None, None),
     ],
 )
-def test_reduced_future(
+def test_a_reduced_future_counts_the_first_starts_alone(
     reduced: dict[str, Any], fcfs: tuple[int, int] | None, sjf: tuple[int, int] | None
 ) -> None:
     deciding = switcher(planning(quality=Quality.ART, **reduced), TWO_WAIT, 1)
@@ -209,7 +213,7 @@ def test_nobody_within_the_horizon_leaves_the_order() -> None:
         assert deciding.cases["1"] == 1
 
 
-def test_combined_quality() -> None:
+def test_a_combined_quality_weighs_each_against_the_best_order() -> None:
     # ART is 227 and 137 halves, the makespan the same.
     both = ((Quality.ART, 3.0), (Quality.MAKESPAN, 1.0))
     deciding = switcher(planning(quality=both), TWO_WAIT, 1)
@@ -219,7 +223,9 @@ def test_combined_quality() -> None:
 
 
 @pytest.mark.parametrize(("slackness", "switches"), [(0.0, 1), (0.39, 1), (0.40, 0)])
-def test_slackness(slackness: float, switches: int) -> None:
+def test_an_order_is_switched_to_only_if_better_by_the_slackness(
+    slackness: float, switches: int
+) -> None:
     # SJF is better by 90 of 227, 39.6%.
     deciding = switcher(planning(slackness=slackness), TWO_WAIT, 1)
     deciding.decide(deciding.planner.simulation.pending)
@@ -245,7 +251,7 @@ def test_basic_looks_at_the_mean_of_five(asked_s: int, order: Order) -> None:
     ("requests", "order"),
     [((10, 10, 9000), SJF), ((10, 9000, 9000), LJF), ((10, 9000), FCFS), ((3600,), SJF)],
 )
-def test_voting(requests: tuple[int, ...], order: Order) -> None:
+def test_voting_takes_the_order_of_the_most_jobs(requests: tuple[int, ...], order: Order) -> None:
     rows = [(0, 2, 100, 100), *((1, 1, 10, asked) for asked in requests)]
     deciding = switcher(planning(decider=Decider.VOTING), rows, 1)
     deciding.decide(deciding.planner.simulation.pending)

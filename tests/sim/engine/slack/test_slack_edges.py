@@ -59,7 +59,7 @@ def test_whose_quota_is_exceeded_can_delay_nobody_at_any_weights() -> None:
             assert cost(settings, moved, 1, -math.inf) == math.inf
 
 
-def test_the_factor_of_fairness() -> None:
+def test_a_delay_costs_more_the_less_slack_is_left() -> None:
     def factor(slack: int, of: int) -> float:
         return cost(ALL, waiting_job(1, 5, 3, 1, slack=slack, of=of), -1, 0.5) / -1
 

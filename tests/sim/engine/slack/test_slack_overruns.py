@@ -45,7 +45,7 @@ def run(
 @pytest.mark.parametrize(
     ("overruns", "end"), [(Overruns.KILL, 10), (Overruns.KILL_BLOCKING, 15), (Overruns.EXTEND, 15)]
 )
-def test_nobody_waits(overruns: Overruns, end: int) -> None:
+def test_where_nobody_waits_only_kill_ends_a_late_job(overruns: Overruns, end: int) -> None:
     found = run([LATE], overruns)
     assert found.end_time.tolist() == [end]
     assert found.killed.tolist() == [end < 15]
@@ -54,7 +54,9 @@ def test_nobody_waits(overruns: Overruns, end: int) -> None:
 @pytest.mark.parametrize(
     ("overruns", "end"), [(Overruns.KILL, 10), (Overruns.KILL_BLOCKING, 10), (Overruns.EXTEND, 15)]
 )
-def test_somebody_waits(overruns: Overruns, end: int) -> None:
+def test_where_somebody_waits_only_extend_lets_a_late_job_finish(
+    overruns: Overruns, end: int
+) -> None:
     """Five extensions of 1 s, each of which costs far less than to kill."""
     found = run([LATE, (1, 4, 10, 10)], overruns)
     assert found.end_time.tolist() == [end, end + 10]
@@ -62,7 +64,7 @@ def test_somebody_waits(overruns: Overruns, end: int) -> None:
     assert found.corrections[0] == 0
 
 
-def test_somebody_comes_meanwhile() -> None:
+def test_a_spared_job_is_killed_when_somebody_comes() -> None:
     found = run([LATE, (12, 1, 10, 10)], Overruns.KILL_BLOCKING)
     assert found.end_time.tolist() == [12, 22]
 
@@ -95,7 +97,7 @@ def test_whose_quota_is_exceeded_is_not_extended_at_the_cost_of_others() -> None
 
 
 @pytest.mark.parametrize(("processors", "killed"), [(9, False), (10, True)])
-def test_the_price_of_an_extension(processors: int, killed: bool) -> None:
+def test_a_late_job_is_killed_when_an_extension_costs_more(processors: int, killed: bool) -> None:
     """To kill 4 x 10 processor seconds costs 40.
 
     The job that waits has priority (1 + 1 + 0.045) / 3, 4.09 times that of the extension: a second
@@ -161,7 +163,7 @@ def test_where_nobody_may_overrun(overruns: Overruns) -> None:
         reference.simulate(jobs, policy, reservations=[AdvanceReservation(50, 5, 1)])
 
 
-def test_the_law_of_overrunning() -> None:
+def test_the_check_refuses_a_wrong_end_of_a_late_job() -> None:
     jobs = workload_of([LATE], 4)
     found = run([LATE], Overruns.KILL_BLOCKING)
     with pytest.raises(ScheduleError, match="spared against its time limit"):

@@ -145,7 +145,7 @@ def test_the_hint_of_section_4_5_is_the_wrong_way_round() -> None:
     assert min(at_once)[1] == {1: 3, 2: 1, 3: 0}, "J2, which has the same cost, but is shorter"
 
 
-def test_priority_and_slack_of_section_4_3() -> None:
+def test_priority_and_slack_are_those_of_section_4_3() -> None:
     assert priority(0, 0, 0.5) == pytest.approx(1 / 6)
     assert priority(1, 1, 1) == 1
     assert priority(1, -math.inf, 1) == -math.inf
@@ -177,12 +177,12 @@ CONSERVATIVE = Policy(backfill=Backfill.CONSERVATIVE)
 
 
 @pytest.mark.parametrize("fourth", [(0, 3, 10, 10), (0, 2, 99, 99)], ids=["in time", "extra"])
-def test_the_criteria_of_section_3_1(fourth: tuple[int, ...]) -> None:
+def test_a_job_is_backfilled_by_either_criterion_of_section_3_1(fourth: tuple[int, ...]) -> None:
     """J4 is backfilled if it ends by the shadow time, or takes extra processors only."""
     assert starts([*RUNNING, HEAD, fourth], 10, EASY) == [0, 0, 10, 0]
 
 
-def test_neither_criterion() -> None:
+def test_a_job_that_meets_neither_criterion_is_not_backfilled() -> None:
     assert starts([*RUNNING, HEAD, (0, 3, 11, 11)], 10, EASY)[3] > 10
 
 

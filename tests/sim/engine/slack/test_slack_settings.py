@@ -41,7 +41,7 @@ def test_settings_belong_to_slack_alone() -> None:
     assert Backfill.SLACK.settings == SlackSettings()
 
 
-def test_choices_have_names() -> None:
+def test_choices_are_read_by_name_and_wrong_names_refused() -> None:
     assert InsertionOrder.parse("AST") is InsertionOrder.AST
     assert Overruns.parse("kill_blocking") is Overruns.KILL_BLOCKING
     with pytest.raises(InputError, match="unknown insertion order 'asd'; did you mean 'ast'"):

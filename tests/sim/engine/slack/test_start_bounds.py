@@ -37,7 +37,7 @@ def queue(**options: Any) -> Snapshot:
     return Snapshot(50, 4, running, pending, **options)
 
 
-def test_by_hand() -> None:
+def test_a_bound_is_the_planned_start_and_the_slack_of_the_priority() -> None:
     """Planned waits of 60, 105 and 103 s, so that SP is 0.3, 0.525 and 0.515."""
     bounds = start_bounds(queue(), AVERAGE)
     assert bounds.planned_start.tolist() == [100, 150, 150]

@@ -46,7 +46,7 @@ def test_per_event_holds_everything_back() -> None:
     assert engine.settle().finished.tolist() == [0]
 
 
-def test_next_event_time() -> None:
+def test_the_next_event_is_an_arrival_a_pass_an_expiry_or_an_end() -> None:
     engine = Engine(4, now=100)
     job = engine.submit(107, 4, 50, 60, scheduled_time=20)
     assert engine.next_event_time == 107
@@ -155,7 +155,7 @@ def test_cancelling_the_head_job_lets_the_next_start() -> None:
         engine.schedule()
 
 
-def test_started_by() -> None:
+def test_a_job_tells_how_it_was_started() -> None:
     engine = Engine(4)
     for row in [(0, 2, 10, 10), (0, 3, 10, 10), (0, 1, 99, 99), (0, 1, 8, 8)]:
         engine.submit(*row)
