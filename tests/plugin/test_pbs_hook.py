@@ -221,7 +221,7 @@ def test_processors_are_counted_from_what_a_job_asks_for(
     assert bool(reply.changes) == (processors <= 8)
 
 
-def test_processors_of_a_chunk_by_default(scheduler: Scheduler) -> None:
+def test_a_chunk_has_the_processors_of_its_queues_default(scheduler: Scheduler) -> None:
     queues = {"workq": {"queue_type": "Execution", "default_chunk": {"ncpus": 4}}}
     scheduler.hook.use_site(PbsSite(queues=queues))
     listed = {"walltime": 36_000, "select": "2"}
@@ -460,7 +460,7 @@ def test_the_audit_line_names_the_job(scheduler: Scheduler) -> None:
     assert left["decision"] == "observed"  # the job's owner counts, not who asks
 
 
-def test_an_older_pbs_without_postqueuejob(scheduler: Scheduler) -> None:
+def test_an_older_pbs_does_without_postqueuejob(scheduler: Scheduler) -> None:
     scheduler.hook.use_site(PbsSite(without=frozenset({"POSTQUEUEJOB", "pbs_conf", "QTYPE_ROUTE"})))
     assert scheduler.queue().changes == {SOFT: 10_800}
     assert scheduler.hook.postqueuejob(scheduler.planned(), "alice", NOW).log == []

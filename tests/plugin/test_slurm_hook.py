@@ -133,7 +133,7 @@ def test_planned_at_the_look(site: Site) -> None:
     assert site.modify({"comment": "foretime:off"}, **OURS).changes == {"time_min": 0}
 
 
-def test_users_own_time_min(site: Site) -> None:
+def test_a_users_own_time_min_is_raised_kept_or_cleared_as_set(site: Site) -> None:
     assert site.submit(time_min=1).changes == noted(241, own=1)
     assert site.submit(time_min=400).changes == {}
     assert site.submit(time_min=601).changes == {}

@@ -88,7 +88,7 @@ class Administrator:
         return self.cluster.sbatch("-t", "60", "--hold")
 
 
-def test_install_disable_enable_uninstall(slurm: SlurmCluster) -> None:
+def test_a_site_can_be_installed_disabled_enabled_and_uninstalled(slurm: SlurmCluster) -> None:
     admin = Administrator(slurm)
     conf = admin.etc / "slurm.conf"
     odd = (

@@ -72,7 +72,7 @@ def test_hook_is_loaded_by_slurmctld(slurm: SlurmCluster) -> None:
     assert (job["TimeLimit"], job["TimeMin"]) == ("01:00:00", "N/A")
 
 
-def test_accounting_and_rest(slurm: SlurmCluster) -> None:
+def test_a_cluster_has_accounting_and_rest_where_asked(slurm: SlurmCluster) -> None:
     slurm.add_accounting()
     slurm.sacctmgr("add", "account", "physics")
     slurm.sacctmgr("add", "user", "alice", "account=physics", "adminlevel=Operator")

@@ -167,7 +167,7 @@ def test_lower_bounds_only_lengthen(finished: Finished) -> None:
     assert plainly.state() == node_failed
 
 
-def test_roles_by_their_rules(finished: Finished) -> None:
+def test_each_role_goes_by_its_rule(finished: Finished) -> None:
     rules = SimilarJobsSettings(
         queue=RoleRule(0.5, trust=0.5), backfill=RoleRule(None), drain=RoleRule(None, trust=0.0)
     )

@@ -54,7 +54,7 @@ def small(tmp_path: Path) -> Path:
     return path
 
 
-def test_from_check_to_report(campaign: Run, small: Path) -> None:
+def test_a_campaign_goes_from_check_to_report(campaign: Run, small: Path) -> None:
     folder = small.parent / "small-results"
     code, out, err = campaign("check", small)
     assert (code, err) == (0, "")
@@ -120,7 +120,7 @@ def test_every_key_of_the_json_is_told(campaign: Run, small: Path, repository: P
         assert keys <= words
 
 
-def test_one_log_at_a_time(campaign: Run, small: Path) -> None:
+def test_one_log_can_run_at_a_time(campaign: Run, small: Path) -> None:
     small.write_text(SMALL + '[[logs]]\ngenerate = "lublin2003"\nname = "other"\njobs = 100\n')
     code, out, _ = campaign("run", small, "--only", "other", "--workers", "1", "--json")
     told = json.loads(out)
@@ -162,7 +162,7 @@ def test_a_failing_cell_is_told_by_the_exit_code(
     assert "failed:" not in out
 
 
-def test_on_dask(campaign: Run, small: Path) -> None:
+def test_a_campaign_runs_on_dask(campaign: Run, small: Path) -> None:
     with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
         code, out, err = campaign("run", small, "--dask", cluster.scheduler_address, "--json")
     told = json.loads(out)

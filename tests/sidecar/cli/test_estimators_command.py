@@ -151,7 +151,7 @@ def test_what_follows_is_said(
     assert said in printed(monkeypatch, answer).output
 
 
-def test_by_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_classes_are_shown_by_requested_time(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = printed(monkeypatch, board(BEST, BROKEN), "--classes").output.splitlines()
     assert lines[0].split() == ["requested", "time", "user", "had"]
     assert lines[-2].split() == ["last-two", "50.0%", "75.0%"]

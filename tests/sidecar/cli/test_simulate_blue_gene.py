@@ -115,7 +115,7 @@ def test_blue_genes_are_not_for_a_replay(run: Run, cores_log: Path) -> None:
     assert "intrepid is a Blue Gene, which neither Slurm nor PBS runs" in err
 
 
-def test_a_description_of_a_blue_gene(run: Run, cores_log: Path, tmp_path: Path) -> None:
+def test_a_described_blue_gene_is_simulated(run: Run, cores_log: Path, tmp_path: Path) -> None:
     described = tmp_path / "small.toml"
     described.write_text('name = "small"\nrows = 1\nracks_per_row = 2\nsizes = [512, 1024, 2048]\n')
     code, out, err = run("simulate", cores_log, "--machine", described)

@@ -232,7 +232,7 @@ def answering(path: Path, said: bytes) -> Iterator[str]:
         b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}",
     ],
 )
-def test_something_else_answers(tmp_path: Path, said: bytes) -> None:
+def test_an_answer_that_is_no_daemons_is_refused(tmp_path: Path, said: bytes) -> None:
     with (
         answering(tmp_path / "s", said) as listen,
         pytest.raises(DaemonError, match="no foretime daemon"),
@@ -240,7 +240,7 @@ def test_something_else_answers(tmp_path: Path, said: bytes) -> None:
         ask(listen, "/v1/forecast", {"processors": 1, "time": "1"})
 
 
-def test_a_daemon_of_another_version(tmp_path: Path) -> None:
+def test_the_answer_of_another_version_is_refused(tmp_path: Path) -> None:
     said = b'HTTP/1.0 200 OK\r\n\r\n{"job_id": 4711}'
     with (
         answering(tmp_path / "s", said) as listen,
@@ -277,7 +277,7 @@ def test_how_often_bounds_held_is_said_once_it_is_known() -> None:
         (["-N", "3-2", "-t", "60"], "command line: --nodes = '3-2': the most nodes"),
     ],
 )
-def test_wrong_questions(arguments: list[str], what: str) -> None:
+def test_wrong_questions_are_refused(arguments: list[str], what: str) -> None:
     result = run(*arguments)
     assert isinstance(result.exception, InputError)
     assert what in str(result.exception)
@@ -330,7 +330,9 @@ def test_watching_ends_when_the_job_has_started(
     assert started.startswith("It started at ")
 
 
-def test_watching_as_json(own_site: MockSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_as_json_prints_an_answer_a_line(
+    own_site: MockSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps = [lambda: own_site.advance(600), lambda: own_site.advance(1200)]
     result = watch(own_site, monkeypatch, *steps, json=True)
     answers = [json.loads(line) for line in result.output.splitlines()]

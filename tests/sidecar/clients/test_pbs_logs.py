@@ -33,7 +33,7 @@ def _day(end: int) -> str:
     return day_of(end)
 
 
-def test_midnight_and_half_lines(tmp_path: Path) -> None:
+def test_half_lines_wait_and_midnight_loses_none(tmp_path: Path) -> None:
     tail = AccountingTail(tmp_path)
     today, tomorrow = tmp_path / _day(NOON), tmp_path / _day(NOON + DAY)
     line = _end(1, NOON)

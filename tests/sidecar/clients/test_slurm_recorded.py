@@ -141,7 +141,7 @@ def test_the_wait_counts_from_eligible_time(recorded: Recorded) -> None:
     assert requeued.eligible_time > requeued.request.submit_time
 
 
-def test_site_factors_load_and_configuration(recorded: Recorded) -> None:
+def test_site_factors_load_and_configuration_are_read(recorded: Recorded) -> None:
     client = SlurmCommands(recorded)
     factors = client.site_factors()
     assert (factors["15"], factors["16"]) == (5, -7), "an array under its own number"

@@ -98,7 +98,7 @@ def test_under_sjf_a_shorter_new_job_goes_first() -> None:
     assert start_of(ask(A, B, replace(C, request=request("C", 8, 700, 950)), order="sjf")) == 1300
 
 
-def test_soft_limit_plans_with_time_min_by_hand() -> None:
+def test_under_a_soft_limit_jobs_are_planned_with_time_min() -> None:
     # B is planned to end at 1400 (time_min 500), so C's reservation is there. The new job, planned
     # with 200 s from 1300, would end at 1500 and take what C needs: C and D go first, until 1700.
     soft_b, soft_c = replace(B, time_min=500), replace(C, time_min=300)

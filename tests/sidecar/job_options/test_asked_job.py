@@ -41,7 +41,7 @@ def test_the_command_line_goes_before_the_environment_before_the_script() -> Non
     assert job.notes == ()
 
 
-def test_parameters_of_the_question() -> None:
+def test_options_become_the_parameters_of_the_question() -> None:
     job = asked(
         "#SBATCH -N 2-4 --ntasks-per-node=8 -c 2 -t 60 --exclusive -b now+1hour\n"
         "#SBATCH --gres=shard:1 --gpus-per-node=a100:2 -a 0-9%2 -d afterok:4711\n"
@@ -104,7 +104,9 @@ def test_what_is_not_looked_at_is_named() -> None:
         ("-VN name -l walltime=1:00:00", {}),
     ],
 )
-def test_lines_for_pbs_in_words_of_sbatch(text: str, options: dict[str, str | None]) -> None:
+def test_lines_for_pbs_are_read_in_words_of_sbatch(
+    text: str, options: dict[str, str | None]
+) -> None:
     job = asked(f"#PBS {text}\n")
     found = dict(job.options)
     assert found.pop("time") == "01:00:00"

@@ -169,7 +169,7 @@ def test_any_value_is_taken_or_refused_clearly(name: str, value: str) -> None:
 
 
 @given(st.integers(1, 2**31 - 1), st.integers(1, 2**31 - 1))
-def test_a_range_of_nodes(one: int, other: int) -> None:
+def test_a_range_of_nodes_is_its_least_and_most(one: int, other: int) -> None:
     least, most = sorted((one, other))
     assert node_range(f"{least}-{most}") == (least, most)
 

@@ -137,7 +137,7 @@ def test_who_goes_first_stands_before_the_others_by_wait() -> None:
 # -- site factors ----------------------------------------------------------------------------------
 
 
-def test_site_factors_by_hand() -> None:
+def test_as_few_site_factors_as_will_do_are_changed() -> None:
     assert site_factors(["a", "b", "c"], {}, 100) == {"a": 75, "b": 50, "c": 25}
     in_place = {"a": 75, "b": 50, "c": 25}
     assert site_factors(["a", "b", "c"], in_place, 100) == {}

@@ -128,7 +128,7 @@ def test_where_jobs_are_hidden_users_are_told_no_figures(tmp_path: Path) -> None
         assert _asked(site, "/v1/queue-order").json()["why"] is not None
 
 
-def test_other_orders_and_none(tmp_path: Path) -> None:
+def test_an_order_that_is_not_switched_is_told_without_switches(tmp_path: Path) -> None:
     with MockSite(tmp_path, _slurm(), queue_order={"order": "wfp"}) as site:
         answer = _asked(site, "/v1/queue-order").json()
         assert (answer["order"], answer["since"], answer["why"]) == ("wfp", None, None)

@@ -87,7 +87,9 @@ def test_a_wait_beyond_the_bound_opens_the_breaker(record: Record) -> None:
 
 
 @pytest.mark.parametrize("reason", ["Resources", "", "Priority"])
-def test_a_head_job_that_slips(record: Record, reason: str) -> None:
+def test_a_head_job_that_slips_opens_the_breaker_but_not_one_behind_it(
+    record: Record, reason: str
+) -> None:
     store, breaker = site(record, [], most_head_slip_s=3600)
     request = record(1).job.request
     head = QueuedJob(request, QueueState.PENDING, start_time=NOW + 100, reason=reason)

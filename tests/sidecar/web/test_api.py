@@ -140,7 +140,7 @@ def test_root_and_the_daemons_owner_see_everybody(
     assert world.ask("/v1/accuracy?user=nobody", DAEMON)["user"] == "nobody"
 
 
-def test_without_identity_only_aggregates(world: World) -> None:
+def test_without_identity_only_aggregates_are_told(world: World) -> None:
     answer = world.ask("/v1/accuracy")
     assert answer["user"] is None
     assert answer["classes"] == []

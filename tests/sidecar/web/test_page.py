@@ -273,7 +273,7 @@ def test_every_wait_has_a_shade() -> None:
 
 
 @given(st.lists(st.integers(0, 10**8), min_size=1))
-def test_places_on_a_bar(waits_s: list[int]) -> None:
+def test_longer_waits_are_further_along_the_bar(waits_s: list[int]) -> None:
     scale = WaitScale.over(waits_s)
     places = [scale.at(wait_s) for wait_s in sorted(waits_s)]
     assert places == sorted(places)

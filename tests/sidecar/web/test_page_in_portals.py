@@ -59,7 +59,7 @@ def ask(
     return status, {name.lower(): value for name, value in headers}, body.decode()
 
 
-def test_the_page_and_its_files(ondemand: ModuleType) -> None:
+def test_the_portal_serves_the_page_and_its_files(ondemand: ModuleType) -> None:
     status, headers, body = ask(ondemand, "/", "ntasks=4&time=60")
     assert status == "200 OK"
     assert headers["content-security-policy"].startswith("default-src 'none'")

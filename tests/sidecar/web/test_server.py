@@ -195,7 +195,7 @@ def test_places_that_cannot_be_used(folder: Path) -> None:
         ("", "give unix:PATH"),
     ],
 )
-def test_wrong_places_to_listen(listen: str, what: str) -> None:
+def test_wrong_places_to_listen_are_refused(listen: str, what: str) -> None:
     with pytest.raises(InputError, match=what):
         parse_listen(listen)
 

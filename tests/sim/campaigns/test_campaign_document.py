@@ -75,7 +75,7 @@ def test_every_column_is_told(page: str, tmp_path: Path) -> None:
         assert set(frame.columns) <= told
 
 
-def test_the_example_with_real_logs(
+def test_the_example_with_real_logs_is_a_sound_campaign(
     repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     example = repository / "contrib" / "campaigns" / "orders_and_backfillings.toml"

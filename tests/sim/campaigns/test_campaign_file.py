@@ -177,7 +177,7 @@ def test_nothing_in_the_grid_gives_a_traceback(axis: str, data: st.DataObject) -
     assert not told or f"c.toml:4: [grid] {axis}" in told
 
 
-def test_scalars_and_lists_seeds_and_numbers(tmp_path: Path) -> None:
+def test_scalars_lists_seeds_and_numbers_are_read(tmp_path: Path) -> None:
     text = f"""{LOG}
 [grid]
 order = "SJF"

@@ -82,7 +82,9 @@ def test_the_tables_have_a_row_for_each_cell(
     assert parquet.dtypes["seed"] == "Int64"
 
 
-def test_means_intervals_and_gains_by_hand(ran: tuple[Plan, dict[str, Record]]) -> None:
+def test_means_intervals_and_gains_are_those_of_the_rows(
+    ran: tuple[Plan, dict[str, Record]],
+) -> None:
     planned, records = ran
     frame = results_frame(planned, records)
     keys = ["order", "backfill", "estimator", "guard_s"]
@@ -218,7 +220,7 @@ def test_a_report_of_what_is_not_finished_and_of_what_failed(
     assert "0 of 3 cells done" in write_report(planned, nothing, tmp_path).read_text()
 
 
-def test_pictures_of_few_things(campaign_of: Make) -> None:
+def test_too_few_things_make_no_picture(campaign_of: Make) -> None:
     planned = plan(campaign_of("[grid]\nseeds = 0"))
     found = summaries(planned, {c.id: attempt(c) for c in planned.cells})
     assert matrix_axes(planned) is None

@@ -319,7 +319,7 @@ def test_any_policy_sees_the_same_in_engine_and_reference(rows: Rows, policy: Po
         ("SDSC-BLUE-2000-4.2-cln", Order.SJF, Backfill.EASY),
     ],
 )
-def test_on_slices_of_real_logs(
+def test_a_built_in_policy_in_python_is_itself_on_real_logs(
     trace: Callable[[str], Path], log: str, order: Order, backfill: Backfilling
 ) -> None:
     whole = workload_of_log(read_log(trace(f"{log}.swf.gz")))[0]
@@ -369,7 +369,7 @@ def test_the_date_is_known() -> None:
     assert seen == [(86_460, [86_460]), (1_000_000_060, [1_000_000_060])]
 
 
-def test_snapshots_of_running_and_pending_jobs() -> None:
+def test_a_policy_sees_the_users_of_running_and_pending_jobs() -> None:
     seen = []
 
     class Watching:

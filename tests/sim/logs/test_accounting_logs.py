@@ -61,7 +61,7 @@ def test_a_job_is_read_from_its_own_row_without_its_steps() -> None:
     assert log.users.get(0) == "ann"
 
 
-def test_array_tasks_and_held_jobs() -> None:
+def test_array_tasks_have_their_array_and_held_jobs_wait_from_release() -> None:
     log = sacct(row("7_3", raw="12", eligible=DAY + "00:30:00"), row("8", raw="8"))
     assert log.job_id.tolist() == [8, 12]
     assert log.array_ids is not None

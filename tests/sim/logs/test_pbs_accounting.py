@@ -86,7 +86,7 @@ def test_a_log_of_torque_is_read_as_by_hand(assets: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "gz", "xz"])
-def test_files_and_folders_in_every_form(kind: str, assets: Path, tmp_path: Path) -> None:
+def test_files_and_folders_are_read_in_every_form(kind: str, assets: Path, tmp_path: Path) -> None:
     folder = tmp_path / "accounting"
     shutil.copytree(assets / "openpbs/accounting", folder)
     for path in list(folder.iterdir()) if kind != "plain" else []:

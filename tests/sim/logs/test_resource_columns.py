@@ -108,7 +108,7 @@ def test_resources_are_read_from_the_columns_of_sacct() -> None:
     assert requests.constraints.get(0) == "avx2"
 
 
-def test_swf_memory_and_partitions() -> None:
+def test_memory_and_partitions_are_read_from_swf() -> None:
     text = "; MaxProcs: 8\n; Partition: 3 batch\n1 0 0 10 2 -1 -1 2 20 2048000 1 1 1 -1 7 3 -1 -1\n"
     requests = workload_of_log(parse_swf(text, source="log"))[0].requests
     assert requests is not None
@@ -134,7 +134,7 @@ def test_resources_are_read_from_a_mapped_csv() -> None:
 
 
 @pytest.mark.traces
-def test_a_real_log_on_its_machine(trace: Callable[[str], Path]) -> None:
+def test_a_real_log_on_its_machine_keeps_every_law(trace: Callable[[str], Path]) -> None:
     """GPU, serial and 12-CPU jobs on nodes like those of Phillips; every law is checked."""
     log = read_log(trace("xdmod-phillips.sacct.txt.xz"), columns="xdmod")
     machine = Machine(

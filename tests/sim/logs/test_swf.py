@@ -98,7 +98,7 @@ def test_fast_reading_takes_nothing_that_careful_reading_refuses(word: str, fiel
 @pytest.mark.parametrize(
     "word", ["+3", "007", "1e3", "5.", ".5", "2.5", "-1.0", "-0", "1" + "0" * 9]
 )
-def test_numbers_of_every_spelling(word: str) -> None:
+def test_numbers_are_read_in_every_spelling(word: str) -> None:
     words = LINE.split()
     words[1] = words[5] = word
     fast = _read_fast(" ".join(words) + "\n\n" + LINE)
@@ -167,7 +167,7 @@ def test_malformed_value_is_located(field: int, value: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["1 2 3", LINE + " 5"])
-def test_wrong_number_of_fields(line: str) -> None:
+def test_a_wrong_number_of_fields_is_refused(line: str) -> None:
     with pytest.raises(InputError, match=r"x:1: \d+ fields where SWF has 18"):
         parse_swf(line, source="x")
 

@@ -120,7 +120,9 @@ def test_what_is_not_the_log_is_not_kept(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_log_known_only_in_its_beginning(archive: Archive, tmp_path: Path) -> None:
+def test_a_log_known_only_in_its_beginning_is_checked_by_that(
+    archive: Archive, tmp_path: Path
+) -> None:
     begins = ArchivedLog(
         LOG.name, LOG.folder, 4_000, 4, "2000", hashlib.sha256(TEXT[:100]).hexdigest(), 100, False
     )
@@ -174,7 +176,7 @@ def test_a_fetch_that_is_always_cut_off_keeps_its_part(archive: Archive, tmp_pat
     assert [file.suffix for file in tmp_path.iterdir()] == [".part"]
 
 
-def test_errors_of_the_server(archive: Archive, tmp_path: Path) -> None:
+def test_only_errors_that_may_pass_are_tried_again(archive: Archive, tmp_path: Path) -> None:
     archive.answer = lambda handler, _: send(handler, 404, b"")
     with pytest.raises(FetchError, match=r"404 .*--archive"):
         get(archive, tmp_path)

@@ -75,7 +75,7 @@ def test_a_schedule_can_be_written_as_swf() -> None:
     assert log.users.names == WORKLOAD.users.names
 
 
-def test_job_as_its_user_wrote_it() -> None:
+def test_a_job_is_given_as_its_user_wrote_it() -> None:
     request = WORKLOAD.job_request(0)
     assert request.job_id == "1"
     assert request.user is not None

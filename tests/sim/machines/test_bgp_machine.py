@@ -41,7 +41,7 @@ def test_one_rack_has_the_partitions_of_its_midplanes() -> None:
     assert not described.wiring_conflicts.any()
 
 
-def test_eight_racks_by_hand() -> None:
+def test_eight_racks_conflict_by_overlap_and_by_wires() -> None:
     """2 x 2 x 4 midplanes, a ring in each line."""
     described = machine(TWO_ROWS)
     assert Counter(part.nodes for part in described.bgp_partitions) == {
@@ -209,7 +209,7 @@ def test_an_impossible_catalogue_is_refused(parts: tuple[BgpPartition, ...], mes
         BgpMachine("m", 512, ("R00-M0", "R00-M1"), parts)
 
 
-def test_intrepid_by_sizes_alone() -> None:
+def test_sizes_alone_give_what_the_page_says_of_intrepid() -> None:
     """What geometry alone offers on Intrepid's floor: docs/bluegene.md says so."""
     text = """
     name = "floor"

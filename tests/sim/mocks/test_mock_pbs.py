@@ -446,7 +446,7 @@ def _finished(runtime: int, requested: int, number: int) -> FinishedJob:
     return FinishedJob(request, START, START + runtime, runtime, Ending.COMPLETED)
 
 
-def test_cesnets_rule_by_hand() -> None:
+def test_cesnets_rule_is_its_formula() -> None:
     """soft = min(W, W * max(last 15 of runtime/W) [* 2 if W > 24 h] + 900 s)."""
     rule = RecentMaximum()
 
@@ -469,7 +469,7 @@ def test_cesnets_rule_by_hand() -> None:
     assert rule.predict_one(JobRequest("x", "bob", None, 1, 7200, START), START) == 7200
 
 
-def test_cesnets_rule_in_the_hooks_place() -> None:
+def test_cesnets_rule_can_take_the_hooks_place() -> None:
     hook = EstimatorHook(RecentMaximum())
     policy = Policy(correction=Correction.PBS)
     pbs = MockPbs(PbsSetup(PROCESSORS), policy, hook, START, hook.learn)

@@ -51,7 +51,7 @@ def test_jobs_users_and_projects_are_those_of_table_1(periods: tuple[Workload, W
     assert test.moment(int(test.submit_time[-1])).startswith("2009-07-3")
 
 
-def test_some_new_users_and_comparatively_stable_projects(
+def test_there_are_some_new_users_and_fewer_new_projects(
     periods: tuple[Workload, Workload],
 ) -> None:
     history, test = periods

@@ -153,7 +153,7 @@ def test_modulated_submissions_keep_the_week_and_independent_ones_do_not() -> No
 @pytest.mark.parametrize(
     "name", ["CTC-SP2-1996-3.1-cln", "KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"]
 )
-def test_real_logs_and_sets_like_them(trace: Callable[[str], Path], name: str) -> None:
+def test_sets_like_real_logs_agree_with_them(trace: Callable[[str], Path], name: str) -> None:
     """Table 3 beside table 2 of Streit 2002, and what modulated submissions keep besides."""
     log, _ = workload_of_log(read_log(trace(f"{name}.swf.gz")), filters=Filters(overruns="keep"))
     model = LogModel.of(log)
@@ -190,7 +190,7 @@ def test_a_shrinking_factor_leaves_a_modulated_day_a_day() -> None:
     assert np.corrcoef(ours, theirs)[0, 1] > 0.85
 
 
-def test_the_busy_clock_and_its_inverse() -> None:
+def test_the_busy_clock_only_rises_and_has_an_inverse() -> None:
     profile = WeekProfile.of(LOG)
     moments = MONDAY + np.linspace(-3 * DAY_S, 40 * DAY_S, 5_001)
     busy = profile.busy_time(moments)

@@ -46,7 +46,7 @@ def test_one_benefactor_gives_the_closed_forms() -> None:
     assert mean_wait(8, held, lives(100)) == pytest.approx(9_900, rel=1e-3)
 
 
-def test_two_benefactors_by_hand() -> None:
+def test_two_benefactors_give_the_closed_forms() -> None:
     """Both 100 s old: each survives with sqrt(1/2), that is to ln t = 2 + 2 (1 - sqrt(1/2)) dec."""
     held = np.array([8, 9])
     expected = 10 ** (2 + 2 * (1 - math.sqrt(0.5))) - 100

@@ -144,7 +144,7 @@ def test_a_wire_keeps_two_apart_that_share_no_midplane() -> None:
 
 
 @pytest.mark.parametrize("estimator", ["last-two", "actual"])
-def test_estimators_in_the_loop(estimator: str) -> None:
+def test_estimators_in_the_loop_keep_the_laws(estimator: str) -> None:
     rng = np.random.default_rng(2)
     rows = [
         (60 * job, int(rng.choice([4, 8, 16])), int(rng.integers(1, 900)), 900)

@@ -251,7 +251,7 @@ def test_on_an_idle_machine_jobs_start_as_they_fit() -> None:
     assert starts.tolist() == [[NOW, NOW, NOW + 20], [NOW, NOW, NOW + 50]]  # killed at 50
 
 
-def test_a_machine_full_of_overdue_jobs() -> None:
+def test_nothing_starts_before_overdue_jobs_end() -> None:
     # Past their requested times, but the limits that the scheduler holds are later: they may end
     # any moment, and nothing starts before they do.
     running = RunningJobs(

@@ -165,7 +165,9 @@ KTH_POLICIES = {
 
 
 @pytest.mark.parametrize("name", KTH_POLICIES)
-def test_moments_of_a_real_log(trace: Callable[[str], Path], name: str) -> None:
+def test_at_moments_of_a_real_log_jobs_start_as_in_the_whole_run(
+    trace: Callable[[str], Path], name: str
+) -> None:
     """A hundred moments of KTH: whoever waits starts as in the whole run of the jobs until then."""
     policy = KTH_POLICIES[name]
     log = workload_of_log(read_log(trace("KTH-SP2-1996-2.1-cln.swf.gz")))[0].head(6_000)

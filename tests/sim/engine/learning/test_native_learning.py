@@ -149,7 +149,7 @@ def workloads(draw: st.DrawFn, longest_s: int) -> Workload:
 
 
 @pytest.mark.parametrize("name", MAKES)
-def test_random_workloads_under_any_policy(
+def test_core_and_stepwise_agree_under_any_policy(
     name: str, any_policy: st.SearchStrategy[Policy]
 ) -> None:
     @settings(max_examples=100, deadline=None)
@@ -185,7 +185,7 @@ def test_core_and_stepwise_agree_on_a_busy_machine(name: str, policy: Policy) ->
 
 
 @pytest.mark.parametrize("name", MAKES)
-def test_reservations_and_a_history(name: str) -> None:
+def test_core_and_stepwise_agree_with_reservations_and_a_history(name: str) -> None:
     history = replace(JOBS.head(400), logged_wait=np.ma.zeros(400, dtype=np.int64))
     later = JOBS.take(np.arange(400, 1_000))
     begin = int(later.submit_time[0])
@@ -261,7 +261,7 @@ def test_a_prediction_that_is_no_number_is_the_request() -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_longest_times_and_widest_jobs(loss: str) -> None:
+def test_the_longest_times_and_widest_jobs_do_not_overflow(loss: str) -> None:
     """Nothing overflows, and predictions stay within the request."""
     count = 60
     rng = np.random.default_rng(7)

@@ -138,7 +138,7 @@ def test_jobs_wait_for_the_nodes_that_they_may_have() -> None:
     assert starts_of(small_snapshot(large, large, large), 40, 60, 30, 10) == [0, 0, 0, 30]
 
 
-def test_a_reservation_of_nodes() -> None:
+def test_a_reservation_of_nodes_holds_others_back() -> None:
     large = JobResources(slurm_partitions=("large",))
     inside = JobResources(slurm_partitions=("large",), reservation="night")
     # 60 s from now end before it; what asks for longer, or comes later, starts after it.

@@ -196,7 +196,7 @@ def test_everything_at_once_and_nothing_to_do(backfill: Backfilling) -> None:
     assert starts(idle, Policy(backfill=backfill)) == [5, 5, 5, 5]
 
 
-def test_a_snapshot_of_running_and_pending_jobs() -> None:
+def test_running_and_pending_jobs_can_be_added_to_an_engine() -> None:
     machine = nodes(NodeGroup("cpu", 2, 4))
     engine = Engine(8, now=100, machine=machine, allocation=True)
     engine.add_running(50, 4, 80, 80)

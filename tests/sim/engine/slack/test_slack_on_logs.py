@@ -78,7 +78,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("name", "policy"), CASES.items(), ids=list(CASES))
-def test_the_figures_of_the_page(load: Load, repository: Path, name: str, policy: Policy) -> None:
+def test_the_figures_of_the_page_come_out(
+    load: Load, repository: Path, name: str, policy: Policy
+) -> None:
     jobs = load(KTH)
     schedule = simulate(jobs, policy)
     judged = EstimatedSchedule(schedule, jobs.requested_time)

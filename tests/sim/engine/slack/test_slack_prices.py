@@ -80,7 +80,7 @@ SCENARIOS = {
 @pytest.mark.parametrize(
     ("weights", "first", "second", "new", "prices", "best"), SCENARIOS.values(), ids=SCENARIOS
 )
-def test_the_tables_of_section_4_4(
+def test_the_tables_of_section_4_4_come_out(
     weights: dict[str, float],
     first: dict[str, Any],
     second: dict[str, Any],
@@ -126,7 +126,7 @@ def test_a_delay_beyond_the_slack_is_never_chosen() -> None:
         assert plan_of(4, waiting, settings).insert(new_job(0.3)) == S1
 
 
-def test_the_schedules_of_section_4_5() -> None:
+def test_section_4_5_has_ten_schedules() -> None:
     """Three jobs of the whole machine one after another, a fourth of one second: ten schedules."""
     waiting = [waiting_job(1, 0, 2, 4), waiting_job(2, 2, 3, 4), waiting_job(3, 5, 1, 4)]
     new = waiting_job(4, 0, 1, 4)
@@ -186,7 +186,7 @@ def test_a_job_that_meets_neither_criterion_is_not_backfilled() -> None:
     assert starts([*RUNNING, HEAD, (0, 3, 11, 11)], 10, EASY)[3] > 10
 
 
-def test_the_profiles_of_sections_3_1_and_3_2() -> None:
+def test_the_profiles_of_sections_3_1_and_3_2_come_out() -> None:
     """As J1 ends, EASY backfills J5: J3 is not delayed, J4 is, and all is done earlier.
 
     Conservative backfilling leaves J5 at the end of the profile.

@@ -123,6 +123,6 @@ def test_who_outlives_an_estimate_may_break_promises() -> None:
 
 @pytest.mark.traces
 @pytest.mark.parametrize("insertion_order", InsertionOrder)
-def test_promises_on_a_real_log(load: Load, insertion_order: InsertionOrder) -> None:
+def test_promises_are_kept_on_a_real_log(load: Load, insertion_order: InsertionOrder) -> None:
     workload = load("KTH-SP2-1996-2.1-cln").head(10_000)
     assert_kept(simulate(workload, slack(SlackSettings(insertion_order=insertion_order))))
