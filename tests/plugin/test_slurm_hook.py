@@ -109,7 +109,7 @@ def test_what_slurm_refuses_is_left_to_it(site: Site, fields: dict[str, Any]) ->
     assert site.submit(**fields) == HookReply(0, {}, [])
 
 
-def test_a_max_time_that_only_the_table_has(site: Site) -> None:
+def test_a_max_time_that_only_the_table_has_is_heeded(site: Site) -> None:
     longest = Longest("slurm_partition", "long", 35_999)
     site.write(replace(TABLE, longest=(longest,)))
     assert site.submit(partition="long").changes == {}

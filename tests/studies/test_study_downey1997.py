@@ -74,7 +74,7 @@ def test_the_past_only_is_learned() -> None:
     assert last.t_max > first.t_max
 
 
-def test_sizes_that_help() -> None:
+def test_only_sizes_that_shorten_a_job_are_useful() -> None:
     rows = greedy_choices(60, seed=3)
     assert {row.load for row in rows} == {0.3, 0.5, 0.7}
     assert all(row.median_s > 0 and 1 <= row.processors <= 128 and row.busy > 0 for row in rows)

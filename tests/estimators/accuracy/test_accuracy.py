@@ -149,7 +149,7 @@ def test_timed_out_counts_as_one(finished: Finished, runtime: int) -> None:
 @pytest.mark.parametrize(
     "ending", [Ending.NODE_FAILED, Ending.PREEMPTED, Ending.REQUEUED, Ending.NEVER_STARTED]
 )
-def test_endings_that_are_no_evidence(finished: Finished, ending: Ending) -> None:
+def test_endings_that_are_no_evidence_are_not_learned(finished: Finished, ending: Ending) -> None:
     model = model_of(SMALL, finished(300, 1_000, ending=ending))
     assert model.adjustment(request()) is None
     assert model.describe(user="u", project="p") == []

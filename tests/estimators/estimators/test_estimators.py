@@ -198,7 +198,7 @@ def test_randomised_requests_are_uniform_and_a_jobs_own(finished: Finished) -> N
         ("regression:linear-linear-constant:half-life=0", "recent_half_life is 0.0"),
     ],
 )
-def test_names_that_are_not(text: str, message: str) -> None:
+def test_names_of_no_estimator_are_refused(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_estimator(text, actual_runtimes={})
     assert message in str(caught.value)

@@ -239,6 +239,6 @@ def test_other_states_are_refused(finished: Finished) -> None:
         (lambda: SimilarJobsSettings(judge_every=0), "judge_every = 0: it must be at least 1"),
     ],
 )
-def test_settings_that_are_not(build: Callable[[], object], message: str) -> None:
+def test_wrong_settings_are_refused(build: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         build()

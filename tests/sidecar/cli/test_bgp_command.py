@@ -110,7 +110,7 @@ def test_side_by_side_run_together() -> None:
         assert machine.conflicts[chosen][:, chosen].sum() == len(chosen)
 
 
-def test_midplanes_without_a_place() -> None:
+def test_midplanes_without_a_place_are_refused() -> None:
     machine = BgpMachine("m", 512, ("left",), (BgpPartition("a", 512, (0,)),))
     with pytest.raises(InputError, match="midplane 'left': expected a name like R00-M1"):
         places(machine)

@@ -192,7 +192,7 @@ def test_options_reach_the_replay(run: Run, log: Path) -> None:
     assert metrics(run, log, "--head", "40")["workload"]["simulated_jobs"] == 40
 
 
-def test_families_and_advance_reservations(run: Run, log: Path, tmp_path: Path) -> None:
+def test_families_replay_with_advance_reservations(run: Run, log: Path, tmp_path: Path) -> None:
     """The guard is off by itself where it has no meaning."""
     for backfill in ("conservative", "planning", "first-fit"):
         options = metrics(run, log, "--backfill", backfill)["options"]

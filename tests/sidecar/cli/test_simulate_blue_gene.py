@@ -66,7 +66,7 @@ def test_estimates_are_drawn_on_a_blue_gene_too(run: Run, cores_log: Path) -> No
     assert len([note for note in notes if drawn in note]) == 1
 
 
-def test_passes_every_ten_seconds(run: Run, cores_log: Path) -> None:
+def test_passes_come_every_ten_seconds(run: Run, cores_log: Path) -> None:
     options = ("simulate", cores_log, "--machine", "intrepid", "--scheduling-interval", "0:10")
     code, shown, err = run(*options, "--json")
     assert (code, err) == (0, "")

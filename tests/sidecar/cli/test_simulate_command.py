@@ -261,7 +261,7 @@ def test_workers_find_the_same(found: Callable[..., dict[str, Any]]) -> None:
     ]
 
 
-def test_the_schedule_as_swf(run: Run, log: Path, tmp_path: Path) -> None:
+def test_the_schedule_is_written_as_swf(run: Run, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.swf.gz"
     assert run("simulate", log, "--order", "sjf", "--swf-out", out)[0] == 0
     jobs = workload_of_log(read_log(log))[0]

@@ -332,7 +332,7 @@ def test_an_error_in_a_reply_is_passed_on() -> None:
     ("expression", "tasks"),
     [("1-9,20,22,24%2", "1-9,20,22,24"), ("0-8:4", "0-8:4"), ("1-9,20,...", ""), ("", "")],
 )
-def test_the_tasks_of_an_array_that_wait(expression: str, tasks: str) -> None:
+def test_the_tasks_of_an_array_that_wait_are_written_out(expression: str, tasks: str) -> None:
     assert pending_tasks(expression) == tasks
 
 

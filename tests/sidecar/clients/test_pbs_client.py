@@ -190,7 +190,7 @@ def test_the_configuration_is_read_from_qstat(assets: Path) -> None:
     assert configuration.time_step_s == 1
 
 
-def test_processors_that_are_up(assets: Path) -> None:
+def test_only_processors_that_are_up_or_used_count(assets: Path) -> None:
     # Three nodes of 16 are up; on the one that is offline 4 are still used.
     assert parse_processors((assets / "pbsnodes.json").read_text()) == 3 * 16 + 4
 
@@ -361,7 +361,7 @@ def test_a_job_of_walltime_0_is_cleared_without_setting_it_to_0(tmp_path: Path) 
             assert "soft_walltime" not in listed
 
 
-def test_commands_that_are_not_there_or_fail(commands_dir: Path) -> None:
+def test_commands_that_are_not_there_or_fail_are_told_of(commands_dir: Path) -> None:
     client = PbsCommands(PbsProcesses("/nowhere", attempts=1), None)
     with pytest.raises(SchedulerError, match="install PBS's client commands"):
         client.configuration()

@@ -170,7 +170,7 @@ def test_the_hooks_decisions_are_found_as_the_log_grows(tmp_path: Path) -> None:
     assert tail.of("1.pbs") == "", "nobody asked for it in three months"
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     files = DayFiles(tmp_path / "none", "scheduler.pbs_server_logs_dir")
     with pytest.raises(SchedulerError, match=r"can't be read: No such file.*pbs_server_logs_dir"):
         list(files.lines("00000000", "99999999"))

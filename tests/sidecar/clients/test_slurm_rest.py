@@ -199,7 +199,9 @@ def test_a_slurmrestd_without_a_known_api_is_refused(
         client.queue()
 
 
-def test_a_path_that_is_not_there(rest: RecordedRest, commands: RecordedCommands) -> None:
+def test_a_path_that_slurmrestd_has_not_is_told_with_why(
+    rest: RecordedRest, commands: RecordedCommands
+) -> None:
     class Without(RecordedRest):
         def get(self, path: str, **query: str) -> Mapping[str, Any] | None:
             return None if path.endswith("/jobs") else super().get(path, **query)
@@ -319,6 +321,6 @@ def test_what_does_not_answer_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["/run/socket", "unix:run/socket", "localhost:6820", "http://"])
-def test_an_address_that_is_none(where: str) -> None:
+def test_an_address_that_is_none_is_refused(where: str) -> None:
     with pytest.raises(InputError, match=r"scheduler.slurmrestd = .*write unix:/PATH"):
         base_url(where)

@@ -272,7 +272,7 @@ def test_a_user_erased_in_the_middle_of_a_poll_stays_erased(
     assert not names_in(site.learner, NAME)
 
 
-def test_erasure_while_a_table_is_written(
+def test_a_user_erased_while_a_table_is_written_is_in_no_later_one(
     site: Sidecar, scheduler: Any, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def and_forget(path: Path, table: Table) -> None:

@@ -200,7 +200,7 @@ def test_rows_go_in_time_but_not_of_who_waits(store: Store) -> None:
 BOUND = NotedBound(NOW, NOW + HOUR, NOW + 3 * HOUR)
 
 
-def test_in_words_that_promise_nothing() -> None:
+def test_a_bound_is_told_in_words_that_promise_nothing() -> None:
     kept = KeptBounds(30, 1234, 9, 0.9712)
     answer = bound_answer(BOUND, kept, NOW + HOUR)
     assert answer is not None
@@ -216,7 +216,7 @@ def test_in_words_that_promise_nothing() -> None:
     assert bound_answer(None, kept, NOW) is None
 
 
-def test_coarse_where_jobs_are_hidden() -> None:
+def test_a_bound_is_coarse_where_jobs_are_hidden() -> None:
     answers = [bound_answer(BOUND, None, NOW + later) for later in (0, 600, 4 * HOUR)]
     coarse = [coarsened(each, Telling(NOW, "")) for each in answers if each is not None]
     (time,) = {each.time for each in coarse}

@@ -260,7 +260,7 @@ def test_install_brings_an_older_hook_up_to_date(site: Site) -> None:
     assert site.state["hooks"] == whole
 
 
-def test_install_on_an_older_pbs(site: Site) -> None:
+def test_on_an_older_pbs_install_leaves_postqueuejob_out(site: Site) -> None:
     site.change(old=True)
     outcome = site.install()
     assert site.hook()["attributes"]["event"] == "queuejob,modifyjob,runjob"
@@ -520,7 +520,7 @@ def test_each_illness_is_found_and_no_other(site: Site, ill: str) -> None:
     assert found[ill].remedy
 
 
-def test_a_configuration_that_the_hook_refuses(site: Site) -> None:
+def test_a_configuration_that_the_hook_refuses_is_a_problem(site: Site) -> None:
     site.install()
     for text in ("nonsense", "[]", '{"tables": 1}'):
         site.set_content(HOOK, CONFIGURATION, text)

@@ -73,7 +73,7 @@ def test_a_reservation_concerns_the_partitions_of_its_nodes() -> None:
     assert spans(*both) == [(1, 9, ("main",)), (5, 9, ("main",))]
 
 
-def test_reservations_that_come_again() -> None:
+def test_a_weekly_reservation_comes_again() -> None:
     day = 24 * HOUR
     assert spans(reservation(-9, 9, "g1", "DAILY")) == [(day - 9, day + 9, ("gpu",))]
     assert spans(reservation(9, 19, "g1", "WEEKLY", "SPEC_NODES")) == [

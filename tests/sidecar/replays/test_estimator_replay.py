@@ -270,7 +270,7 @@ def test_the_command_compares_estimators_and_leaves_the_store_as_it_is(
 @pytest.mark.parametrize(
     "options", [("--replay", "--classes"), ("--only", "user"), ("--processors", "7")]
 )
-def test_options_that_do_not_go_together(options: tuple[str, ...]) -> None:
+def test_options_that_do_not_go_together_are_refused(options: tuple[str, ...]) -> None:
     assert isinstance(CliRunner().invoke(app, list(options)).exception, InputError)
 
 

@@ -170,7 +170,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_no_identity_of_a_token_that_is_none_of_ours(identities: Identities, name: str) -> None:
+def test_a_token_that_is_none_of_ours_is_no_identity(identities: Identities, name: str) -> None:
     with pytest.raises(IdentityError) as refused:
         identities.of(None, bearer(FORGED[name]))
     assert refused.value.remedy

@@ -104,7 +104,7 @@ def left_alone(site: MockSite) -> bool:
     return mine["forgotten_at"] is None and "what-if" not in stored
 
 
-def test_a_name_that_now_leads_here(browser: Browser, site: MockSite, port: int) -> None:
+def test_a_name_that_now_leads_here_is_refused(browser: Browser, site: MockSite, port: int) -> None:
     """DNS rebinding: to the browser the daemon is the page's own server."""
     page = visited(browser, f"http://evil.example:{port}/attack", "")
     assert page.evaluate(ATTACK, [f"http://evil.example:{port}", HEADERS]) == []

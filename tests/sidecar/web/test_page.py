@@ -94,7 +94,7 @@ def words(reply: Any) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", reply.text).split())
 
 
-def test_everything_for_who_may_see_all(get: Get) -> None:
+def test_who_may_see_all_is_shown_everything(get: Get) -> None:
     reply = get()
     assert reply.status_code == 200
     assert "1 running 30 waiting 64 processors" in words(reply)

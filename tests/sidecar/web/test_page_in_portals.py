@@ -78,7 +78,9 @@ def test_only_questions_are_handed_on(ondemand: ModuleType) -> None:
     assert ask(ondemand, "/v1/breaker/reset", method="POST")[0].startswith("405 ")
 
 
-def test_a_daemon_that_is_away(ondemand: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_that_is_away_is_said_not_to_answer(
+    ondemand: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ondemand, "SOCKET", "/nowhere")
     status, _, body = ask(ondemand, "/")
     assert status.startswith("503 ")

@@ -104,7 +104,7 @@ def erased(site: MockSite, user: str = "ann") -> bool:
         "portal.example.org:8443",
     ],
 )
-def test_hosts_that_are_the_daemons(site: MockSite, host: str) -> None:
+def test_hosts_that_are_the_daemons_are_let_in(site: MockSite, host: str) -> None:
     assert ask_raw(site, "/healthz", f"Host: {host}")[0] == 200
 
 

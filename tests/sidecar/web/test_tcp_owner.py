@@ -42,7 +42,7 @@ def test_a_connection_of_our_own_is_ours(host: str) -> None:
 
 
 @needs_root
-def test_anothers_and_never_roots_for_one_who_has_left() -> None:
+def test_a_closed_connection_is_its_users_and_never_roots() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(60)
         host, port = listener.getsockname()

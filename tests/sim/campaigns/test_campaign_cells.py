@@ -178,7 +178,9 @@ seeds = [9]
         ),
     ],
 )
-def test_rules_that_leave_nothing(campaign_of: Make, text: str, told: list[str]) -> None:
+def test_rules_that_leave_nothing_are_refused(
+    campaign_of: Make, text: str, told: list[str]
+) -> None:
     with pytest.raises(InputError) as error:
         plan(campaign_of(text))
     for words in told:

@@ -156,7 +156,7 @@ def test_what_is_wrong_is_said_with_its_place(case: str, tmp_path: Path) -> None
         assert words in str(error.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none.toml: can't read the campaign: No such file"):
         read_campaign(tmp_path / "none.toml")
 

@@ -119,7 +119,7 @@ def test_means_intervals_and_gains_are_those_of_the_rows(
         assert middle == pytest.approx(gains.mean())
 
 
-def test_the_best_and_what_is_like_it(ran: tuple[Plan, dict[str, Record]]) -> None:
+def test_the_best_is_marked_with_what_is_like_it(ran: tuple[Plan, dict[str, Record]]) -> None:
     planned, records = ran
     for metric in ("wait_mean_s", "utilization_arrivals"):
         found = [s for s in summaries(planned, records, [metric]) if s.interarrival_factor == 1]

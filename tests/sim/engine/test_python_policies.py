@@ -337,7 +337,7 @@ def test_a_built_in_policy_in_python_is_itself_on_real_logs(
             assert_same(built_in, simulate(jobs, own, planned, check=True))
 
 
-def test_in_which_order_ties_come() -> None:
+def test_ties_go_by_submission_then_by_place_in_the_log() -> None:
     """By submission, then by place in the log: as under first come, first served."""
     rows = [(0, 8, 10, 10, 10, 10, 0, 0)] * 5 + [(1, 8, 10, 10, 10, 10, 0, 0)]
     jobs, _ = workload_of(rows)

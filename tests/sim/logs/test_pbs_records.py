@@ -73,7 +73,7 @@ def test_processors_are_counted_from_what_was_asked_for(
     assert requested_processors(resources.get) == processors
 
 
-def test_processors_that_are_no_number() -> None:
+def test_processors_that_are_no_number_are_refused() -> None:
     with pytest.raises(ValueError, match="many"):
         processors_of_chunks("1:ncpus=many", "ncpus")
     for word in ("²", "-4", "9" * 5_000):
@@ -125,7 +125,7 @@ def test_a_malformed_line_is_refused(line: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("job_id", ["R12.pbs", "S3.pbs", "license", "pbs01"])
-def test_records_that_are_about_no_job(job_id: str) -> None:
+def test_records_that_are_about_no_job_are_told_apart(job_id: str) -> None:
     with pytest.raises(NotAJobError):
         parse_line(f"{STAMP};B;{job_id};owner=root")
 

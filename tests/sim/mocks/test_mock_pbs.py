@@ -365,7 +365,7 @@ def test_what_is_taken_away() -> None:
     assert "soft_walltime" not in shown(pbs)["2.pbs"]["Resource_List"]
 
 
-def test_commands_that_it_does_not_know() -> None:
+def test_commands_that_it_does_not_know_fail() -> None:
     pbs = pbs_of()
     with pytest.raises(SchedulerError, match="does not know: qstat -Q"):
         pbs.run(["qstat", "-Q"])

@@ -247,7 +247,7 @@ def test_a_wide_job_is_split_into_jobs_of_the_width() -> None:
     assert "1 jobs wider than 4 processors are split: 4 jobs of 2" in split.notes[-1]
 
 
-def test_logs_that_say_too_little() -> None:
+def test_logs_that_say_too_little_are_refused() -> None:
     with pytest.raises(InputError, match="9 jobs are too few"):
         LogModel.of(LOG.take(np.arange(9)))
     at_once = dataclasses.replace(

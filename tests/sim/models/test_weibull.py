@@ -179,7 +179,7 @@ def test_the_published_fits_are_those_of_the_moments(
     ("gaps", "says"),
     [([], "at least one gap"), ([3, -1], "none of them negative"), ([0, 0], "same second")],
 )
-def test_gaps_that_say_nothing(gaps: list[int], says: str) -> None:
+def test_gaps_that_say_nothing_are_refused(gaps: list[int], says: str) -> None:
     for fit in (fit_moments, search_moments, fit_likelihood, fit_shape):
         with pytest.raises(InputError, match=says):
             fit(gaps)

@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_with_its_place(case: str, tmp_path: Path) -> None
         assert words in str(error.value)
 
 
-def test_a_policy_that_is_not_there(tmp_path: Path) -> None:
+def test_a_policy_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no policy is called so; did you mean 'slurm'\?"):
         read_policy("slrum", tmp_path)
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")

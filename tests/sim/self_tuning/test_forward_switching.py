@@ -114,7 +114,7 @@ def test_who_is_due_goes_first() -> None:
         ({"order": Order.FCFS, "by": OrderedBy.EXPECTED}, "goes by no runtime"),
     ],
 )
-def test_candidates_that_make_no_sense(wrong: dict[str, object], message: str) -> None:
+def test_candidates_that_make_no_sense_are_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Candidate(**wrong)  # type: ignore[arg-type]
 
@@ -131,7 +131,7 @@ def test_candidates_that_make_no_sense(wrong: dict[str, object], message: str) -
         {"slackness": -0.1},
     ],
 )
-def test_settings_that_make_no_sense(wrong: dict[str, object]) -> None:
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError, match="give"):
         ForwardSwitching(**wrong)  # type: ignore[arg-type]
 

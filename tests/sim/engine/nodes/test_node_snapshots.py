@@ -152,7 +152,7 @@ def test_a_reservation_of_nodes_holds_others_back() -> None:
         asked.with_job(4, 60, resources=JobResources(reservation="nihgt"))
 
 
-def test_a_job_with_nodes_that_the_machine_has_not() -> None:
+def test_a_running_job_may_have_nodes_that_the_machine_has_not() -> None:
     snapshot = small_snapshot(JobResources(nodes=2, exclusive=True, node_groups=("small",)))
     gone = replace(snapshot, running=replace(snapshot.running, held=HeldNodes.of_rows([])))
     assert starts_of(gone, 40, 60) == [0, 0]

@@ -89,7 +89,7 @@ def test_so_many_nodes_have_the_tasks_evenly() -> None:
     ]  # fmt: skip
 
 
-def test_light_nodes_first_and_large_ones_for_who_needs_them() -> None:
+def test_light_nodes_are_taken_first_and_large_ones_where_needed() -> None:
     machine = nodes(
         NodeGroup("big", 1, 4, memory_mib=64, weight=5),
         NodeGroup("small", 1, 4, memory_mib=16),
