@@ -15,8 +15,8 @@ from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.store.store import Store
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import RELEASES, SlurmRelease, why_no_cluster
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import RELEASES, SlurmRelease, why_no_cluster
 
 JOBS = 1000
 GOAL_S = 2.0

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from foretime_sidecar.table.table import TableRow
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import RELEASES, SlurmRelease, why_no_cluster
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import RELEASES, SlurmRelease, why_no_cluster
 
 SUBMISSIONS = 2_000
 GOAL_RATIO = 1.02

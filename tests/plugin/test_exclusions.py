@@ -241,7 +241,7 @@ def judges(case: dict[str, Any], judge: str) -> bool:
         if judges(case, judge)
     ],
 )
-def test_all_judge_alike(
+def test_both_hooks_and_the_daemon_judge_a_case_alike(
     case: dict[str, Any], judge: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "UTC")

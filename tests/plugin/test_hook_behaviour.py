@@ -249,7 +249,7 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("maker", MAKERS)
-def test_decision(maker: str, case: Case, tmp_path: Path) -> None:
+def test_a_hook_decides_each_case_as_written(maker: str, case: Case, tmp_path: Path) -> None:
     site = MAKERS[maker](tmp_path)
     site.table.write_text(case.table)
     assert site.submit(case.job, case.now) == case.expected
@@ -273,7 +273,7 @@ def test_enforced_in_some_queues_only(site: Site) -> None:
     assert site.submit(Job()) is None  # nothing here is one of the other scheduler's
 
 
-def test_the_switch(site: Site) -> None:
+def test_jobs_are_left_alone_while_the_switch_is_off(site: Site) -> None:
     assert site.submit(Job())
     site.off.touch()
     assert site.submit(Job()) is None
@@ -320,7 +320,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_modification_whatever_the_table(site: Site, state: str) -> None:
+def test_a_user_may_lower_the_walltime_whatever_the_table_is(site: Site, state: str) -> None:
     """A user may always lower the walltime; a planned job that must be plain loses its t_sched."""
     assert site.submit(Job()) == 14_460
     text, now = STATES[state]
@@ -411,7 +411,7 @@ def test_hooks_read_nonsense_alike(all_sites: list[Site]) -> None:
     rounding_s=st.integers(1, 10_000),
     minimum_s=st.integers(0, 100_000),
 )
-def test_arithmetic_is_exact(
+def test_hooks_and_estimators_agree_to_the_second(
     all_sites: list[Site],
     user: int,
     project: int,

@@ -92,7 +92,7 @@ def words(reply: PbsReply) -> dict[str, str]:
 # Submission
 
 
-def test_walltime_in_every_form(scheduler: Scheduler) -> None:
+def test_a_walltime_is_read_in_every_form(scheduler: Scheduler) -> None:
     for form in (36_000, "36000", "10:00:00", "600:00", "10:00:00.4", "9:59:59.5"):
         reply = scheduler.queue(Resource_List={"walltime": form})
         assert reply.changes == {SOFT: 10_800}, form
@@ -214,12 +214,14 @@ def test_who_a_job_is_of(scheduler: Scheduler) -> None:
         ({"select": "2:ncpus=4", "place": "scatter:excl"}, 8),
     ],
 )
-def test_processors(scheduler: Scheduler, request_: dict[str, Any], processors: int) -> None:
+def test_processors_are_counted_from_what_a_job_asks_for(
+    scheduler: Scheduler, request_: dict[str, Any], processors: int
+) -> None:
     reply = scheduler.queue("small", Resource_List={"walltime": 36_000, **request_})
     assert bool(reply.changes) == (processors <= 8)
 
 
-def test_processors_of_a_chunk_by_default(scheduler: Scheduler) -> None:
+def test_a_chunk_has_the_processors_of_its_queues_default(scheduler: Scheduler) -> None:
     queues = {"workq": {"queue_type": "Execution", "default_chunk": {"ncpus": 4}}}
     scheduler.hook.use_site(PbsSite(queues=queues))
     listed = {"walltime": 36_000, "select": "2"}
@@ -230,7 +232,7 @@ def test_processors_of_a_chunk_by_default(scheduler: Scheduler) -> None:
 @pytest.mark.parametrize(
     "variables", [{"FORETIME": "off"}, {"FORETIME": "OFF"}, "A=1,FORETIME=off"]
 )
-def test_opt_out(scheduler: Scheduler, variables: Any) -> None:
+def test_a_job_that_opts_out_is_left_alone(scheduler: Scheduler, variables: Any) -> None:
     assert words(scheduler.queue(Variable_List=variables))["reason"] == "opt-out"
     assert scheduler.modify({"Variable_List": variables}).changes == {SOFT: 36_000}
     assert scheduler.queue(Variable_List={"FORETIME": "on", "A": "off"}).changes
@@ -291,7 +293,9 @@ def test_a_hook_of_the_site_before_ours_has_the_last_word(scheduler: Scheduler) 
     assert (reply.changes, words(reply)["reason"]) == ({}, "site")
 
 
-def test_dedicated_time(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_before_dedicated_time_is_left_alone(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The scheduler judges by soft_walltime whether a job ends before it."""
     monkeypatch.setenv("TZ", "UTC")
     home = scheduler.folder / "home"
@@ -456,7 +460,7 @@ def test_the_audit_line_names_the_job(scheduler: Scheduler) -> None:
     assert left["decision"] == "observed"  # the job's owner counts, not who asks
 
 
-def test_an_older_pbs_without_postqueuejob(scheduler: Scheduler) -> None:
+def test_an_older_pbs_does_without_postqueuejob(scheduler: Scheduler) -> None:
     scheduler.hook.use_site(PbsSite(without=frozenset({"POSTQUEUEJOB", "pbs_conf", "QTYPE_ROUTE"})))
     assert scheduler.queue().changes == {SOFT: 10_800}
     assert scheduler.hook.postqueuejob(scheduler.planned(), "alice", NOW).log == []

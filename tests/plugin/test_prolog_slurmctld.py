@@ -80,7 +80,7 @@ def test_limit_is_raised(cluster: Cluster, limit: str) -> None:
     assert cluster.run() == (0, ["update JobId=12 TimeLimit=90"])
 
 
-def test_newer_name_of_the_field(cluster: Cluster) -> None:
+def test_the_newer_name_of_the_field_does_as_well(cluster: Cluster) -> None:
     cluster.unknown = "admin_comment"
     assert cluster.run() == (0, ["update JobId=12 TimeLimit=90"])
 
@@ -91,12 +91,12 @@ def test_what_else_is_noted(cluster: Cluster, more: str) -> None:
     assert cluster.run() == (0, ["update JobId=12 TimeLimit=90"])
 
 
-def test_days(cluster: Cluster) -> None:
+def test_a_limit_of_days_is_raised(cluster: Cluster) -> None:
     cluster.comment, cluster.limit = "foretime:treq=9000,tsched=1568", "1-02:08:00"
     assert cluster.run() == (0, ["update JobId=12 TimeLimit=9000"])
 
 
-def test_array_task(cluster: Cluster) -> None:
+def test_an_array_task_is_raised_by_its_own_id(cluster: Cluster) -> None:
     code, calls = cluster.run(SLURM_ARRAY_JOB_ID="7", SLURM_ARRAY_TASK_ID="3")
     assert (code, calls) == (0, ["update JobId=7_3 TimeLimit=90"])
 
@@ -168,6 +168,6 @@ def test_limit_is_raised_if_the_partition_cannot_be_told(cluster: Cluster) -> No
     assert cluster.run(SLURM_JOB_PARTITION="odd") == (0, ["update JobId=12 TimeLimit=90"])
 
 
-def test_site_script_answers(cluster: Cluster) -> None:
+def test_the_exit_code_of_the_sites_own_script_stays(cluster: Cluster) -> None:
     cluster.site_code = 5
     assert cluster.run() == (5, ["update JobId=12 TimeLimit=90"])

@@ -109,7 +109,7 @@ def test_what_slurm_refuses_is_left_to_it(site: Site, fields: dict[str, Any]) ->
     assert site.submit(**fields) == HookReply(0, {}, [])
 
 
-def test_a_max_time_that_only_the_table_has(site: Site) -> None:
+def test_a_max_time_that_only_the_table_has_is_heeded(site: Site) -> None:
     longest = Longest("slurm_partition", "long", 35_999)
     site.write(replace(TABLE, longest=(longest,)))
     assert site.submit(partition="long").changes == {}
@@ -133,7 +133,7 @@ def test_planned_at_the_look(site: Site) -> None:
     assert site.modify({"comment": "foretime:off"}, **OURS).changes == {"time_min": 0}
 
 
-def test_users_own_time_min(site: Site) -> None:
+def test_a_users_own_time_min_is_raised_kept_or_cleared_as_set(site: Site) -> None:
     assert site.submit(time_min=1).changes == noted(241, own=1)
     assert site.submit(time_min=400).changes == {}
     assert site.submit(time_min=601).changes == {}
@@ -152,7 +152,7 @@ def test_users_own_time_min(site: Site) -> None:
     assert site.submit(admin_comment="theirs foretime:treq=9,tmin=1").changes == ours
 
 
-def test_rewrite_limit(site: Site) -> None:
+def test_rewrite_limit_lowers_the_limit_and_notes_what_was_asked_for(site: Site) -> None:
     site.write(TABLE, mechanism=Mechanism.REWRITE_LIMIT)
     note = "foretime:treq=600,tsched=241,generation=2"
     assert site.submit().changes == {"admin_comment": note, "time_limit": 241}
@@ -169,7 +169,7 @@ def test_rewrite_limit(site: Site) -> None:
     assert "600 minutes" in asked.log[0]
 
 
-def test_modification(site: Site) -> None:
+def test_a_modified_job_loses_its_time_min_where_it_no_longer_fits(site: Site) -> None:
     assert site.modify({"time_limit": 100}, **OURS).changes == {"time_min": 0}
     assert site.modify({"time_limit": 300}, **OURS).changes == {}
     assert site.modify({"time_limit": 100, "time_min": 5}, **OURS).changes == {}
@@ -277,7 +277,7 @@ def test_site_script_works_with_and_without_the_module(tmp_path: Path) -> None:
         assert with_module.submit(JOB, PARTITIONS, 1000, NOW).changes == both
 
 
-def test_ready_made_script_without_the_module(tmp_path: Path) -> None:
+def test_without_the_module_the_ready_made_script_leaves_jobs_alone(tmp_path: Path) -> None:
     for version in LUA_VERSIONS:
         hook = LuaHook(lua_version=version, foretime=tmp_path / "none.lua")
         assert "jobs are left alone" in hook.loading_log[0]

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.experiments import Experiment, RunningExperiment
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import RELEASES, SlurmRelease, why_no_cluster
+from tests.slurm.harness.experiments import Experiment, RunningExperiment
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import RELEASES, SlurmRelease, why_no_cluster
 
 HERE = Path(__file__).parent
 

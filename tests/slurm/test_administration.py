@@ -15,8 +15,8 @@ from foretime_sidecar.settings.settings_file import read_settings
 from foretime_sidecar.table.table import Advice, Mode
 from foretime_sidecar.web.server import Daemon
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_conf import SLURM_UID
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_conf import SLURM_UID
 from tests.slurm.test_install import Administrator
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from foretime_sidecar.table.table import TableRow
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 # Of two nodes one is free for five minutes, then both are the head job's. The hook plans
 # alice's twenty minutes with two.

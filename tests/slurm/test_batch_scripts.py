@@ -10,7 +10,7 @@ from foretime_sidecar.job_options.job_request import asked_job
 from foretime_sidecar.job_options.sbatch_values import node_range
 from foretime_sidecar.wording.durations import parse_duration, whole_minutes
 
-from tests.slurm.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_cluster import SlurmCluster
 
 SCRIPTS = [
     "#SBATCH -n 4 --time=90\n",

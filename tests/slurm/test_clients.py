@@ -16,9 +16,9 @@ from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
-from tests.slurm.slurm_rest import SlurmRest as Address
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_rest import SlurmRest as Address
 from tests.support.client_checks import CHANGING, READING, Check
 
 
@@ -76,11 +76,11 @@ def client(request: pytest.FixtureRequest, busy: SlurmCluster, address: Address)
 
 
 @pytest.mark.parametrize("check", [*READING, *CHANGING], ids=lambda check: check.__name__)
-def test_checks(check: Check, client: SchedulerClient) -> None:
+def test_every_client_passes_the_shared_checks(check: Check, client: SchedulerClient) -> None:
     check(client)
 
 
-def test_the_apis(busy: SlurmCluster, address: Address) -> None:
+def test_the_newest_api_of_a_slurmrestd_is_spoken(busy: SlurmCluster, address: Address) -> None:
     newest = {(22, 5): "v0.0.38", (26, 5): "v0.0.45"}
     assert busy.release.version is not None
     api = _rest(busy, address).api()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from foretime_sidecar.table.table import TableRow
 
-from tests.slurm.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_cluster import SlurmCluster
 
 ROWS = [TableRow("user", "alice", 0, 200_000)]
 # A submission takes some 20 ms; a client of a hung controller waits for 10 s at least.

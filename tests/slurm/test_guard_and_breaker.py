@@ -9,9 +9,9 @@ import pytest
 from foretime_sidecar.schedulers.slurm import SlurmStrategy
 from foretime_sidecar.table.table import Mode
 
-from tests.slurm.foretime_site import ForetimeSite
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.foretime_site import ForetimeSite
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 PLANNED, NOT_PLANNED = "00:02:00", "N/A"
 BOUND_S = 3

@@ -13,8 +13,8 @@ from foretime_sidecar.web.auth.authenticate import Identities
 from foretime_sidecar.web.auth.identity import IdentityError
 from starlette.datastructures import Headers
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_rest import write_jwt_key
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_rest import write_jwt_key
 
 
 def test_a_token_of_scontrol_says_who_asks(slurm: SlurmCluster, tmp_path: Path) -> None:

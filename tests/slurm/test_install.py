@@ -10,8 +10,8 @@ from pathlib import Path
 
 from foretime_sidecar.table.table import Mechanism, Mode, TableRow, TableSettings
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 ROWS = (TableRow("user", "alice", 0, 200_000), TableRow("user", "bob", 0, 200_000))
 
@@ -88,7 +88,7 @@ class Administrator:
         return self.cluster.sbatch("-t", "60", "--hold")
 
 
-def test_install_disable_enable_uninstall(slurm: SlurmCluster) -> None:
+def test_a_site_can_be_installed_disabled_enabled_and_uninstalled(slurm: SlurmCluster) -> None:
     admin = Administrator(slurm)
     conf = admin.etc / "slurm.conf"
     odd = (

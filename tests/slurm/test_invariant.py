@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tests.slurm.live_sidecar import LiveSidecar
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.live_sidecar import LiveSidecar
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 SETTLED_S = 12
 SHARED_NODES = 8

@@ -13,9 +13,9 @@ from foretime_sidecar.safety.heartbeat import heartbeat_path
 from foretime_sidecar.safety.watchdog import watch
 from foretime_sidecar.table.table import Mode, Scheme
 
-from tests.slurm.foretime_site import ForetimeSite
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.foretime_site import ForetimeSite
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 NONE = "N/A"
 

@@ -16,8 +16,8 @@ from foretime_sim.engine.forward import forward_runs
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 SLURM_PARTITIONS = (
     "main Nodes=ALL Default=YES MaxTime=INFINITE DefMemPerCPU=10",

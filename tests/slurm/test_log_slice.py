@@ -26,9 +26,9 @@ from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.workloads.workload import Workload
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_conf import USERS
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_conf import USERS
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 LOG = "KTH-SP2-1996-2.1-cln.swf.gz"
 FIRST, JOBS = 19_440, 100

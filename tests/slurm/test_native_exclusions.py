@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.slurm.foretime_site import ForetimeSite
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.foretime_site import ForetimeSite
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 SLURM_PARTITIONS = (
     "main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60",

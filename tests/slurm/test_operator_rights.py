@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 # Of a job of alice's: may dave, who is nobody, change it while it waits; may erin, who is an
 # operator, while it waits, and while it runs. Slurm takes a TimeMin of a running job, and does
@@ -46,7 +46,7 @@ def slurm(release: SlurmRelease) -> Iterator[SlurmCluster]:
 
 
 @pytest.mark.parametrize("change", TABLE)
-def test_rights(change: str, slurm: SlurmCluster) -> None:
+def test_each_right_is_what_the_page_says(change: str, slurm: SlurmCluster) -> None:
     running, pending = (
         next(job["JobId"] for job in slurm.jobs() if job["JobState"] == state)
         for state in ("RUNNING", "PENDING")

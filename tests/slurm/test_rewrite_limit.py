@@ -10,9 +10,9 @@ import pytest
 from foretime_sidecar.safety.watchdog import watch
 from foretime_sidecar.table.table import Mode
 
-from tests.slurm.foretime_site import PLANNED, ForetimeSite
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import RELEASES, SlurmRelease, why_no_cluster
+from tests.slurm.harness.foretime_site import PLANNED, ForetimeSite
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import RELEASES, SlurmRelease, why_no_cluster
 
 SLURM_PARTITIONS = (
     "main Nodes=ALL Default=YES MaxTime=INFINITE",

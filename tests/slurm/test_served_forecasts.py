@@ -16,7 +16,7 @@ from foretime_sidecar.forecasts.forecast_board import JobForecast
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 
-from tests.slurm.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_cluster import SlurmCluster
 
 # Alice asks for five minutes, and her jobs have taken half a minute.
 ASKED_S, USED_S = 300, 30

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.live_sidecar import LiveSidecar
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.live_sidecar import LiveSidecar
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 PROMPT_S = 5.0
 VALID_S = 60  # table.valid_for_s of LiveSidecar
-HUNG = Path(__file__).with_name("hung_filesystem.py")
+HUNG = Path(__file__).with_name("harness") / "hung_filesystem.py"
 
 
 def submit(cluster: SlurmCluster) -> dict[str, str]:

@@ -16,8 +16,8 @@ import requests
 import requests_unixsocket
 from foretime_sidecar.table.table import TableRow
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 
 def processes_of(folder: str) -> list[str]:
@@ -72,7 +72,7 @@ def test_hook_is_loaded_by_slurmctld(slurm: SlurmCluster) -> None:
     assert (job["TimeLimit"], job["TimeMin"]) == ("01:00:00", "N/A")
 
 
-def test_accounting_and_rest(slurm: SlurmCluster) -> None:
+def test_a_cluster_has_accounting_and_rest_where_asked(slurm: SlurmCluster) -> None:
     slurm.add_accounting()
     slurm.sacctmgr("add", "account", "physics")
     slurm.sacctmgr("add", "user", "alice", "account=physics", "adminlevel=Operator")
@@ -112,8 +112,8 @@ _CHILD = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
 sys.path.insert(0, {repository!r})
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import RELEASES
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import RELEASES
 cluster = SlurmCluster(next(r for r in RELEASES if r.name == {release!r}), nodes=2)
 cluster.wait_for_state(cluster.sbatch("-t", "5"), "RUNNING")
 print(cluster.folder, flush=True)

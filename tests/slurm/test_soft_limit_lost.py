@@ -15,9 +15,9 @@ from foretime_sidecar.safety.heartbeat import beat, heartbeat_path
 from foretime_sidecar.settings.settings_file import to_toml
 from foretime_sidecar.table.table import Mode
 
-from tests.slurm.foretime_site import ForetimeSite
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.foretime_site import ForetimeSite
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_job_that_starts_before_the_look_gets_its_limit_back(cluster: SlurmClu
     assert cluster.job(job)["TimeLimit"] == "00:20:00"
 
 
-def test_the_watchdog_of_a_dead_daemon(cluster: SlurmCluster) -> None:
+def test_the_watchdog_takes_time_min_back_for_a_dead_daemon(cluster: SlurmCluster) -> None:
     site = ForetimeSite(cluster)
     full, job, own = full_cluster_and_planned_jobs(cluster, site)
     settings = cluster.folder / "foretime.toml"
@@ -136,7 +136,7 @@ def test_users_may_lower_limits_as_ever(cluster: SlurmCluster) -> None:
     assert cluster.job(own)["TimeLimit"] == "00:01:00"
 
 
-def test_salloc_srun_and_requeue(cluster: SlurmCluster) -> None:
+def test_jobs_of_salloc_srun_and_requeue_keep_their_limits(cluster: SlurmCluster) -> None:
     site = ForetimeSite(cluster)
     site.publish()
     environment = {"SLURM_TIME_FORMAT": "%s"}

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import pytest
 from foretime_sidecar.table.table import Mode, TableRow
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 from tests.support.time_changes import (
     HOLDINGS,
     LIMIT_MIN,

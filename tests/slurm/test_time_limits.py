@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import pytest
 from foretime_sidecar.table.table import TableRow
 
-from tests.slurm.slurm_cluster import SlurmCluster
-from tests.slurm.slurm_releases import SlurmRelease
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 # Past t_sched, slurmctld's next look and KillWait, and still within t_req.
 UNDER = "sleep 100"

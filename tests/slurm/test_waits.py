@@ -20,7 +20,7 @@ from foretime_sidecar.web.auth.peer import Peer
 from foretime_sidecar.web.server import Daemon
 from typer.testing import CliRunner, Result
 
-from tests.slurm.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_cluster import SlurmCluster
 from tests.support.mock_site import running
 
 app = typer.Typer()
@@ -86,7 +86,7 @@ def test_watching_a_job_until_slurm_starts_it(
     assert abs(started["started_at"] - before) < 60
 
 
-def test_the_page_beside_slurm(daemon: Daemon) -> None:
+def test_the_page_answers_beside_slurm(daemon: Daemon) -> None:
     # The unknown get rounded counts of a queue of fewer than five users.
     known = Caller(Identity.of_peer(Peer(1, os.getuid(), os.getgid())))
     daemon.app.dependency_overrides[caller_of] = lambda: known

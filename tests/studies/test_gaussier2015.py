@@ -62,7 +62,7 @@ def test_table_7_says_37_percent() -> None:
     assert against > PRINTED_REDUCTION_TO_EASY_PLUS_PLUS + 0.05
 
 
-def test_leave_one_out_by_hand() -> None:
+def test_each_logs_triple_is_chosen_on_the_others() -> None:
     """Three logs, three triples. The third log's values are the large ones.
 
     Sums of the others: for log 1 (220, 205, 300), for 2 (210, 209, 303), for 3 (30, 14, 7).
@@ -80,7 +80,7 @@ def test_ranks_share_ties() -> None:
     assert ranks(np.array([5.0, 1.0, 5.0, 9.0])).tolist() == [2.5, 1, 2.5, 4]
 
 
-def test_agreements_by_hand() -> None:
+def test_logs_agree_by_their_correlations() -> None:
     """Log 2 is twice log 1; log 3 falls as log 1 rises, but for one disaster in both."""
     avebsld = np.array([[1.0, 2.0, 3.0, 100.0], [2.0, 4.0, 6.0, 200.0], [3.0, 2.0, 1.0, 1_000.0]])
     found = {(pair.first, pair.second): pair for pair in agreements(avebsld)}

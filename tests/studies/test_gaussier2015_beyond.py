@@ -86,7 +86,7 @@ def test_the_bounds_are_the_issues() -> None:
     assert not beyond.GAP.met(float("nan"))
 
 
-def test_measures_by_hand(by_hand: Beyond) -> None:
+def test_a_measure_is_the_share_of_the_gap_and_its_interval(by_hand: Beyond) -> None:
     bold = by_hand.cases[2]
     found = by_hand.measured("one", bold, beyond.GAP)
     # (100 - 24) / 80; the three differ by 1 / 80, Student's t for 2 degrees of freedom is 4.303.

@@ -51,7 +51,9 @@ def test_two_logs_are_studied_and_kept(run: Run, tmp_path: Path) -> None:
         (("LOG", "-o", "LOG"), "is a file"),
     ],
 )
-def test_bad_input(run: Run, tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+def test_bad_input_is_refused_in_one_line(
+    run: Run, tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
     log = write_log(tmp_path / "a.swf.gz", 1)
     given = [str(log) if word == "LOG" else word for word in words]
     output = () if "-o" in words else ("-o", tmp_path / "out")

@@ -101,7 +101,7 @@ def test_a_log_is_studied_and_kept(run: Run, small: Path, tmp_path: Path) -> Non
         (("SMALL", "-o", "SMALL"), "is a file"),
     ],
 )
-def test_bad_input(
+def test_bad_input_is_refused_in_one_line(
     run: Run, small: Path, tmp_path: Path, words: tuple[str, ...], says: str
 ) -> None:
     given = [str(small) if word == "SMALL" else word for word in words]

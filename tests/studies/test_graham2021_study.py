@@ -151,7 +151,7 @@ def test_rules_by_hand(polls: NoonPolls, found: Graham2021) -> None:
     assert np.isin(bound[0], polls.wait_s).mean() > 0.8
 
 
-def test_the_published_split() -> None:
+def test_the_published_split_tests_seven_days() -> None:
     """Seven days are tested, 47 learned from, seven were for validation."""
     noons = 1_619_870_400 + DAY_S * np.arange(61)
     empty = np.zeros((61, 1))
@@ -163,7 +163,7 @@ def test_the_published_split() -> None:
     assert not np.isin(training, test).any()
 
 
-def test_too_few_polls(tmp_path: Path) -> None:
+def test_too_few_polls_are_refused(tmp_path: Path) -> None:
     few = read_noon_polls(write_archive(tmp_path / "few", made_polls(days=14, jobs=1)))
     with pytest.raises(InputError, match="14 polls: 14 are needed to learn from, and one more"):
         study(few)

@@ -64,6 +64,6 @@ def test_a_line_cut_short_is_made_again(tmp_path: Path) -> None:
     assert made == ["a", "a"]
 
 
-def test_one_study_a_folder(tmp_path: Path) -> None:
+def test_a_folder_is_for_one_study_at_a_time(tmp_path: Path) -> None:
     with CampaignStore(tmp_path).writing(), pytest.raises(InputError, match="running into"):
         kept_results({}, Made, tmp_path, workers=1)

@@ -35,7 +35,9 @@ def test_the_page_is_what_the_command_writes(
     ("text", "message"),
     [("", "the file is empty"), ("01/18/2018 00:00:00;S;1;qtime=1\n", "no job ended in this log")],
 )
-def test_refusals(text: str, message: str, bluegene: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_log_without_jobs_is_refused(
+    text: str, message: str, bluegene: Callable[[str], Path], tmp_path: Path
+) -> None:
     log = tmp_path / "week.log"
     log.write_text(text)
     machine = str(bluegene("mira-partitions.xml.gz"))

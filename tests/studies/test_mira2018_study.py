@@ -109,7 +109,7 @@ def test_days_that_are_not_prepared() -> None:
         made_week(event(4, MIDNIGHT, MIDNIGHT + 9, HOUR, 512, "TORUS-R00-M0-512"))
 
 
-def test_rank_correlation() -> None:
+def test_ties_share_their_rank_in_the_correlation() -> None:
     """Ties share their rank: 1, 2.5, 2.5, 4 against 1, 2, 3.5, 3.5."""
     a, b = np.array([1, 5, 5, 9]), np.array([0, 2, 7, 7])
     assert rank_correlation(a, a) == pytest.approx(1)

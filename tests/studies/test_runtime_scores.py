@@ -69,7 +69,7 @@ class ToldTheFuture(Truth):
         return super().sample(jobs, age, now, *rest)
 
 
-def test_crps_by_hand() -> None:
+def test_the_crps_is_its_formula() -> None:
     drawn = np.array([[0.0, 5.0], [2.0, 5.0]])
     # |0-1|, |2-1| average 1, less half of |0-2|; a forecast of one number: its error.
     assert crps(drawn, np.array([1.0, 8.0])).tolist() == [0.0, 3.0]

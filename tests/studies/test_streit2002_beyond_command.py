@@ -100,7 +100,7 @@ def test_settings_are_chosen_on_the_other_sets(tmp_path: Path) -> None:
         (("--jobs", "5"), "--jobs"),
     ],
 )
-def test_bad_input(run: Run, tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+def test_bad_input_is_refused(run: Run, tmp_path: Path, words: tuple[str, ...], says: str) -> None:
     code, out, err = run("study", "streit2002-beyond", *words, "-o", tmp_path / "out")
     assert (code, out) == (2, "")
     assert says in err

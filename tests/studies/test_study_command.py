@@ -56,7 +56,7 @@ def test_a_log_runs_on_a_blue_gene(run: Run, small: Path, tmp_path: Path) -> Non
         (("--log", "SMALL", "--processors", "100", "--machine", "flat"), "too few"),
     ],
 )
-def test_bad_input(
+def test_bad_input_is_refused_in_one_line(
     run: Run, small: Path, tmp_path: Path, words: tuple[str, ...], says: str
 ) -> None:
     file = tmp_path / "file"

@@ -29,7 +29,7 @@ def log_of(jobs: list[tuple[int, int, int]], processors: int) -> Workload:
     return Workload("made", processors, None, number, submit, size, runtime, runtime)
 
 
-def test_heads_by_hand() -> None:
+def test_a_head_waits_from_when_it_comes_to_the_head() -> None:
     """Ten processors: 6 until 1,000 and 3 until 400; 8 wait from 10 to 1,000, 2 start with them.
 
     The next 4 are submitted at 20 but come to the head at 1,000, and wait there until 1,300.
@@ -52,7 +52,7 @@ def test_heads_by_hand() -> None:
     assert told.overdue == 0
 
 
-def test_correlation_by_hand() -> None:
+def test_the_correlation_leaves_out_what_has_no_answer() -> None:
     told, actual = np.array([1.0, np.nan, 2.0, 8.0]), np.array([10, 3, 100, 10_000])
     assert correlation(told, actual, log=True) == pytest.approx(1)
     raw = np.corrcoef([1, 2, 8], [10, 100, 10_000])[0, 1]
@@ -74,7 +74,7 @@ def test_the_past_only_is_learned() -> None:
     assert last.t_max > first.t_max
 
 
-def test_sizes_that_help() -> None:
+def test_only_sizes_that_shorten_a_job_are_useful() -> None:
     rows = greedy_choices(60, seed=3)
     assert {row.load for row in rows} == {0.3, 0.5, 0.7}
     assert all(row.median_s > 0 and 1 <= row.processors <= 128 and row.busy > 0 for row in rows)

@@ -51,7 +51,9 @@ def test_two_logs_are_studied_and_kept(run: Run, tmp_path: Path) -> None:
         (("TIMELESS",), "does not say when it began"),
     ],
 )
-def test_bad_input(run: Run, tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+def test_bad_input_is_refused_in_one_line(
+    run: Run, tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
     log = write_log(tmp_path / "a.swf.gz")
     timeless = tmp_path / "timeless.swf.gz"
     jobs = replace(generate(20, processors=16, load=0.5), unix_start_time=None)

@@ -186,6 +186,14 @@ class QueuedJob:
     asked, has_nodes
         What it asks of nodes, and what it has of each if it runs; ``None`` and nothing where the
         client does not tell.
+
+    Examples
+    --------
+    >>> from foretime_estimators import JobRequest
+    >>> from foretime_sidecar.clients.client import QueueState, QueuedJob
+    >>> asked = JobRequest("17", "ann", None, processors=8, requested_time=3600, submit_time=0)
+    >>> QueuedJob(asked, QueueState.PENDING, reason="Priority").reason
+    'Priority'
     """
 
     request: JobRequest

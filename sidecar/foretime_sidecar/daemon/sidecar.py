@@ -136,6 +136,22 @@ class Sidecar:
         What is done for its kind of scheduler.
     limits
         What the site limits, and what is left alone for it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sidecar import Sidecar, Store, parse_settings
+    >>> from foretime_sidecar.clients.slurm.commands import SlurmCommands
+    >>> from foretime_sim import MockSlurm, Policy
+    >>> from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
+    >>> slurm = MockSlurm(SlurmSetup(processors=8), Policy(), start_time=1_700_000_000)
+    >>> for _ in range(2):
+    ...     job = slurm.submit(Submission("ann", "physics", None, 8, 3600, 600))
+    >>> slurm.advance(1_700_003_600)
+    >>> with TemporaryDirectory() as folder:
+    ...     settings = parse_settings(f'table = {{path = "{folder}/table"}}')
+    ...     Sidecar(settings, SlurmCommands(slurm.run), Store(":memory:")).poll(1_700_003_600)
+    PollResult(learned=2, generation=1)
     """
 
     def __init__(

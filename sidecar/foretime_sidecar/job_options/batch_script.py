@@ -57,6 +57,13 @@ def read_script(text: str, name: str) -> BatchScript:
     ------
     InputError
         If sbatch would refuse it: no ``#!``, DOS line breaks, a quote left open.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.job_options.batch_script import read_script
+    >>> lines = ("#!/bin/sh", "#SBATCH -n 8 -t 60", "srun ./program")
+    >>> read_script(chr(10).join(lines), "job.sh").slurm[0].words
+    ('-n', '8', '-t', '60')
     """
     if not text.startswith("#!"):
         raise InputError(

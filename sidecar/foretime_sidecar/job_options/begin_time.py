@@ -60,6 +60,12 @@ def parse_begin(text: str, now: float) -> int:
     ------
     InputError
         If it is none of these.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.job_options.begin_time import parse_begin
+    >>> parse_begin("now+60", now=1_700_000_000)
+    1700000060
     """
     stripped = text.strip()
     if found := _NOW.fullmatch(stripped):

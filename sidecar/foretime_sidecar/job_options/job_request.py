@@ -110,6 +110,12 @@ def asked_job(
     ------
     InputError
         Naming place, option and value, if sbatch or qsub would not take it.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.job_options.job_request import asked_job
+    >>> asked_job({"ntasks": "8", "time": "60"}, {}, None, now=0)
+    AskedJob(options={'ntasks': '8', 'time': '01:00:00'}, notes=())
     """
     given: dict[str, Option] = {}
     notes: list[str] = []

@@ -117,6 +117,15 @@ class Replay:
         Whether the conservation laws are checked on both schedules.
     progress
         Called with the number of jobs submitted so far, about a hundred times.
+
+    Examples
+    --------
+    >>> from foretime_sidecar import Replay
+    >>> from foretime_sim import Policy, generate
+    >>> workload = generate("lublin2003", jobs=50, processors=32, seed=1)
+    >>> both = Replay(Policy(), scheme="actual")(workload, 0)
+    >>> len(both.baseline.start_time), len(both.adjusted.start_time)
+    (50, 50)
     """
 
     policy: Policy

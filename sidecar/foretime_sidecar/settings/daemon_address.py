@@ -21,6 +21,12 @@ def parse_listen(listen: str) -> Path | tuple[str, int]:
     ------
     InputError
         If it is neither.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.settings.daemon_address import parse_listen
+    >>> parse_listen("127.0.0.1:8642")
+    ('127.0.0.1', 8642)
     """
     if listen.startswith(_UNIX):
         path = Path(listen.removeprefix(_UNIX))

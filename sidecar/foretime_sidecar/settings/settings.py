@@ -526,7 +526,14 @@ class ForecastSettings(Section):
 
 
 class Settings(Section):
-    """All of them."""
+    """All of them.
+
+    Examples
+    --------
+    >>> from foretime_sidecar import Settings
+    >>> Settings().scheduler.kind
+    'slurm'
+    """
 
     scheduler: SchedulerSettings = SchedulerSettings()
     store: StoreSettings = StoreSettings()

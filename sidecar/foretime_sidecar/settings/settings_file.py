@@ -49,7 +49,15 @@ def read_settings(path: Path) -> Settings:
 
 
 def parse_settings(text: str, where: str = "settings") -> Settings:
-    """Read the text of a settings file; see `read_settings`."""
+    """Read the text of a settings file; see `read_settings`.
+
+    Examples
+    --------
+    >>> from foretime_sidecar import parse_settings
+    >>> settings = parse_settings("accuracy = {threshold = 20}")
+    >>> settings.accuracy.threshold
+    20
+    """
     values = parse_toml(text, where)
     try:
         settings = Settings.model_validate(values)
@@ -281,6 +289,12 @@ def to_toml(
     """Write settings (by default the defaults) as a commented TOML file.
 
     ``origin`` says where a value comes from, by section and key; the others are defaults.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.settings.settings_file import to_toml
+    >>> to_toml().splitlines()[0]
+    "# Foretime's settings, all at their defaults: keep only what you change."
     """
     values = (settings or Settings()).model_dump()
     lines = ["# Foretime's settings, all at their defaults: keep only what you change."]

@@ -87,6 +87,19 @@ class Store:
     ------
     StateError
         If the file can't be opened, is no database, or was written by a newer Foretime.
+
+    Examples
+    --------
+    >>> from foretime_estimators import Ending, FinishedJob, JobRequest
+    >>> from foretime_sidecar import Store
+    >>> from foretime_sidecar.clients.client import Cursor, FinishedRecord
+    >>> asked = JobRequest("17", "ann", None, processors=8, requested_time=3600, submit_time=0)
+    >>> job = FinishedJob(asked, 60, 660, actual_runtime=600, ending=Ending.COMPLETED)
+    >>> store = Store(":memory:")
+    >>> _ = store.add_finished([FinishedRecord(job, 0, "COMPLETED")], Cursor(660))
+    >>> store.finished_count()
+    1
+    >>> store.close()
     """
 
     def __init__(self, path: Path | str, durability: Durability = "full") -> None:

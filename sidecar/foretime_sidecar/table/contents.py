@@ -19,7 +19,14 @@ Scope: TypeAlias = Literal["user", "project"]
 
 
 class Mode(enum.StrEnum):
-    """What the hook does with the table."""
+    """What the hook does with the table.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.table.contents import Mode
+    >>> Mode("enforce")
+    <Mode.ENFORCE: 'enforce'>
+    """
 
     OBSERVE = "observe"
     ADVISE = "advise"
@@ -67,6 +74,13 @@ class TableRow:
         A in whole millionths, 0 to 1,000,000.
     largest_processor_seconds
         Largest processors x requested_time that the row applies to; ``None``: any.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.table.contents import TableRow
+    >>> row = TableRow("user", "ann", requested_time_class=0, adjustment_micro=250_000)
+    >>> row.adjustment_micro / 1_000_000
+    0.25
     """
 
     scope: Scope
@@ -178,6 +192,14 @@ class Table:
         limit.
     back_off, learned_rows
         Under the scheme ``learned``, in the place of ``rows``.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.table.contents import Table, TableRow
+    >>> rows = (TableRow("user", "ann", 0, adjustment_micro=250_000),)
+    >>> table = Table(generation=1, written_at=1_700_000_000, valid_until=1_700_086_400, rows=rows)
+    >>> table.row_count, str(table.settings.mode)
+    (1, 'observe')
     """
 
     generation: int

@@ -217,6 +217,18 @@ def write_table(path: Path, table: Table, permissions: int = 0o660) -> None:
         If the table holds what can't be written.
     StateError
         If the file system refuses.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sidecar import write_table
+    >>> from foretime_sidecar.table.contents import Table
+    >>> table = Table(generation=1, written_at=1_700_000_000, valid_until=1_700_086_400)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_table(Path(folder) / "table", table)
+    ...     (Path(folder) / "table").read_text().startswith("foretime-table 1 generation=1 ")
+    True
     """
     content = table_bytes(table)
     temporary = path.with_name(path.name + ".new")
@@ -242,7 +254,20 @@ def write_table(path: Path, table: Table, permissions: int = 0o660) -> None:
 
 
 def read_table(path: Path) -> Table:
-    """Read a table file and check all of it; StateError says what is wrong, and in which line."""
+    """Read a table file and check all of it; StateError says what is wrong, and in which line.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sidecar import read_table, write_table
+    >>> from foretime_sidecar.table.contents import Table
+    >>> table = Table(generation=1, written_at=1_700_000_000, valid_until=1_700_086_400)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_table(Path(folder) / "table", table)
+    ...     read_table(Path(folder) / "table") == table
+    True
+    """
     try:
         content = path.read_bytes()
     except OSError as error:

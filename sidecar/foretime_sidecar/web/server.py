@@ -58,6 +58,24 @@ class Daemon:
     ----------
     request_time
         How long the scheduler took to answer, so far; counted by its own clients alone.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sidecar import Daemon, Settings
+    >>> from foretime_sidecar.clients.slurm.commands import SlurmCommands
+    >>> from foretime_sim import MockSlurm, Policy
+    >>> from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
+    >>> slurm = MockSlurm(SlurmSetup(processors=8), Policy(), start_time=1_700_000_000)
+    >>> with TemporaryDirectory() as folder:
+    ...     paths = {"store": f"{folder}/store", "table": f"{folder}/table"}
+    ...     sections = {section: {"path": path} for section, path in paths.items()}
+    ...     sections["api"] = {"listen": f"unix:{folder}/socket"}
+    ...     settings = Settings.model_validate(sections)
+    ...     daemon = Daemon(settings, SlurmCommands(slurm.run), clock=lambda: 1_700_000_000)
+    ...     daemon.address == f"unix:{folder}/socket"
+    ...     daemon.close()
+    True
     """
 
     def __init__(

@@ -28,6 +28,12 @@ def parse_duration(text: str, where: str = "-t", *, zero: bool = False) -> int:
     ------
     InputError
         If the text is none of these, or is no time at all.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.wording.durations import parse_duration
+    >>> parse_duration("1-02:00:00"), parse_duration("90")
+    (93600, 5400)
     """
     stripped = text.strip()
     if match := _DAYS.fullmatch(stripped):
@@ -48,7 +54,14 @@ def parse_duration(text: str, where: str = "-t", *, zero: bool = False) -> int:
 
 
 def format_duration(seconds: int) -> str:
-    """Write seconds as D-HH:MM:SS, without the days if there are none."""
+    """Write seconds as D-HH:MM:SS, without the days if there are none.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.wording.durations import format_duration
+    >>> format_duration(93_600)
+    '1-02:00:00'
+    """
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)

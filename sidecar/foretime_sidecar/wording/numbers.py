@@ -34,7 +34,14 @@ def format_count(value: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Write a count of things ("1 cell", "5,671 cells")."""
+    """Write a count of things ("1 cell", "5,671 cells").
+
+    Examples
+    --------
+    >>> from foretime_sidecar.wording.numbers import counted
+    >>> counted(1, "cell"), counted(5671, "cell")
+    ('1 cell', '5,671 cells')
+    """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 

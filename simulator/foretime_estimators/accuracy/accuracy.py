@@ -59,7 +59,14 @@ RowKey: TypeAlias = tuple[Scope, str, int]
 
 
 class Scheme(enum.StrEnum):
-    """Whose history decides A (Tang 2010, section V.A)."""
+    """Whose history decides A (Tang 2010, section V.A).
+
+    Examples
+    --------
+    >>> from foretime_estimators.accuracy.accuracy import Scheme
+    >>> [str(scheme) for scheme in Scheme]
+    ['user', 'project', 'combined']
+    """
 
     USER = "user"
     PROJECT = "project"
@@ -134,6 +141,17 @@ class AccuracyModel:
 
     Learning a job costs microseconds whatever the history's length; A is worked out only when
     asked for, and only anew after a change.
+
+    Examples
+    --------
+    >>> from foretime_estimators import AccuracyModel, AccuracySettings, Ending
+    >>> from foretime_estimators import FinishedJob, JobRequest
+    >>> model = AccuracyModel(AccuracySettings(threshold=2))
+    >>> job = JobRequest("17", "ann", "physics", processors=8, requested_time=3600, submit_time=0)
+    >>> for runtime in (900, 1800):
+    ...     model.learn_one(FinishedJob(job, 0, runtime, runtime, Ending.COMPLETED))
+    >>> model.adjustment(job)
+    0.5
     """
 
     def __init__(self, settings: AccuracySettings | None = None) -> None:

@@ -48,6 +48,12 @@ class AccuracySettings:
     half_life_s
         Evidence loses half its weight in this time, seconds, at least a day; ``None``: it does
         not age. Not together with ``window_s``. Counts towards ``threshold`` do not age.
+
+    Examples
+    --------
+    >>> from foretime_estimators import AccuracySettings
+    >>> AccuracySettings(class_bounds_s=(3600, 86_400)).requested_time_class(7200)
+    1
     """
 
     percentile: float = 0.8

@@ -40,6 +40,14 @@ class Lifetimes:
         ln t at the ends of the stages, rising, shape (stages + 1,); t in seconds.
     reached
         Pr{L < t} there: 0 first, 1 last, never falling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_estimators.distributions.lifetimes import Lifetimes
+    >>> lifetimes = Lifetimes(np.log([60.0, 3600.0]), np.array([0.0, 1.0]))
+    >>> round(lifetimes.median_life()), round(lifetimes.median_life(age=1800))
+    (465, 2546)
     """
 
     log_time: Float64Array

@@ -93,6 +93,20 @@ class RuntimeHistories:
     ----------
     settings
         The defaults if ``None``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_estimators import Ending, FinishedJob, JobRequest
+    >>> from foretime_estimators.distributions.runtime_histories import RuntimeHistories
+    >>> histories = RuntimeHistories()
+    >>> job = JobRequest("17", "ann", "physics", processors=8, requested_time=3600, submit_time=0)
+    >>> for runtime in range(600, 900, 30):
+    ...     histories.learn_one(FinishedJob(job, 0, runtime, runtime, Ending.COMPLETED))
+    >>> rng = np.random.default_rng(1)
+    >>> drawn = histories.sample([job], np.array([0]), now=900, samples=1000, rng=rng)
+    >>> bool(600 < np.median(drawn) < 900)
+    True
     """
 
     def __init__(self, settings: RuntimeHistoriesSettings | None = None) -> None:

@@ -77,6 +77,13 @@ def fit_uniform_log(runtimes: npt.ArrayLike, omitted: float = OMITTED) -> Unifor
     -------
     UniformLog | None
         ``None`` where what is left has fewer than two different lifetimes.
+
+    Examples
+    --------
+    >>> from foretime_estimators.distributions.uniform_log import fit_uniform_log
+    >>> line = fit_uniform_log([60, 120, 240, 480, 960])
+    >>> round(line.t_min), round(line.t_max)
+    (42, 1358)
     """
     if not 0 <= omitted < 0.5:
         raise InputError(f"omitted is {omitted}: give a share of at least 0 and below 0.5")

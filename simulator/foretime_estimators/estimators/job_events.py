@@ -53,6 +53,17 @@ def learn_history(estimator: RuntimeEstimator, finished: Sequence[FinishedJob]) 
     them too, and is asked about each job at its submission, since what was known then is what it
     learns from. Within one second the order is: ends, submissions, starts, and ends of what started
     in that second.
+
+    Examples
+    --------
+    >>> from foretime_estimators import Ending, FinishedJob, JobRequest, parse_estimator
+    >>> from foretime_estimators.estimators.job_events import learn_history
+    >>> estimator = parse_estimator("last-two")
+    >>> job = JobRequest("17", "ann", "physics", processors=8, requested_time=3600, submit_time=0)
+    >>> ended = [FinishedJob(job, 0, runtime, runtime, Ending.COMPLETED) for runtime in (1100, 900)]
+    >>> learn_history(estimator, ended)
+    >>> estimator.predict_one(job, 2000)
+    1000
     """
     if not observes_starts(estimator):
         for job in sorted(finished, key=lambda job: job.end_time):

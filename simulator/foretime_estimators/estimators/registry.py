@@ -259,6 +259,16 @@ def parse_estimator(
     InputError
         For a name or parameter that there is not (with the nearest), a number missing, superfluous
         or out of range, or an oracle without actual runtimes.
+
+    Examples
+    --------
+    >>> from foretime_estimators import Ending, FinishedJob, JobRequest, parse_estimator
+    >>> estimator = parse_estimator("last-two")
+    >>> job = JobRequest("17", "ann", "physics", processors=8, requested_time=3600, submit_time=0)
+    >>> for runtime in (900, 1100):
+    ...     estimator.learn_one(FinishedJob(job, 0, runtime, runtime, Ending.COMPLETED))
+    >>> estimator.predict_one(job, 2000)
+    1000
     """
     found, given = _parsed(text, settings, actual_runtimes or {}, seed)
     if found.oracle and actual_runtimes is None:

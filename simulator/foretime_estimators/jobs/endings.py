@@ -50,7 +50,16 @@ EVIDENCE = {
 
 
 def evidence_of(job: FinishedJob) -> Evidence:
-    """How the job's runtime counts; a job that never started counts as nothing however it ended."""
+    """How the job's runtime counts; a job that never started counts as nothing however it ended.
+
+    Examples
+    --------
+    >>> from foretime_estimators import Ending, FinishedJob, JobRequest
+    >>> from foretime_estimators.jobs.endings import evidence_of
+    >>> job = JobRequest("17", "ann", "physics", processors=8, requested_time=3600, submit_time=0)
+    >>> evidence_of(FinishedJob(job, 60, 960, actual_runtime=900, ending=Ending.CANCELLED))
+    <Evidence.LOWER_BOUND: 'lower-bound'>
+    """
     return Evidence.NONE if job.start_time is None else EVIDENCE[job.ending]
 
 

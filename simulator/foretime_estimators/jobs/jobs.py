@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 
 class Ending(enum.Enum):
-    """How a job came to its end; it decides what its runtime tells about its request."""
+    """How a job came to its end; it decides what its runtime tells about its request.
+
+    Examples
+    --------
+    >>> from foretime_estimators import Ending
+    >>> Ending("timed-out")
+    <Ending.TIMED_OUT: 'timed-out'>
+    """
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -42,6 +49,13 @@ class JobRequest:
         Identifies the job array that the job is a task of; ``None`` for other jobs.
     executable
         Application or job name; ``None`` where the log has none.
+
+    Examples
+    --------
+    >>> from foretime_estimators import JobRequest
+    >>> job = JobRequest("17", "ann", "physics", processors=8, requested_time=3600, submit_time=0)
+    >>> job.user, job.requested_time
+    ('ann', 3600)
     """
 
     job_id: str
@@ -69,6 +83,13 @@ class FinishedJob:
         Seconds between start and end without suspended time; 0 if it never ran.
     ending
         How it ended.
+
+    Examples
+    --------
+    >>> from foretime_estimators import Ending, FinishedJob, JobRequest
+    >>> job = JobRequest("17", "ann", "physics", processors=8, requested_time=3600, submit_time=0)
+    >>> FinishedJob(job, 60, 960, actual_runtime=900, ending=Ending.COMPLETED).accuracy
+    0.25
     """
 
     request: JobRequest

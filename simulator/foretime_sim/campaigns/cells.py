@@ -253,6 +253,18 @@ def plan(campaign: Campaign) -> Plan:
     ------
     InputError
         If a rule matches nothing, or the baseline is not among the cells.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from foretime_sim.campaigns.cells import plan
+    >>> from foretime_sim.campaigns.file import parse_campaign
+    >>> text = '''
+    ... logs = [{generate = "pc2", jobs = 200}]
+    ... grid = {order = ["fcfs", "sjf"], seeds = 3}
+    ... '''
+    >>> len(plan(parse_campaign(text, Path("orders.toml"))).cells)
+    6
     """
     notes: list[str] = []
     combinations = list(_crossed(campaign.axes))

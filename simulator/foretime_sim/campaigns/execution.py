@@ -85,6 +85,26 @@ def execute(
     ------
     InputError
         If another run is writing into the same folder.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sim.campaigns.cells import plan
+    >>> from foretime_sim.campaigns.execution import execute
+    >>> from foretime_sim.campaigns.file import parse_campaign
+    >>> from foretime_sim.campaigns.runs import run_cell
+    >>> from foretime_sim.campaigns.store import CampaignStore
+    >>> text = '''
+    ... logs = [{generate = "pc2", jobs = 200}]
+    ... scoring = {warm_up_s = 0}
+    ... '''
+    >>> planned = plan(parse_campaign(text, Path("one.toml")))
+    >>> with TemporaryDirectory() as folder:
+    ...     here = lambda cells: (run_cell(cell) for cell in cells)
+    ...     outcome = execute(planned, CampaignStore(Path(folder)), here)
+    >>> outcome.executed, outcome.failed
+    (1, [])
     """
     with store.writing() as writer:
         # Read under the lock: nobody adds to it from now on.

@@ -62,6 +62,22 @@ def read_campaign(path: Path | str) -> Campaign:
     ------
     InputError
         Naming file, line, table, key and value, and what would be valid.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sim import read_campaign
+    >>> text = '''
+    ... logs = [{generate = "pc2", jobs = 200}]
+    ... grid = {order = ["fcfs", "sjf"]}
+    ... '''
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "orders.toml"
+    ...     _ = path.write_text(text)
+    ...     campaign = read_campaign(path)
+    >>> campaign.axes["order"]
+    ('fcfs', 'sjf')
     """
     path = Path(path)
     try:

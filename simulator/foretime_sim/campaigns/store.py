@@ -32,6 +32,15 @@ class CampaignStore:
     ----------
     folder
         The output folder; made when the first record is written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sim.campaigns.store import CampaignStore
+    >>> with TemporaryDirectory() as folder:
+    ...     CampaignStore(Path(folder)).records()
+    {}
     """
 
     def __init__(self, folder: Path) -> None:

@@ -78,6 +78,15 @@ def simulate(
         impossible values, or more than the machine is reserved.
     ScheduleError
         If a checked schedule breaks a law.
+
+    Examples
+    --------
+    >>> from foretime_sim import Backfill, Policy, generate, simulate
+    >>> workload = generate("lublin2003", jobs=500, load=0.9, seed=1)
+    >>> schedule = simulate(workload, Policy(backfill=Backfill.CONSERVATIVE))
+    >>> waits = schedule.start_time - workload.submit_time
+    >>> print(f"{waits.mean() / 3600:.0f} hours")
+    17 hours
     """
     policy = policy or Policy()
     policy.check_slack_jobs(slack_jobs, workload)

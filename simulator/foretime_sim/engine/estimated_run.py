@@ -158,6 +158,16 @@ def simulate_with_estimator(
         had ended.
     ScheduleError
         If a checked schedule breaks a law.
+
+    Examples
+    --------
+    >>> from foretime_estimators import parse_estimator
+    >>> from foretime_sim import Backfill, Correction, Policy, generate, simulate_with_estimator
+    >>> workload = generate("lublin2003", jobs=500, load=0.9, seed=1)
+    >>> policy = Policy(backfill=Backfill.EASY_SJBF, correction=Correction.INCREMENTAL)
+    >>> run = simulate_with_estimator(workload, policy, parse_estimator("last-two"))
+    >>> print(f"{run.outlived.mean():.0%} of the jobs ran longer than predicted")
+    33% of the jobs ran longer than predicted
     """
     if history is not None and len(workload):
         learn_history(estimator, finished_before(history, workload))

@@ -153,6 +153,19 @@ def forward_runs(
     ------
     InputError
         If a column's length, type or a value is impossible; it names the row and the field.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_sim import Policy, Snapshot, forward_runs
+    >>> from foretime_sim.engine.stepwise import Engine
+    >>> engine = Engine(8, Policy())
+    >>> for _ in range(2):
+    ...     job = engine.submit(0, 8, actual_runtime=600, requested_time=3600)
+    >>> _ = engine.advance(60)
+    >>> runtimes = np.array([[600, 600], [3600, 600]])  # two samples: how long the first may run
+    >>> forward_runs(Snapshot.of(engine), Policy(), runtimes).tolist()
+    [[0, 600], [0, 3600]]
     """
     return _run(snapshot, policy, actual_runtime, None, arrivals, threads)
 

@@ -91,6 +91,14 @@ class Schedule:
         infinity). ``None`` of any other policy.
     switching
         What a decider that switches between queue orders did; ``None`` without one.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate, simulate
+    >>> workload = generate("lublin2003", jobs=500, load=0.9, seed=1)
+    >>> schedule = simulate(workload)
+    >>> len(schedule), bool((schedule.start_time >= workload.submit_time).all())
+    (500, True)
     """
 
     start_time: Int64Array

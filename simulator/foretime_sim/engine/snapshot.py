@@ -214,6 +214,18 @@ class Snapshot:
     InputError
         Naming the row and the field, if a value is impossible or the running jobs use more
         processors than there are.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy, Snapshot
+    >>> from foretime_sim.engine.stepwise import Engine
+    >>> engine = Engine(8, Policy())
+    >>> for _ in range(2):
+    ...     job = engine.submit(0, 8, actual_runtime=600, requested_time=3600)
+    >>> _ = engine.advance(60)
+    >>> snapshot = Snapshot.of(engine)
+    >>> snapshot.now, len(snapshot.running), len(snapshot.pending)
+    (60, 1, 1)
     """
 
     now: int

@@ -65,6 +65,18 @@ class Engine:
         nodes, groups of nodes that are set aside.
     epoch_of_zero
         Epoch seconds of the clock's zero, for policies in Python to know the hour and the day.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy
+    >>> from foretime_sim.engine.stepwise import Engine
+    >>> engine = Engine(8, Policy())
+    >>> long = engine.submit(0, 8, actual_runtime=600, requested_time=3600)
+    >>> short = engine.submit(60, 4, actual_runtime=60, requested_time=300)
+    >>> engine.finish().finished.tolist()
+    [0, 1]
+    >>> engine.started_at(long), engine.started_at(short)
+    (0, 600)
     """
 
     def __init__(

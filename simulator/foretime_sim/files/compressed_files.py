@@ -37,6 +37,17 @@ def read_text(path: Path, *, what: str = "log file") -> str:
     InputError
         If the file is not there, is a folder or a device, is not readable, is cut off, is empty, is
         binary, or has a line above `LONGEST_LINE`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sim.files.compressed_files import read_text, write_text
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "notes.txt.gz"
+    ...     write_text(path, "compressed by its name")
+    ...     read_text(path)
+    'compressed by its name'
     """
     try:
         mode = path.stat().st_mode
@@ -110,6 +121,17 @@ def write_text(path: Path, text: str) -> None:
     ------
     InputError
         If the file can't be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sim.files.compressed_files import write_text
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "notes.txt.gz"
+    ...     write_text(path, "compressed by its name")
+    ...     path.read_bytes()[:2].hex()
+    '1f8b'
     """
     data = text.encode("utf-8", errors="surrogateescape")
     match path.suffix:

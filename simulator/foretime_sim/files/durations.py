@@ -34,6 +34,12 @@ def parse_duration(word: str) -> int | None:
     ------
     ValueError
         If it is none of these.
+
+    Examples
+    --------
+    >>> from foretime_sim.files.durations import parse_duration
+    >>> parse_duration("1-12:00:00"), parse_duration("30:00")
+    (129600, 1800)
     """
     word = word.strip()
     if is_missing(word):

@@ -22,6 +22,12 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
     ------
     InputError
         If it is not TOML.
+
+    Examples
+    --------
+    >>> from foretime_sim.files.toml_text import parse_toml
+    >>> parse_toml('table = {refresh_s = 60}', "foretime.toml")
+    {'table': {'refresh_s': 60}}
     """
     try:
         return tomllib.loads(text)

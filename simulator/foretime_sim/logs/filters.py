@@ -40,6 +40,12 @@ class Filters:
     occupied
         ``"requested"``: a job occupies the processors it asked for; ``"allocated"``: those it got
         (whole nodes, on many Slurm sites). Where only one of the two is known, it is used.
+
+    Examples
+    --------
+    >>> from foretime_sim import Filters
+    >>> Filters(overruns="keep", missing_request=86_400).missing_request
+    86400
     """
 
     overruns: Overruns = "cut"
@@ -133,6 +139,15 @@ def workload_of_log(
     ------
     InputError
         If the size of the machine is unknown, no job has a requested time, or no job is left.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate, workload_of_log
+    >>> from foretime_sim.workloads.job_log import log_of_workload
+    >>> log = log_of_workload(generate("lublin2003", jobs=100, seed=1))
+    >>> workload, report = workload_of_log(log)
+    >>> report.jobs_read, report.jobs_kept, report.dropped
+    (100, 100, ())
     """
     filters = Filters() if filters is None else filters
     machine = _machine_processors(log, processors)

@@ -47,6 +47,18 @@ def read_log(
     ------
     InputError
         If the file can't be read; says where, with which value, and what to do.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sim import generate, read_log, write_swf
+    >>> from foretime_sim.workloads.job_log import log_of_workload
+    >>> log = log_of_workload(generate("lublin2003", jobs=100, seed=1))
+    >>> with TemporaryDirectory() as folder:
+    ...     write_swf(log, f"{folder}/made.swf.gz")
+    ...     read = read_log(f"{folder}/made.swf.gz")
+    >>> read.name, len(read)
+    ('made', 100)
     """
     if format is not None and format not in get_args(LogFormat):
         raise InputError(f"--format {format}: use one of {', '.join(get_args(LogFormat))}")

@@ -97,6 +97,18 @@ def read_swf(path: Path | str, *, lenient: bool = False) -> JobLog:
     ------
     InputError
         If the file can't be read, or a line is malformed; names file, line, field and value.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sim import generate, write_swf
+    >>> from foretime_sim.logs.swf import read_swf
+    >>> from foretime_sim.workloads.job_log import log_of_workload
+    >>> log = log_of_workload(generate("lublin2003", jobs=100, seed=1))
+    >>> with TemporaryDirectory() as folder:
+    ...     write_swf(log, f"{folder}/made.swf")
+    ...     len(read_swf(f"{folder}/made.swf"))
+    100
     """
     path = Path(path)
     return parse_swf(read_text(path), source=str(path), lenient=lenient)
@@ -348,6 +360,18 @@ def write_swf(log: JobLog, path: Path | str) -> None:
     ------
     InputError
         If the file can't be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sim import generate, write_swf
+    >>> from foretime_sim.workloads.job_log import log_of_workload
+    >>> log = log_of_workload(generate("lublin2003", jobs=100, seed=1))
+    >>> with TemporaryDirectory() as folder:
+    ...     write_swf(log, f"{folder}/made.swf")
+    ...     print(Path(f"{folder}/made.swf").read_text().splitlines()[-1])
+    100 179613 -1 27 4 -1 -1 4 36000 -1 1 7 1 19 -1 -1 -1 -1
     """
     write_text(Path(path), format_swf(log))
 

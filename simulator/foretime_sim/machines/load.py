@@ -31,6 +31,14 @@ def read_any_machine(path: Path) -> Machine | BgpMachine:
     ------
     InputError
         If there is no such file and no Blue Gene of that name, or the file is faulty.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from foretime_sim import read_any_machine
+    >>> machine = read_any_machine(Path("intrepid"))
+    >>> machine.nodes
+    40960
     """
     if not path.exists():
         return find_bgp_machine(str(path))

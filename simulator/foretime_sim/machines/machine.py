@@ -47,6 +47,13 @@ class NodeGroup:
         What a job's constraint may name.
     weight
         Nodes with a small weight are given out first, as in Slurm.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.machine import NodeGroup
+    >>> group = NodeGroup("gpu", nodes=2, cpus=48, memory_mib=256_000, gpus=4)
+    >>> group.nodes * group.gpus
+    8
     """
 
     name: str
@@ -94,6 +101,13 @@ class SlurmPartition:
         Every job gets whole nodes (OverSubscribe=EXCLUSIVE).
     default
         Where jobs go that name none. If none is marked, the first.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.machine import SlurmPartition
+    >>> short = SlurmPartition("short", ("cpu",), priority_tier=2, max_time_s=14_400)
+    >>> short.name, short.max_time_s
+    ('short', 14400)
     """
 
     name: str
@@ -139,6 +153,14 @@ class Machine:
     ------
     InputError
         Naming the table, the key and the value.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+    >>> groups = (NodeGroup("cpu", nodes=24, cpus=32), NodeGroup("big", nodes=4, cpus=64))
+    >>> machine = Machine(groups, (SlurmPartition("short", ("cpu", "big"), default=True),))
+    >>> machine.nodes, machine.cpus
+    (28, 1024)
     """
 
     node_groups: tuple[NodeGroup, ...]

@@ -17,6 +17,13 @@ class AdvanceReservation:
         Seconds, at least 1.
     processors
         At least 1.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.reservations import AdvanceReservation
+    >>> maintenance = AdvanceReservation(start=86_400, duration=7200, processors=64)
+    >>> maintenance.end
+    93600
     """
 
     start: int
@@ -45,6 +52,13 @@ class NodeReservation:
         Seconds.
     node_groups
         Names of the groups.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.reservations import NodeReservation
+    >>> course = NodeReservation("course", start=86_400, duration=7200, node_groups=("gpu",))
+    >>> course.end
+    93600
     """
 
     name: str

@@ -35,6 +35,20 @@ class EstimatorHook:
     ----------
     estimator
         The estimator.
+
+    Examples
+    --------
+    >>> from foretime_estimators import parse_estimator
+    >>> from foretime_sim import MockPbs, Policy
+    >>> from foretime_sim.mocks.estimator_hook import EstimatorHook
+    >>> from foretime_sim.mocks.pbs.pbs_job import PbsSetup, PbsSubmission
+    >>> hook = EstimatorHook(parse_estimator("last-two"))
+    >>> pbs = MockPbs(PbsSetup(8), Policy(), hook, on_end=hook.learn)
+    >>> for start in (0, 3600, 7200):
+    ...     pbs.advance(start)
+    ...     job = pbs.submit(PbsSubmission("ann", None, None, 8, 3600, 600))
+    >>> pbs.attributes(pbs.index_of(job))["Resource_List"]["soft_walltime"]
+    600
     """
 
     def __init__(

@@ -14,6 +14,12 @@ class Mechanism(enum.Enum):
     ``SLURM_SOFT_LIMIT``: `time_min` with ``time_min_as_soft_limit`` (Slurm 23.11 and newer).
     ``REWRITE_LIMIT``: `time_limit` lowered, raised again by PrologSlurmctld when the job starts.
     ``PBS_SOFT_WALLTIME``: PBS's ``Resource_List.soft_walltime``.
+
+    Examples
+    --------
+    >>> from foretime_sim.mocks.mechanism import Mechanism
+    >>> Mechanism("pbs-soft-walltime")
+    <Mechanism.PBS_SOFT_WALLTIME: 'pbs-soft-walltime'>
     """
 
     SLURM_SOFT_LIMIT = "slurm-soft-limit"
@@ -26,6 +32,14 @@ def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
 
     A limit that is rewritten is raised again when the job starts, so running jobs are planned with
     t_req: Tang's selective scheme S110. The soft limits are used in all roles.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy
+    >>> from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
+    >>> policy = mechanism_policy(Mechanism.SLURM_SOFT_LIMIT, Policy())
+    >>> str(policy.roles), str(policy.correction)
+    ('111', 'slurm')
     """
     match mechanism:
         case Mechanism.SLURM_SOFT_LIMIT:

@@ -78,6 +78,16 @@ class MockScheduler(Generic[JobT]):
         Jobs submitted so far that the scheduler plans with less than t_req.
     hook_errors
         Error lines that the hook has written.
+
+    Examples
+    --------
+    >>> from foretime_sim import MockSlurm, Policy
+    >>> from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
+    >>> slurm = MockSlurm(SlurmSetup(processors=8), Policy())
+    >>> job = slurm.submit(Submission("ann", "physics", None, 8, 3600, 600))
+    >>> slurm.advance(60)
+    >>> slurm.next_event_time
+    600
     """
 
     def __init__(

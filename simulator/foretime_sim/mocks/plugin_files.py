@@ -15,6 +15,12 @@ def plugin_file(name: str) -> Path:
     ------
     InputError
         If it is neither in the checkout that this package runs from nor in the installation.
+
+    Examples
+    --------
+    >>> from foretime_sim.mocks.plugin_files import plugin_file
+    >>> plugin_file("slurm/foretime.lua").name
+    'foretime.lua'
     """
     folders = (
         Path(__file__).resolve().parents[3] / "plugin",

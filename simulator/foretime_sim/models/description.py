@@ -137,7 +137,16 @@ class Description:
 
 
 def describe(workload: Workload, clock: SiteClock = UTC) -> Description:
-    """Work out the figures of a workload; hours and days are those of a clock."""
+    """Work out the figures of a workload; hours and days are those of a clock.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.models.description import describe
+    >>> found = describe(generate("lublin2003", jobs=500, load=0.9, seed=1))
+    >>> found.jobs, found.requests, round(found.offered_load, 1)
+    (500, 18, 0.9)
+    """
     first, last = int(workload.submit_time[0]), int(workload.submit_time[-1])
     work = float(workload.processors.astype(np.float64) @ workload.actual_runtime)
     accuracy = workload.actual_runtime / workload.requested_time

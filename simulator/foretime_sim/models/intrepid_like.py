@@ -196,6 +196,13 @@ def generate(
     ------
     InputError
         If an argument is out of range.
+
+    Examples
+    --------
+    >>> from foretime_sim.models.intrepid_like import generate
+    >>> workload = generate(100, seed=1)
+    >>> len(workload), workload.machine_processors
+    (100, 40960)
     """
     if not 10 <= jobs <= 5_000_000:
         raise InputError(f"{jobs} jobs can't be generated; give 10 to 5,000,000")

@@ -103,6 +103,15 @@ class LogModel:
         Submissions by hour of the week.
     busy_interarrival
         Time between submissions on the profile's clock.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.models.log_model import LogModel
+    >>> model = LogModel.of(generate("lublin2003", jobs=500, seed=1))
+    >>> like_it = model.generate(100, seed=2)
+    >>> model.jobs, len(like_it)
+    (500, 100)
     """
 
     name: str

@@ -172,6 +172,13 @@ def generate(
     ------
     InputError
         If an argument is out of range.
+
+    Examples
+    --------
+    >>> from foretime_sim.models.lublin2003 import generate
+    >>> workload = generate(100, processors=64, seed=1)
+    >>> len(workload), workload.machine_processors
+    (100, 64)
     """
     check_jobs(jobs)
     check_machine(processors, load)

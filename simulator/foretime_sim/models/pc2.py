@@ -79,6 +79,13 @@ def generate(
     ------
     InputError
         If an argument is out of range.
+
+    Examples
+    --------
+    >>> from foretime_sim.models.pc2 import generate
+    >>> workload = generate(100, seed=1)
+    >>> len(workload), workload.machine_processors
+    (100, 96)
     """
     check_jobs(jobs)
     check_machine(PROCESSORS, load)

@@ -190,6 +190,15 @@ def with_estimates(
     ------
     InputError
         If so many jobs run so long that the model has too few long estimates.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.models.tsafrir2005 import with_estimates
+    >>> workload = generate("lublin2003", jobs=100, seed=1)
+    >>> estimated = with_estimates(workload, seed=1)
+    >>> bool((estimated.requested_time >= workload.actual_runtime).all())
+    True
     """
     if model is not None:
         tried = [model, *_with_larger_shares(model)]

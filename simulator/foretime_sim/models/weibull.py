@@ -35,6 +35,13 @@ class Weibull:
         Shape; 1 is the exponential distribution, below 1 gaps come in bursts.
     beta_s
         Scale, seconds.
+
+    Examples
+    --------
+    >>> from foretime_sim.models.weibull import Weibull
+    >>> gaps = Weibull(alpha=1.0, beta_s=600.0)
+    >>> gaps.mean_s, round(float(gaps.cdf(600)), 3)
+    (600.0, 0.632)
     """
 
     alpha: float

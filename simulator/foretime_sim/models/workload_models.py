@@ -59,6 +59,13 @@ def generate(
     ------
     InputError
         If an argument is out of range.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> workload = generate("lublin2003", jobs=100, processors=64, load=0.9, seed=1)
+    >>> len(workload), workload.machine_processors
+    (100, 64)
     """
     if estimates is not None:
         made = _generate(model, jobs, processors, seed, load, overruns="keep", too_short=0.0)
@@ -124,6 +131,15 @@ def with_estimates(
     ------
     InputError
         If an argument is out of range, or the model can't give all jobs an estimate.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.models.workload_models import with_estimates
+    >>> workload = generate("lublin2003", jobs=100, seed=1)
+    >>> estimated = with_estimates(workload, "tsafrir2005")
+    >>> bool((estimated.requested_time >= workload.actual_runtime).all())
+    True
     """
     from foretime_sim.models import tsafrir2005
 

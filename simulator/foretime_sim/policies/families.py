@@ -79,6 +79,13 @@ class Easy(Backfilling):
         time / (1 + wait / ageing_s), at least 1 second, so that those that have waited for long are
         not passed over by shorter ones for ever; ``None``: the time alone. With a depth of 1, on a
         flat pool without advance reservations.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy
+    >>> from foretime_sim.policies.families import Easy
+    >>> Policy(backfill=Easy(depth=4)).backfill.depth
+    4
     """
 
     candidates: Candidates = Candidates.QUEUE
@@ -181,6 +188,12 @@ class Conservative(Backfilling):
 
     See Talby and Feitelson 1999, section 3.2, too. The queue order only decides among jobs that
     arrive together.
+
+    Examples
+    --------
+    >>> from foretime_sim.policies.families import Conservative
+    >>> str(Conservative())
+    'conservative'
     """
 
     compression: Compression = Compression.RESERVATION_ORDER
@@ -268,6 +281,14 @@ class Backfill:
     """The families with their defaults, as in ``Policy(backfill=Backfill.EASY_SJBF)``.
 
     ``Easy(depth=4)`` and its like give them settings.
+
+    Examples
+    --------
+    >>> from foretime_sim import Backfill, Policy
+    >>> str(Backfill.EASY_SJBF), str(Backfill.CONSERVATIVE)
+    ('easy-sjbf', 'conservative')
+    >>> Policy(backfill=Backfill.CONSERVATIVE).guard is None
+    True
     """
 
     NONE: Final = NoBackfilling()

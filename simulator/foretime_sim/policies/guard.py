@@ -54,6 +54,14 @@ class Guard:
         t_sched + (t_req - t_sched) * lateness / bound (whole seconds, rounded down) as long as the
         job is late by less than the bound. With ``plain-easy-longest`` the longest wait there takes
         the place of ``bound_s`` while it is less.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy
+    >>> from foretime_sim.policies.guard import Guard
+    >>> policy = Policy().guarded(Guard(bound_s=3600))
+    >>> policy.guard.bound_s
+    3600
     """
 
     bound_s: int

@@ -10,6 +10,14 @@ class Order(NamedChoice):
 
     ``xf`` and ``wfp`` change with time and are worked out anew at every pass, in double
     precision. t is t_sched in its queue role.
+
+    Examples
+    --------
+    >>> from foretime_sim import Order, Policy
+    >>> Order.parse("sjf")
+    <Order.SJF: 'sjf'>
+    >>> Policy(order=Order.SJF).order_name
+    'sjf'
     """
 
     FCFS = "fcfs"

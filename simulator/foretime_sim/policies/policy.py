@@ -23,6 +23,12 @@ class Correction(NamedChoice):
 
     Estimates count from the start of the job, are whole seconds, always at least one second
     ahead, and never beyond the requested time t_req.
+
+    Examples
+    --------
+    >>> from foretime_sim import Correction, Policy
+    >>> Policy(correction=Correction.INCREMENTAL).correction
+    <Correction.INCREMENTAL: 'incremental'>
     """
 
     REQUESTED = "requested"
@@ -48,6 +54,12 @@ class EventOrder(NamedChoice):
     """Event order: what comes first at one and the same second.
 
     Ties are resolved by place in the log.
+
+    Examples
+    --------
+    >>> from foretime_sim import EventOrder, Policy
+    >>> Policy(event_order=EventOrder.PER_EVENT).event_order
+    <EventOrder.PER_EVENT: 'per-event'>
     """
 
     PER_TIMESTEP = "per-timestep"
@@ -64,7 +76,14 @@ class EventOrder(NamedChoice):
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which uses of a runtime go by t_sched; the others go by t_req (Tang 2010, table II)."""
+    """Which uses of a runtime go by t_sched; the others go by t_req (Tang 2010, table II).
+
+    Examples
+    --------
+    >>> from foretime_sim.policies.policy import Roles
+    >>> Roles.parse("S110")
+    Roles(queue=True, backfill=True, drain=False)
+    """
 
     queue: bool = True
     backfill: bool = True
@@ -109,6 +128,13 @@ class Policy:
     correction_steps
         Of incremental correction and doubling: a job that has been corrected so often, at least
         once, and still outlives its estimate is planned with t_req; ``None``: it goes on in steps.
+
+    Examples
+    --------
+    >>> from foretime_sim import Backfill, Order, Policy
+    >>> policy = Policy(order=Order.SJF, backfill=Backfill.CONSERVATIVE)
+    >>> policy.order_name, str(policy.backfill), str(policy.roles), policy.guard
+    ('sjf', 'conservative', '111', None)
     """
 
     order: Order | PythonOrder = Order.FCFS

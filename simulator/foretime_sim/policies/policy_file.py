@@ -40,6 +40,12 @@ def read_policy(name: str | Path, folder: Path | None = None) -> dict[str, Any]:
     ------
     InputError
         Naming file, line, key and value, and what would be valid.
+
+    Examples
+    --------
+    >>> from foretime_sim.policies.policy_file import read_policy
+    >>> read_policy("easy")
+    {'order': 'fcfs', 'backfill': 'easy'}
     """
     path = (folder or Path()) / name
     try:

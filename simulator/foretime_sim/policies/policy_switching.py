@@ -203,6 +203,13 @@ class PolicySwitching:
     one_list
         Whether the queue is one list, which FCFS does not sort. Of self-tuning between FCFS, SJF
         and LJF, in whole runs.
+
+    Examples
+    --------
+    >>> from foretime_sim.policies.policy_switching import PolicySwitching
+    >>> switching = PolicySwitching.parse("dynp-simple/slackness=0.05")
+    >>> switching.slackness, str(switching)
+    (0.05, 'dynp-simple-artww/slackness=0.05')
     """
 
     decider: Decider = Decider.ADVANCED

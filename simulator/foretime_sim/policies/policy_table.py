@@ -160,6 +160,13 @@ def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
     ------
     InputError
         If a value is out of its range, or values do not go together.
+
+    Examples
+    --------
+    >>> from foretime_sim.policies.policy_table import policy_of
+    >>> policy = policy_of({"order": "sjf", "backfill": "conservative"})
+    >>> policy.order, str(policy.backfill)
+    (<Order.SJF: 'sjf'>, 'conservative')
     """
     given = {key: value for key, value in values.items() if value is not None}
     if given.get("guard_s") == OFF:  # with all that belongs to it

@@ -77,6 +77,12 @@ class SlackSettings:
     ------
     InputError
         Naming the setting that is out of its range.
+
+    Examples
+    --------
+    >>> from foretime_sim.policies.slack import SlackSettings
+    >>> print(SlackSettings(slack_factor=2.0, average_wait_s=600.0))
+    factor 2, average wait 600 s, insertion order ast, weights 1,1,1,1, overruns kill
     """
 
     slack_factor: float = 3.0

@@ -142,6 +142,17 @@ def simulate(
     ------
     InputError
         If the workload's machine is no Blue Gene.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.machines.bluegene.machine_source import find_bgp_machine
+    >>> from foretime_sim.reference.bgp import simulate
+    >>> from foretime_sim.workloads.bgp_jobs import with_bgp_machine
+    >>> workload = generate("intrepid-like", jobs=20, seed=1)
+    >>> schedule = simulate(with_bgp_machine(workload, find_bgp_machine("intrepid")))
+    >>> len(schedule)
+    20
     """
     policy = policy or Policy()
     if not isinstance(workload.machine, BgpMachine):

@@ -406,6 +406,15 @@ def simulate(
     ----------
     new_profile
         Makes an empty profile from a capacity and a start time (seconds), for plans.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.reference.flat import simulate
+    >>> from foretime_sim import simulate as simulate_natively
+    >>> workload = generate("lublin2003", jobs=50, load=0.9, seed=1)
+    >>> bool((simulate(workload).start_time == simulate_natively(workload).start_time).all())
+    True
     """
     policy = policy or Policy()
     check_reservations(reservations, workload.machine_processors)

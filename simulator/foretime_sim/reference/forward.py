@@ -183,6 +183,19 @@ def forward_run(snapshot: Snapshot, policy: Policy, actual_runtime: Int64Array) 
     -------
     Int64Array
         Start times, shape (jobs,), seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_sim import Policy, Snapshot
+    >>> from foretime_sim.engine.stepwise import Engine
+    >>> from foretime_sim.reference.forward import forward_run
+    >>> engine = Engine(8, Policy())
+    >>> for _ in range(2):
+    ...     job = engine.submit(0, 8, actual_runtime=600, requested_time=3600)
+    >>> _ = engine.advance(60)
+    >>> forward_run(Snapshot.of(engine), Policy(), np.array([600, 600])).tolist()
+    [0, 600]
     """
     running, pending = snapshot.running, snapshot.pending
     drain = by_role(running.requested_time, running.scheduled_time, policy.roles)[2]

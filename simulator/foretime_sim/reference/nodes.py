@@ -307,6 +307,17 @@ def simulate(
     ------
     InputError
         If the workload has no machine, or a job could never run on it.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.machines.machine import Machine
+    >>> from foretime_sim.reference.nodes import simulate
+    >>> from foretime_sim.workloads.resource_requests import with_machine
+    >>> machine = Machine.flat(256)
+    >>> workload = with_machine(generate("lublin2003", jobs=20, seed=1), machine)
+    >>> len(simulate(workload))
+    20
     """
     policy = policy or Policy()
     fitted = fit_requests(workload)

@@ -273,6 +273,21 @@ def compare(
         Processes; ``None`` for one per physical core. 1 runs in this process.
     progress
         Called with repeats done and repeats in all, at each that is done.
+
+    Examples
+    --------
+    >>> from foretime_estimators import parse_estimator
+    >>> from foretime_sim import Backfill, Policy, compare, generate, simulate_with_estimator
+    >>> from foretime_sim.scores.comparison import PairedRun
+    >>> from foretime_sim.scores.metrics import ScoredSpan
+    >>> def run(jobs, repeat):
+    ...     plain = simulate_with_estimator(jobs, Policy(), parse_estimator("requested"))
+    ...     shortest, predicted = Policy(backfill=Backfill.EASY_SJBF), parse_estimator("last-two")
+    ...     return PairedRun(plain, simulate_with_estimator(jobs, shortest, predicted))
+    >>> found = compare(generate("lublin2003", jobs=100, seed=1), run, span=ScoredSpan(0))
+    >>> wait = found.metrics["wait_mean_s"]
+    >>> wait.metric.title, wait.metric.unit, wait.baseline > 0
+    ('wait, mean', 's', True)
     """
     varied = Repeats(repeats, seed=seed, jitter_s=jitter_s, level=level, workers=workers)
     span = span or ScoredSpan()

@@ -26,7 +26,14 @@ _EXACT_LARGEST, _OTHER_VALUES = 500, 500
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where the mean lies at the stated level."""
+    """Where the mean lies at the stated level.
+
+    Examples
+    --------
+    >>> from foretime_sim.scores.intervals import Interval
+    >>> Interval(low=0.1, high=0.3).low
+    0.1
+    """
 
     low: float
     high: float

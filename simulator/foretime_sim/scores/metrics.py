@@ -446,6 +446,17 @@ def score(
     ------
     InputError
         When no job is left to score, or the schedule is not one of this workload and machine.
+
+    Examples
+    --------
+    >>> from foretime_estimators import parse_estimator
+    >>> from foretime_sim import Policy, generate, simulate_with_estimator
+    >>> from foretime_sim.scores.metrics import score
+    >>> workload = generate("lublin2003", jobs=500, load=0.9, seed=1)
+    >>> run = simulate_with_estimator(workload, Policy(), parse_estimator("requested"))
+    >>> scores = score(workload, run)
+    >>> scores.jobs, scores.outlived_jobs, scores.wait.mean > 0
+    (500, 0, True)
     """
     settings, span = settings or ScoreSettings(), span or ScoredSpan()
     values = job_metrics(workload, schedule, settings)

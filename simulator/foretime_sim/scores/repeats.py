@@ -38,6 +38,15 @@ class Repeats:
         Of the intervals, between 0 and 1.
     workers
         Processes; ``None`` for one per physical core. 1 runs in this process.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.scores.repeats import Repeats
+    >>> workload = generate("lublin2003", jobs=100, seed=1)
+    >>> repeats = Repeats(count=3, seed=7)
+    >>> [int(repeats.varied(workload, number).submit_time[-1]) for number in range(3)]
+    [179658, 179645, 179667]
     """
 
     count: int = 1

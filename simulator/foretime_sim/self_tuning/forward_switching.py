@@ -64,6 +64,13 @@ class ForwardSwitching:
         `foretime_estimators.estimators.job_kinds.Ageing`.
     seed
         Of the futures.
+
+    Examples
+    --------
+    >>> from foretime_sim.self_tuning.forward_switching import ForwardSwitching
+    >>> settings = ForwardSwitching(every_jobs=100, samples=2)
+    >>> len(settings.candidates)
+    5
     """
 
     candidates: tuple[Candidate, ...] = width_candidates()

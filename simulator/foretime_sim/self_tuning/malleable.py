@@ -34,6 +34,16 @@ class MalleableJobs:
         Run time on one processor, seconds.
     speedups
         Of each job.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_sim.models.speedup import Speedup
+    >>> from foretime_sim.self_tuning.malleable import MalleableJobs
+    >>> speedup = Speedup(parallelism=16, variation=0)
+    >>> jobs = MalleableJobs(np.array([0]), np.array([3600.0]), (speedup,))
+    >>> jobs.runtimes(0, np.array([1, 4, 16, 64])).tolist()
+    [3600, 900, 225, 225]
     """
 
     submit_time: Int64Array

@@ -138,6 +138,16 @@ def simulate_switching(
     ------
     InputError
         If the workload has a machine of nodes or a Blue Gene.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.self_tuning.forward_switching import ForwardSwitching
+    >>> from foretime_sim.self_tuning.switched_run import simulate_switching
+    >>> workload = generate("lublin2003", jobs=100, load=0.9, seed=1)
+    >>> switched = simulate_switching(workload, ForwardSwitching(every_jobs=50, ahead_jobs=50))
+    >>> len(switched.start_time)
+    100
     """
     if workload.machine is not None:
         raise InputError(

@@ -34,6 +34,13 @@ class WaitForecasts:
         a row of NaN where there is no answer.
     starts_now
         Probability of a start at the moment itself, shape (asked,); NaN where there is no answer.
+
+    Examples
+    --------
+    >>> from foretime_sim.waits.forecaster import WaitForecasts
+    >>> none = WaitForecasts.none(asked=2)
+    >>> none.answered.tolist()
+    [False, False]
     """
 
     wait_s: Float64Array

@@ -32,6 +32,22 @@ class Moment:
     since
         When each of those could first start, or can, seconds, shape (asked,); ``None``: when it
         joined the queue, or joins it, by the snapshot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_estimators import JobRequest
+    >>> from foretime_sim import Policy, Snapshot
+    >>> from foretime_sim.engine.stepwise import Engine
+    >>> from foretime_sim.waits.moment import Moment
+    >>> engine = Engine(8, Policy())
+    >>> for _ in range(2):
+    ...     job = engine.submit(0, 8, actual_runtime=600, requested_time=3600)
+    >>> _ = engine.advance(60)
+    >>> jobs = [JobRequest(name, "ann", None, 8, 3600, 0) for name in ("1", "2")]
+    >>> moment = Moment(Snapshot.of(engine), Policy(), jobs, asked=np.array([1]))
+    >>> moment.waited_s().tolist()
+    [60]
     """
 
     snapshot: Snapshot

@@ -39,6 +39,16 @@ def with_bgp_machine(
     ------
     InputError
         For the first job that is larger than every bgp_partition; or if none is left.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.machines.bluegene.machine_source import find_bgp_machine
+    >>> from foretime_sim.workloads.bgp_jobs import with_bgp_machine
+    >>> workload = generate("lublin2003", jobs=100, seed=1)
+    >>> placed = with_bgp_machine(workload, find_bgp_machine("intrepid"))
+    >>> placed.machine_processors
+    40960
     """
     if processors_per_node < 1:
         raise InputError(f"processors_per_node is {processors_per_node}: give at least 1")

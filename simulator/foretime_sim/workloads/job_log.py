@@ -61,6 +61,14 @@ class JobLog:
         Name of the site's time zone ("Europe/Stockholm"); ``None`` where the log does not say.
     notes
         What reading had to do to the log (sorting, lines left out), one sentence each.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.workloads.job_log import log_of_workload
+    >>> log = log_of_workload(generate("lublin2003", jobs=100, seed=1))
+    >>> len(log), log.machine_processors
+    (100, 256)
     """
 
     name: str

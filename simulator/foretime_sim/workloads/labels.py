@@ -22,6 +22,14 @@ class Labels:
         The distinct names, in order of first appearance.
     numbers
         SWF's number for each name; ``None`` where the log had names of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_sim.workloads.labels import Labels
+    >>> users = Labels(np.array([0, 1, 0, -1], dtype=np.int32), ("ann", "bob"))
+    >>> users.by_job()
+    ['ann', 'bob', 'ann', None]
     """
 
     codes: Int32Array

@@ -30,6 +30,19 @@ class JobResources:
         Name of the reservation of nodes that it is to run in (``--reservation``).
     node_groups
         Only on nodes of these groups (what ``--nodelist`` and ``--exclude`` leave); ``None``: any.
+
+    Examples
+    --------
+    >>> from foretime_sim.engine.stepwise import Engine
+    >>> from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+    >>> from foretime_sim.workloads.node_request import JobResources
+    >>> nodes = (NodeGroup("cpu", nodes=4, cpus=16),)
+    >>> machine = Machine(nodes, (SlurmPartition("all", ("cpu",), default=True),))
+    >>> engine = Engine(machine.cpus, machine=machine)
+    >>> job = engine.submit(0, 32, 600, 3600, resources=JobResources(nodes=2, tasks=32))
+    >>> _ = engine.advance(60)
+    >>> engine.free_processors
+    32
     """
 
     slurm_partitions: tuple[str, ...] | None = None

@@ -38,6 +38,14 @@ class ResourceRequests:
         Features that a node must have, joined by ``&`` (``--constraint``).
     exclusive
         1 for whole nodes (``--exclusive``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_sim.workloads.resource_columns import ResourceRequests
+    >>> asked = ResourceRequests(gpus_per_node=np.ma.array([2, 0], mask=[False, True]))
+    >>> asked.gpus_per_node.tolist()
+    [2, None]
     """
 
     slurm_partitions: Labels | None = None

@@ -74,6 +74,17 @@ def with_machine(workload: Workload, machine: Machine, *, leave_out: bool = Fals
     InputError
         For the first job that could never run (wider than its slurm_partition, over a limit),
         naming job and limit; or if none is left.
+
+    Examples
+    --------
+    >>> from foretime_sim import generate
+    >>> from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+    >>> from foretime_sim.workloads.resource_requests import with_machine
+    >>> nodes = (NodeGroup("cpu", nodes=16, cpus=16),)
+    >>> machine = Machine(nodes, (SlurmPartition("all", ("cpu",), default=True),))
+    >>> placed = with_machine(generate("lublin2003", jobs=100, seed=1), machine)
+    >>> placed.machine_processors
+    256
     """
     placed = replace(workload, machine=machine, machine_processors=machine.cpus)
     fitted = fit_requests(placed)

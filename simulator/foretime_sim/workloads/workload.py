@@ -56,6 +56,24 @@ class Workload:
         The nodes that it runs on (`foretime_sim.workloads.resource_requests.with_machine`), or the
         Blue Gene (`foretime_sim.workloads.bgp_jobs.with_bgp_machine`), where processors are nodes;
         ``None`` for the flat pool of ``machine_processors``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_sim import Workload
+    >>> column = np.array
+    >>> workload = Workload(
+    ...     name="two jobs",
+    ...     machine_processors=8,
+    ...     unix_start_time=None,
+    ...     job_id=column([1, 2]),
+    ...     submit_time=column([0, 60]),
+    ...     processors=column([8, 4]),
+    ...     actual_runtime=column([300, 300]),
+    ...     requested_time=column([3600, 600]),
+    ... )
+    >>> len(workload), workload.take([1]).job_id.tolist()
+    (2, [2])
     """
 
     name: str

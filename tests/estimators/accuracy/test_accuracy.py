@@ -49,7 +49,7 @@ def test_adjustment_is_the_nearest_rank_percentile(runtimes: list[int], percent:
     assert model.adjustment(request(), Scheme.USER) == pytest.approx(expected, abs=1e-6)
 
 
-def test_eighty_percent_of_fifty(finished: Finished) -> None:
+def test_a_is_what_eighty_percent_of_fifty_jobs_kept_to(finished: Finished) -> None:
     jobs = [finished(10 * number, 1_000) for number in range(1, 51)]
     assert model_of(PLAIN, *jobs).adjustment(request()) == 0.4
     assert model_of(PLAIN, *jobs[:49]).adjustment(request()) is None
@@ -80,7 +80,7 @@ def test_unknown_users_and_projects_are_skipped(finished: Finished) -> None:
         (1.3, 0.4, 0.7, 0.4),
     ],
 )
-def test_equation_5(
+def test_users_and_projects_a_are_combined_by_equation_5(
     finished: Finished,
     user_ratio: float | None,
     project_ratio: float | None,
@@ -127,7 +127,7 @@ def test_whole_minutes_and_bounds() -> None:
     assert PLAIN.scheduled_time(999_999, 90) == 90
 
 
-def test_minimum_adjustment(finished: Finished) -> None:
+def test_a_is_never_below_the_minimum_adjustment(finished: Finished) -> None:
     model = model_of(replace(SMALL, minimum_adjustment=0.1), finished(1, 1_000))
     assert model.adjustment(request()) == 0.1
 
@@ -149,7 +149,7 @@ def test_timed_out_counts_as_one(finished: Finished, runtime: int) -> None:
 @pytest.mark.parametrize(
     "ending", [Ending.NODE_FAILED, Ending.PREEMPTED, Ending.REQUEUED, Ending.NEVER_STARTED]
 )
-def test_endings_that_are_no_evidence(finished: Finished, ending: Ending) -> None:
+def test_endings_that_are_no_evidence_are_not_learned(finished: Finished, ending: Ending) -> None:
     model = model_of(SMALL, finished(300, 1_000, ending=ending))
     assert model.adjustment(request()) is None
     assert model.describe(user="u", project="p") == []

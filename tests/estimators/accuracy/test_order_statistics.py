@@ -67,7 +67,7 @@ def test_many_blocks_split_and_merge() -> None:
     assert sum(blocks) / len(blocks) >= BLOCK_LENGTH / 8
 
 
-def test_nothing_in_it() -> None:
+def test_an_empty_one_reaches_and_removes_nothing() -> None:
     assert OrderStatistics().first_reaching(0) is None
     with pytest.raises(KeyError, match="value 3"):
         OrderStatistics().remove(3, 1)

@@ -27,7 +27,7 @@ def lifetimes(draw: st.DrawFn) -> Lifetimes:
     return Lifetimes(ends, reached / reached[-1])
 
 
-def test_one_stage_by_hand() -> None:
+def test_one_stage_gives_the_closed_forms() -> None:
     """Ten to ten thousand seconds are three decades: after one, a third of the jobs are over."""
     assert ONE_STAGE.cdf([1, 10, 100, 1_000, 1e9]) == pytest.approx([0, 0, 1 / 3, 2 / 3, 1])
     assert ONE_STAGE.conditional_cdf(1_000, 100) == pytest.approx(1 / 2)
@@ -44,7 +44,7 @@ def test_the_median_remaining_life_is_longest_at_a_quarter_of_t_max() -> None:
     assert ages[int(np.argmax(remaining))] == pytest.approx(2_500, abs=10)
 
 
-def test_bayes_by_hand() -> None:
+def test_a_stage_counts_for_less_the_further_age_is_in_it() -> None:
     """At 3.5 hours the first stage is over; at 355 s half of its jobs are (ln t is halfway)."""
     assert TWO_STAGES.stage_weights(0) == pytest.approx([0.4, 0.6])
     halfway = math.sqrt(10 * 12_600)
@@ -120,6 +120,8 @@ def test_past_repeats_and_overdue() -> None:
     ("log_time", "reached"),
     [([1.0], [0.0]), ([2.0, 1.0], [0, 1]), ([1.0, 2.0], [0.1, 1]), ([1, 2, 3], [0, 1.1, 1])],
 )
-def test_refusals(log_time: list[float], reached: list[float]) -> None:
+def test_stages_and_shares_that_do_not_rise_are_refused(
+    log_time: list[float], reached: list[float]
+) -> None:
     with pytest.raises(InputError, match=r"have to rise|has to rise"):
         Lifetimes(np.array(log_time), np.array(reached))

@@ -342,7 +342,7 @@ def test_a_state_of_others_is_refused() -> None:
         (lambda: Ageing(0.0, 1.0), "half_life_jobs 0.0"),
     ],
 )
-def test_settings_out_of_range(build: Callable[[], object], message: str) -> None:
+def test_settings_out_of_range_are_refused(build: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         build()
 

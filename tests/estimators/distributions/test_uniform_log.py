@@ -31,7 +31,7 @@ def test_the_papers_t_min() -> None:
     assert line.t_max / 3_600 == pytest.approx(37.0, abs=0.1)
 
 
-def test_a_line_by_hand() -> None:
+def test_four_lives_on_a_line_give_its_slope_and_intercept() -> None:
     """Four lives e, e^2, e^3, e^4 stand at 1/8, 3/8, 5/8, 7/8: slope 1/4, through 1/8 at 1."""
     line = fit_uniform_log(np.exp([4.0, 2.0, 1.0, 3.0]))
     assert line is not None
@@ -48,7 +48,7 @@ def test_a_tenth_on_each_side_does_not_count() -> None:
     assert fit_uniform_log(wild, omitted=0) != fit_uniform_log(lives, omitted=0)
 
 
-def test_parameters_are_recovered() -> None:
+def test_a_line_is_recovered_from_lives_drawn_of_it() -> None:
     true = UniformLog(-0.5, 0.14, 1.0, 0)
     share = np.random.default_rng(1).random(20_000)
     line = fit_uniform_log(true.lifetimes.quantile(share))
@@ -63,7 +63,7 @@ def test_no_line_through_one_life(lives: list[int]) -> None:
     assert fit_uniform_log(lives) is None
 
 
-def test_stages_are_found() -> None:
+def test_two_stages_are_found_where_they_break_and_one_where_there_is_one() -> None:
     """Two stages with a break at 3.5 hours (figure 5) are two stages again, broken there."""
     true = Lifetimes(np.log([10.0, 12_600.0, 43_200.0]), np.array([0.0, 0.4, 1.0]))
     lives = true.quantile(np.random.default_rng(2).random(10_000))
@@ -109,7 +109,7 @@ def test_a_time_limit_is_a_steep_stage() -> None:
     assert fit_stages([5]) is None
 
 
-def test_back_off(finished: Finished) -> None:
+def test_a_class_with_few_jobs_backs_off_to_a_wider_one(finished: Finished) -> None:
     """Queue and size, then queue, then all jobs, then nothing."""
     classes = LifetimeClasses(parse_classifiers("queue,size"), fewest_jobs=10, refit_share=0)
 
@@ -157,7 +157,7 @@ def test_only_the_last_jobs_count(finished: Finished) -> None:
     assert model.t_max < 200
 
 
-def test_classes_by_name(finished: Finished) -> None:
+def test_jobs_are_put_into_classes_of_size_time_and_memory(finished: Finished) -> None:
     job = finished(1, requested_time=900, processors=5).request
     assert [size_class(replace(job, processors=n)) for n in (1, 2, 3, 4, 5)] == [
         "size 1", "size 2", "size 4", "size 4", "size 8",
@@ -195,7 +195,7 @@ def test_samples_keep_the_contract(finished: Finished) -> None:
     assert np.median(drawn[:, 3]) == 50_000  # the past repeats, and the limit cuts it
 
 
-def test_state_there_and_back(finished: Finished) -> None:
+def test_a_restored_state_draws_the_same(finished: Finished) -> None:
     one = UniformLogRuntimes(LifetimeClasses(parse_classifiers("user"), fewest_jobs=5))
     for runtime in range(10, 40):
         one.learn_one(finished(runtime, user="a" if runtime % 2 else "b"))

@@ -33,7 +33,7 @@ def history() -> list[FinishedJob]:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_shared_checks(history: list[FinishedJob], check: Check) -> None:
+def test_it_passes_the_shared_checks(history: list[FinishedJob], check: Check) -> None:
     def make(_: Sequence[FinishedJob]) -> BoostedRuntime:
         return BoostedRuntime(SMALL)
 
@@ -72,7 +72,7 @@ def test_before_the_first_trees_it_is_as_expected(history: list[FinishedJob]) ->
     assert estimator.predict_roles(request, 0) != plain.predict_roles(request, 0)
 
 
-def test_when_trees_grow() -> None:
+def test_trees_grow_anew_at_doublings_and_then_at_even_steps() -> None:
     grown = [jobs for jobs in range(1, 700) if SMALL.refits_after(jobs)]
     assert grown == [40, 80, 160, 320, 480, 640]
     for jobs in range(1, 700):

@@ -63,7 +63,7 @@ def runtimes(jobs: Sequence[FinishedJob]) -> dict[str, int]:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_shared_checks(
+def test_every_estimator_passes_the_shared_checks(
     history: list[FinishedJob], settings: str, spelling: str, check: Check
 ) -> None:
     def make(jobs: Sequence[FinishedJob]) -> RuntimeEstimator:
@@ -110,7 +110,7 @@ def test_the_checks_can_fail(history: list[FinishedJob], check: Check) -> None:
         check(Forgetful, history)
 
 
-def test_actual_and_blend(finished: Finished) -> None:
+def test_oracles_give_the_actual_runtime_or_a_blend_with_the_request(finished: Finished) -> None:
     job = finished(100, 1_000)
     over = finished(1_100, 1_000)
     known = runtimes([job, over])
@@ -132,7 +132,7 @@ def test_actual_and_blend(finished: Finished) -> None:
         )
 
 
-def test_last_two(finished: Finished) -> None:
+def test_last_two_is_the_mean_of_two_and_at_most_the_request(finished: Finished) -> None:
     estimator = parse_estimator("last-two")
     job = finished(1, 1_000).request
     for runtime, expected in ((101, 1_000), (200, 151), (300, 250), (5_000, 1_000)):
@@ -142,7 +142,7 @@ def test_last_two(finished: Finished) -> None:
     assert estimator.predict_one(replace(job, user=None), 0) == 1_000
 
 
-def test_recent_maximum(finished: Finished) -> None:
+def test_recent_maximum_is_the_longest_of_fifteen_and_a_margin(finished: Finished) -> None:
     estimator = parse_estimator("recent-maximum")
     day_s = 86_400
     for runtime in [9_000] + [100 * number for number in range(1, 16)]:
@@ -198,7 +198,7 @@ def test_randomised_requests_are_uniform_and_a_jobs_own(finished: Finished) -> N
         ("regression:linear-linear-constant:half-life=0", "recent_half_life is 0.0"),
     ],
 )
-def test_names_that_are_not(text: str, message: str) -> None:
+def test_names_of_no_estimator_are_refused(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_estimator(text, actual_runtimes={})
     assert message in str(caught.value)

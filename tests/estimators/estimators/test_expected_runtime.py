@@ -60,7 +60,7 @@ def test_kinds_of_which_nothing_ended_for_long_are_forgotten(finished: Finished)
     assert len(sums) == alone
 
 
-def test_a_time_for_each_role_by_hand(finished: Finished) -> None:
+def test_each_role_has_the_time_of_its_own_mean(finished: Finished) -> None:
     """One job of 360 s of 3600: weight 1 of 3 in the finest kind, of what is left in the next."""
     estimator = ExpectedRuntime(ExpectedRuntimeSettings(enough_jobs=2.0))
     job = finished(360, 3_600, project=None)
@@ -91,7 +91,9 @@ def test_jobs_that_may_fail_at_once_are_first_in_order_but_not_short(finished: F
     ("ending", "counts_as"),
     [(Ending.TIMED_OUT, 1.0), (Ending.CANCELLED, 0.25), (Ending.COMPLETED, 0.25)],
 )
-def test_how_endings_count(finished: Finished, ending: Ending, counts_as: float) -> None:
+def test_a_timed_out_job_counts_as_its_request_and_others_as_they_ran(
+    finished: Finished, ending: Ending, counts_as: float
+) -> None:
     estimator = ExpectedRuntime()
     for number in range(300):
         estimator.learn_one(finished(900, 3_600, ending=ending, end_time=number))

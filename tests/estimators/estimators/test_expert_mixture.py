@@ -35,7 +35,7 @@ def constants(*seconds: int) -> dict[str, Constant]:
     return {str(each): Constant(each) for each in seconds}
 
 
-def test_weights_by_hand(finished: Finished) -> None:
+def test_an_expert_loses_weight_by_how_far_it_was_off(finished: Finished) -> None:
     """After a job of 1000 s the expert of 100 s has lost ln(10) / 2, the one of 1000 s nothing."""
     mixture = ExpertMixture(constants(100, 1_000), WIDE)
     mixture.learn_one(finished(1_000, 5_000))

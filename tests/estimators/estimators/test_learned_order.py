@@ -23,7 +23,7 @@ def waited(finished: Finished, took: int, processors: int, end_time: int) -> Fin
     return finished(took, 7_200, processors=processors, end_time=end_time, submit_time=0)
 
 
-def test_one_step_by_hand(finished: Finished) -> None:
+def test_the_first_step_is_the_rate_against_the_longer_job(finished: Finished) -> None:
     """Asked with no history both differ in size alone: 8 processors against 1, that is ln 8."""
     estimator = LearnedOrder(LearnedOrderSettings(rate=0.5))
     wide, narrow = waited(finished, 100, 8, 5_000), waited(finished, 400, 1, 6_000)

@@ -156,7 +156,7 @@ def log_of(drawn: Sequence[tuple[str | None, int, int, int, int]]) -> list[Finis
 
 
 @given(LOGS, st.data(), st.booleans())
-def test_nothing_from_the_future(
+def test_nothing_of_the_future_changes_what_was_said(
     drawn: list[tuple[str | None, int, int, int, int]], data: st.DataObject, removed: bool
 ) -> None:
     """Whatever comes after a moment is taken away, or made nonsense: what was said stays."""

@@ -220,6 +220,6 @@ def test_states_of_others_are_refused() -> None:
         ({"recent_half_life": 0.0}, "recent_half_life is 0.0: give a number of jobs above 0"),
     ],
 )
-def test_settings_out_of_range(values: dict[str, float], message: str) -> None:
+def test_settings_out_of_range_are_refused(values: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         RegressionSettings(**values)  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ def test_there_are_the_20_of_the_table() -> None:
         (Weight.LARGE_AREA, 4.0),
     ],
 )
-def test_weights_by_hand(weight: Weight, by_hand: float) -> None:
+def test_each_weight_is_its_formula_with_either_logarithm(weight: Weight, by_hand: float) -> None:
     """A job of 1,000 s on 10 processors, in decades; and with natural logarithms."""
     loss = PredictionLoss(Branch.LINEAR, Branch.LINEAR, weight)
     assert loss.weight_of(1_000, 10) == pytest.approx(by_hand, rel=1e-14)
@@ -55,7 +55,7 @@ def test_weights_by_hand(weight: Weight, by_hand: float) -> None:
     assert natural.weight_of(1_000, 10) == pytest.approx(expected[weight], rel=1e-14)
 
 
-def test_the_e_loss_by_hand() -> None:
+def test_the_e_loss_is_squared_above_and_linear_below() -> None:
     """Equation 3 for 1,000 s on 10 processors: squared where f >= p, linear where f < p."""
     assert E_LOSS.value(1_030, 1_000, 10) == pytest.approx(4 * 900)
     assert E_LOSS.value(970, 1_000, 10) == pytest.approx(4 * 30)
@@ -98,7 +98,7 @@ def test_slopes_are_those_of_the_values(
 
 
 @given(LOSS, PREDICTED, PREDICTED, st.floats(0, 1), RUNTIME, PROCESSORS)
-def test_convex_and_least_at_the_runtime(
+def test_every_loss_is_convex_and_least_at_the_runtime(
     loss: PredictionLoss, one: float, other: float, share: float, runtime: int, processors: int
 ) -> None:
     def value(predicted: float) -> float:

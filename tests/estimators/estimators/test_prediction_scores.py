@@ -21,7 +21,7 @@ def measures(predicted: int, job: FinishedJob) -> dict[str, float]:
     return dict(zip(MEASURES, row, strict=True))
 
 
-def test_a_prediction_too_long_by_half() -> None:
+def test_a_prediction_of_twice_the_runtime_is_half_as_accurate() -> None:
     # 1600 s for 800 s: half as accurate as can be, and 0.1 of 800 s is its pinball loss.
     assert measures(1600, JOB) == pytest.approx(
         {

@@ -39,7 +39,7 @@ def test_there_are_the_20_of_the_table() -> None:
     assert len(FEATURES) == len(set(FEATURES)) == 20
 
 
-def test_by_hand() -> None:
+def test_the_features_of_a_job_are_those_worked_out_by_hand() -> None:
     """Four of Ann's jobs have ended, two run; one of Ben's ran meanwhile."""
     features = RuntimeFeatures()
     for number, (start_time, runtime, processors) in enumerate(

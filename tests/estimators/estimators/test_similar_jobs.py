@@ -167,7 +167,7 @@ def test_lower_bounds_only_lengthen(finished: Finished) -> None:
     assert plainly.state() == node_failed
 
 
-def test_roles_by_their_rules(finished: Finished) -> None:
+def test_each_role_goes_by_its_rule(finished: Finished) -> None:
     rules = SimilarJobsSettings(
         queue=RoleRule(0.5, trust=0.5), backfill=RoleRule(None), drain=RoleRule(None, trust=0.0)
     )
@@ -239,6 +239,6 @@ def test_other_states_are_refused(finished: Finished) -> None:
         (lambda: SimilarJobsSettings(judge_every=0), "judge_every = 0: it must be at least 1"),
     ],
 )
-def test_settings_that_are_not(build: Callable[[], object], message: str) -> None:
+def test_wrong_settings_are_refused(build: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         build()

@@ -25,7 +25,7 @@ def shown(*words: str) -> str:
     return ran.output
 
 
-def test_intrepid() -> None:
+def test_intrepid_is_shown_with_its_sizes_and_conflicts() -> None:
     output = shown()
     rows = [line.split() for line in output.splitlines()]
     assert ["1,024", "81", "41", "40", "40", "81", "of", "1x1x2"] in rows
@@ -38,7 +38,7 @@ def test_intrepid() -> None:
     assert {"nodes": 512, "bgp_partitions": 82, "together": 80} in printed["sizes"]
 
 
-def test_one_bgp_partition() -> None:
+def test_one_bgp_partition_is_shown_on_the_floor_with_its_cables() -> None:
     output = shown("--bgp-partition", "ANL-R20-1024")
     floor = [line.split() for line in output.splitlines()]
     assert ["M0", "##", "==", *[".."] * 6] in floor
@@ -51,13 +51,15 @@ def test_one_bgp_partition() -> None:
     assert printed["shape"] == [1, 1, 2]
 
 
-def test_a_described_machine(tmp_path: Path) -> None:
+def test_a_described_machine_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "two-rows.toml"
     path.write_text(TWO_ROWS)
     assert "two-rows: 8,192 nodes of 4 cores, 16 midplanes of 512" in shown(str(path))
 
 
-def test_a_cobalt_configuration(bluegene: Callable[[str], Path]) -> None:
+def test_a_cobalt_configuration_shows_the_same_as_the_description(
+    bluegene: Callable[[str], Path],
+) -> None:
     words = [str(bluegene("intrepid-partitions.xml.gz")), "--schedulable"]
     printed = json.loads(shown(*words, str(bluegene("intrepid-schedulable.txt")), "--json"))
     ours = json.loads(shown("--json"))
@@ -68,7 +70,7 @@ def test_a_cobalt_configuration(bluegene: Callable[[str], Path]) -> None:
 
 @pytest.mark.parametrize("words", [[], ["--bgp-partition", "ANL-R30-R47-16384"]])
 @pytest.mark.parametrize("ending", ["png", "svg"])
-def test_pictures(words: list[str], ending: str, tmp_path: Path) -> None:
+def test_pictures_are_drawn_in_either_format(words: list[str], ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"floor.{ending}"
     shown("intrepid", "--plot", str(path), *words)
     content = path.read_bytes()
@@ -87,13 +89,13 @@ def test_pictures(words: list[str], ending: str, tmp_path: Path) -> None:
         (["--plot", "x.pdf"], "end it in .png or .svg"),
     ],
 )
-def test_refusals(words: list[str], message: str) -> None:
+def test_unknown_names_are_refused(words: list[str], message: str) -> None:
     ran = runner.invoke(app, ["bgp", "show", *words])
     assert isinstance(ran.exception, InputError)
     assert message in str(ran.exception)
 
 
-def test_passing_switches() -> None:
+def test_wires_past_a_row_are_told_from_cables_of_its_own() -> None:
     """Rows 3 and 4 are joined past row 2; rows 0 and 1 by cables of their own."""
     machine = intrepid()
     rows = passed_midplanes(machine, machine.bgp_partition_index("ANL-R30-R47-16384"))
@@ -108,7 +110,7 @@ def test_side_by_side_run_together() -> None:
         assert machine.conflicts[chosen][:, chosen].sum() == len(chosen)
 
 
-def test_midplanes_without_a_place() -> None:
+def test_midplanes_without_a_place_are_refused() -> None:
     machine = BgpMachine("m", 512, ("left",), (BgpPartition("a", 512, (0,)),))
     with pytest.raises(InputError, match="midplane 'left': expected a name like R00-M1"):
         places(machine)

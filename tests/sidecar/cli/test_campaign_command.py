@@ -54,7 +54,7 @@ def small(tmp_path: Path) -> Path:
     return path
 
 
-def test_from_check_to_report(campaign: Run, small: Path) -> None:
+def test_a_campaign_goes_from_check_to_report(campaign: Run, small: Path) -> None:
     folder = small.parent / "small-results"
     code, out, err = campaign("check", small)
     assert (code, err) == (0, "")
@@ -88,7 +88,9 @@ def test_from_check_to_report(campaign: Run, small: Path) -> None:
     assert "all of them have been run" in out
 
 
-def test_the_same_figures_as_simulate(campaign: Run, run: Run, log: Path, tmp_path: Path) -> None:
+def test_a_campaign_gives_the_same_figures_as_simulate(
+    campaign: Run, run: Run, log: Path, tmp_path: Path
+) -> None:
     options = ("--order", "sjf,wfp", "--backfill", "easy,planning", "--repeat", "3", "--json")
     code, out, _ = run("simulate", log, *options)
     assert code == 0
@@ -120,7 +122,7 @@ def test_every_key_of_the_json_is_told(campaign: Run, small: Path, repository: P
         assert keys <= words
 
 
-def test_one_log_at_a_time(campaign: Run, small: Path) -> None:
+def test_one_log_can_run_at_a_time(campaign: Run, small: Path) -> None:
     small.write_text(SMALL + '[[logs]]\ngenerate = "lublin2003"\nname = "other"\njobs = 100\n')
     code, out, _ = campaign("run", small, "--only", "other", "--workers", "1", "--json")
     told = json.loads(out)
@@ -162,7 +164,7 @@ def test_a_failing_cell_is_told_by_the_exit_code(
     assert "failed:" not in out
 
 
-def test_on_dask(campaign: Run, small: Path) -> None:
+def test_a_campaign_runs_on_dask(campaign: Run, small: Path) -> None:
     with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
         code, out, err = campaign("run", small, "--dask", cluster.scheduler_address, "--json")
     told = json.loads(out)
@@ -179,7 +181,7 @@ def test_on_dask(campaign: Run, small: Path) -> None:
         (["--workers", "0"], "'--workers'"),
     ],
 )
-def test_options_that_do_not_go_together(
+def test_options_that_do_not_go_together_are_refused(
     campaign: Run, small: Path, arguments: list[str], told: str
 ) -> None:
     code, out, err = campaign("run", small, *arguments)
@@ -337,7 +339,9 @@ def test_one_cause_is_told_once(campaign: Run, small: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("command", ["run", "check", "status", "report"])
-def test_a_file_where_the_results_belong(campaign: Run, small: Path, command: str) -> None:
+def test_a_file_where_the_results_belong_is_refused(
+    campaign: Run, small: Path, command: str
+) -> None:
     taken = small.parent / "empty.swf"
     taken.touch()
     code, out, err = campaign(command, small, "--output", taken)

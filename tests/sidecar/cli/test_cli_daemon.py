@@ -50,7 +50,7 @@ def test_config_check_names_what_is_wrong(tmp_path: Path, text: str, what: str) 
     assert what in str(result.exception)
 
 
-def test_config_check_of_a_good_file(tmp_path: Path) -> None:
+def test_config_check_says_of_a_good_file_that_it_is(tmp_path: Path) -> None:
     path = tmp_path / "foretime.toml"
     path.write_text(to_toml())
     assert run("config", "check", str(path)).output == f"{path}: good\n"

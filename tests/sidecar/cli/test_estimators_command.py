@@ -108,7 +108,7 @@ USED = row("combined", 0.41, in_use=True, behind=0.21, behind_interval={"low": 0
 BROKEN = row("recent-maximum", None, set_aside="it takes 0.2 s a job", eligible=False)
 
 
-def test_the_table_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_is_shown_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     text = printed(
         monkeypatch, board(BEST, ALIKE, USED, BROKEN, more_accurate="last-two", too_many=7)
     ).output
@@ -151,7 +151,7 @@ def test_what_follows_is_said(
     assert said in printed(monkeypatch, answer).output
 
 
-def test_by_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_classes_are_shown_by_requested_time(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = printed(monkeypatch, board(BEST, BROKEN), "--classes").output.splitlines()
     assert lines[0].split() == ["requested", "time", "user", "had"]
     assert lines[-2].split() == ["last-two", "50.0%", "75.0%"]
@@ -163,7 +163,7 @@ def test_by_class_before_anything_is_scored(monkeypatch: pytest.MonkeyPatch) -> 
     assert output == "No job has been scored yet; ask again in a few minutes.\n"
 
 
-def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_switches_are_shown_with_their_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [
         {
             "happened_at": 1_800_000_000,
@@ -197,7 +197,7 @@ def test_json_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "options", [("--classes", "--switches"), ("--since", "1-00"), ("--weeks", "3")]
 )
-def test_options_that_do_not_go_together(
+def test_options_that_do_not_go_together_are_refused(
     monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
     assert isinstance(printed(monkeypatch, board(BEST), *options).exception, InputError)

@@ -61,13 +61,17 @@ def test_json_has_what_ran_beside(run: Call, accounting: Path) -> None:
         (("--format", "swf"), "is a folder; name a log file in it"),
     ],
 )
-def test_wrong_options(run: Call, accounting: Path, options: tuple[str, ...], said: str) -> None:
+def test_wrong_options_are_refused(
+    run: Call, accounting: Path, options: tuple[str, ...], said: str
+) -> None:
     code, out, err = run("replay", accounting, "--processors", 256, *options)
     assert (code, out) == (2, "")
     assert said in " ".join(err.split())
 
 
-def test_workload_commands(run: Call, accounting: Path, tmp_path: Path) -> None:
+def test_workload_commands_take_an_accounting_folder(
+    run: Call, accounting: Path, tmp_path: Path
+) -> None:
     code, out, _ = run("workload", "describe", accounting, "--processors", 256, "--json")
     assert code == 0
     (accounted,) = json.loads(out)["logs"]

@@ -74,7 +74,7 @@ def built_in(folder: Path) -> dict[str, Any]:
     return report(folder, "--order", "wfp")
 
 
-def test_the_examples_that_equal_a_built_in(folder: Path, built_in: dict[str, Any]) -> None:
+def test_some_examples_equal_a_built_in(folder: Path, built_in: dict[str, Any]) -> None:
     own = ("my_orders:wfp", "my_backfilling:easy")
     options = ("--order", own[0], "--backfill", own[1])
     found = report(folder, *options)
@@ -93,7 +93,7 @@ def test_the_examples_that_equal_a_built_in(folder: Path, built_in: dict[str, An
     ],
     ids=" ".join,
 )
-def test_the_examples_that_do_something_else(
+def test_other_examples_do_something_else(
     folder: Path, built_in: dict[str, Any], options: tuple[str, ...]
 ) -> None:
     found = report(folder, *options)
@@ -101,7 +101,7 @@ def test_the_examples_that_do_something_else(
     assert found["metrics"] != built_in["metrics"]
 
 
-def test_repeats_in_other_processes(folder: Path) -> None:
+def test_repeats_in_other_processes_are_the_same(folder: Path) -> None:
     options = ("--order", "my_orders:FairShare", "--scheme", "actual", "--repeat", "2", "--workers")
     assert report(folder, *options, "2") == report(folder, *options, "1")
 
@@ -115,7 +115,7 @@ def test_a_failing_policy_is_one_line(folder: Path) -> None:
     assert err.count("\n") == 1
 
 
-def test_simulations_beside_the_built_in_ones(folder: Path) -> None:
+def test_the_examples_simulate_as_the_built_in_ones(folder: Path) -> None:
     """Whole runs, and step by step with an estimator that learns."""
     orders = ("wfp", "my_orders:wfp")
     backfills = ("easy", "my_backfilling:easy")

@@ -143,7 +143,9 @@ def test_guard_and_ageing_are_for_those_that_have_them(found: Found) -> None:
         (("--ageing", "soon"), "--ageing: 'soon' is not a duration"),
     ],
 )
-def test_wrong_policies(run: Run, log: Path, options: tuple[str, ...], says: str) -> None:
+def test_wrong_policies_are_refused_in_one_line(
+    run: Run, log: Path, options: tuple[str, ...], says: str
+) -> None:
     code, out, err = run("simulate", log, *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert says in err

@@ -62,7 +62,7 @@ def test_generate_needs_no_log(run: Run) -> None:
     assert "generated, not real" in out
 
 
-def test_json(run: Run, log: Path) -> None:
+def test_the_json_has_every_metric(run: Run, log: Path) -> None:
     code, out, err = run("replay", log, "--warm-up", "0", "--json", "--repeat", 3, "--seed", 9)
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -89,7 +89,7 @@ def test_workers_find_the_same(run: Run, log: Path) -> None:
     assert one["metrics"] == two["metrics"]
 
 
-def test_csv(run: Run, log: Path, tmp_path: Path) -> None:
+def test_the_csv_has_a_row_for_each_metric(run: Run, log: Path, tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     code, _, _ = run("replay", log, "--warm-up", "0", "--csv", path)
     assert code == 0
@@ -105,7 +105,7 @@ def test_csv(run: Run, log: Path, tmp_path: Path) -> None:
             assert row[column] == ("" if value is None else str(value))
 
 
-def test_promised_starts(run: Run, log: Path, tmp_path: Path) -> None:
+def test_promised_starts_are_told_under_slack(run: Run, log: Path, tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     options = ("--warm-up", "0", "--backfill", "slack", "--average-wait", "01:00:00")
     code, out, _ = run("replay", log, *options, "--csv", path)
@@ -155,7 +155,7 @@ def test_the_state_is_kept_where_asked(run: Run, log: Path, tmp_path: Path) -> N
     assert "is there already" in err
 
 
-def test_plots(run: Run, log: Path, tmp_path: Path) -> None:
+def test_plots_are_drawn_in_either_format(run: Run, log: Path, tmp_path: Path) -> None:
     for name, start in (("waits.png", b"\x89PNG"), ("waits.svg", b"<?xml")):
         code, _, _ = run("replay", log, "--warm-up", "0", "--plot", tmp_path / name)
         assert code == 0
@@ -192,7 +192,7 @@ def test_options_reach_the_replay(run: Run, log: Path) -> None:
     assert metrics(run, log, "--head", "40")["workload"]["simulated_jobs"] == 40
 
 
-def test_families_and_advance_reservations(run: Run, log: Path, tmp_path: Path) -> None:
+def test_families_replay_with_advance_reservations(run: Run, log: Path, tmp_path: Path) -> None:
     """The guard is off by itself where it has no meaning."""
     for backfill in ("conservative", "planning", "first-fit"):
         options = metrics(run, log, "--backfill", backfill)["options"]
@@ -224,7 +224,9 @@ def test_the_warm_up_is_not_scored(run: Run, log: Path) -> None:
     assert json.loads(out)["workload"]["scored_jobs"] == int(later.sum())
 
 
-def test_history_and_split(run: Run, log: Path, tmp_path: Path) -> None:
+def test_a_split_by_days_or_date_leaves_the_rest_as_history(
+    run: Run, log: Path, tmp_path: Path
+) -> None:
     workload, _ = workload_of_log(read_log(log))
     by_days = metrics(run, log, "--split", "1.5", "--threshold", "3", "--learn", "history-only")
     assert workload.unix_start_time is not None
@@ -347,7 +349,7 @@ def one_line(run: Run, *arguments: object, says: str) -> None:
         ("--generate lublin2003 --jobs 50", "none of 50 jobs is left to score after the warm-up"),
     ],
 )
-def test_wrong_options(
+def test_wrong_options_are_refused(
     run: Run,
     log: Path,
     tmp_path: Path,
@@ -390,20 +392,22 @@ GOOD_LINE = "1 0 10 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1"
         "size-zero", "too-wide", "no-runtime", "overflow", "text",
     ],
 )  # fmt: skip
-def test_wrong_logs(run: Run, tmp_path: Path, content: bytes, says: str) -> None:
+def test_wrong_logs_are_refused_in_one_line(
+    run: Run, tmp_path: Path, content: bytes, says: str
+) -> None:
     path = tmp_path / "bad.swf"
     path.write_bytes(content)
     one_line(run, "replay", path, "--warm-up", "0", says=says)
 
 
-def test_wrong_words(run: Run) -> None:
+def test_wrong_words_are_refused_in_one_line(run: Run) -> None:
     one_line(run, "repaly", says="No such command 'repaly'")
     one_line(run, "--bogus", says="No such option: --bogus")
     one_line(run, "workload", "describe", says="Missing argument")
     one_line(run, "workload", "generate", "magic", "-o", "x", says="'magic'")
 
 
-def test_help_and_version(run: Run) -> None:
+def test_help_and_version_are_printed(run: Run) -> None:
     for words in (["--help"], ["-h"], ["replay", "-h"], ["workload", "generate", "--help"]):
         code, out, err = run(*words)
         assert (code, err) == (0, "")

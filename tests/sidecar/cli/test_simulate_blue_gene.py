@@ -66,7 +66,7 @@ def test_estimates_are_drawn_on_a_blue_gene_too(run: Run, cores_log: Path) -> No
     assert len([note for note in notes if drawn in note]) == 1
 
 
-def test_passes_every_ten_seconds(run: Run, cores_log: Path) -> None:
+def test_passes_come_every_ten_seconds(run: Run, cores_log: Path) -> None:
     options = ("simulate", cores_log, "--machine", "intrepid", "--scheduling-interval", "0:10")
     code, shown, err = run(*options, "--json")
     assert (code, err) == (0, "")
@@ -115,7 +115,7 @@ def test_blue_genes_are_not_for_a_replay(run: Run, cores_log: Path) -> None:
     assert "intrepid is a Blue Gene, which neither Slurm nor PBS runs" in err
 
 
-def test_a_description_of_a_blue_gene(run: Run, cores_log: Path, tmp_path: Path) -> None:
+def test_a_described_blue_gene_is_simulated(run: Run, cores_log: Path, tmp_path: Path) -> None:
     described = tmp_path / "small.toml"
     described.write_text('name = "small"\nrows = 1\nracks_per_row = 2\nsizes = [512, 1024, 2048]\n')
     code, out, err = run("simulate", cores_log, "--machine", described)

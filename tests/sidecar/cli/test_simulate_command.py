@@ -53,7 +53,9 @@ def found(run: Run, log: Path) -> Callable[..., dict[str, Any]]:
     return call
 
 
-def test_switched_orders(run: Run, log: Path, found: Callable[..., dict[str, Any]]) -> None:
+def test_switched_orders_are_simulated_where_they_can_be(
+    run: Run, log: Path, found: Callable[..., dict[str, Any]]
+) -> None:
     orders = ("--order", "sjf,dynp,dynp-basic", "--backfill", "easy,planning")
     policies = {policy["name"]: policy for policy in found(*orders)["policies"]}
     assert list(policies) == [
@@ -86,7 +88,7 @@ def test_switched_orders(run: Run, log: Path, found: Callable[..., dict[str, Any
     assert "a log has no priorities" in err
 
 
-def test_one_table(run: Run, log: Path) -> None:
+def test_all_policies_stand_in_one_table(run: Run, log: Path) -> None:
     code, out, err = run("simulate", log, "--order", "fcfs,sjf", "--backfill", "easy,none")
     assert (code, err) == (0, "")
     for words in (
@@ -169,7 +171,7 @@ def test_slack_settings_are_crossed_for_slack_alone(found: Callable[..., dict[st
     assert len(set(waits)) > 2
 
 
-def test_jobs_that_overrun(run: Run, tmp_path: Path) -> None:
+def test_jobs_that_overrun_are_killed_or_extended(run: Run, tmp_path: Path) -> None:
     """Of 90 s asked for 100 are needed: killed, or two extensions of 9 s each."""
     log = tmp_path / "log.swf"
     jobs = ["1 0 0 100 4 -1 -1 4 90", "2 5 0 10 4 -1 -1 4 10"]
@@ -259,7 +261,7 @@ def test_workers_find_the_same(found: Callable[..., dict[str, Any]]) -> None:
     ]
 
 
-def test_the_schedule_as_swf(run: Run, log: Path, tmp_path: Path) -> None:
+def test_the_schedule_is_written_as_swf(run: Run, log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.swf.gz"
     assert run("simulate", log, "--order", "sjf", "--swf-out", out)[0] == 0
     jobs = workload_of_log(read_log(log))[0]
@@ -270,7 +272,7 @@ def test_the_schedule_as_swf(run: Run, log: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".png", ".svg"])
-def test_the_plot(run: Run, log: Path, tmp_path: Path, ending: str) -> None:
+def test_the_plot_is_drawn(run: Run, log: Path, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"waits{ending}"
     assert run("simulate", log, "--backfill", "easy,none", "--plot", path)[0] == 0
     assert path.stat().st_size > 1_000
@@ -379,7 +381,9 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
         (("--generate", "lublin2003"), "and not both"),
     ],
 )
-def test_wrong_options(run: Run, log: Path, options: tuple[str, ...], says: str) -> None:
+def test_wrong_options_are_refused_in_one_line(
+    run: Run, log: Path, options: tuple[str, ...], says: str
+) -> None:
     code, out, err = run("simulate", log, *options)
     assert (code, out) == (2, "")
     assert err.startswith("foretime: ")
@@ -402,7 +406,7 @@ def test_the_log_is_not_written_over(run: Run, log: Path) -> None:
         ("1 0 0 10 4 -1 -1 4 x -1 1 1 1 -1 -1 -1 -1 -1\n", "bad.swf:1: field 9 (requested time)"),
     ],
 )
-def test_wrong_logs(run: Run, tmp_path: Path, content: str, says: str) -> None:
+def test_wrong_logs_are_refused(run: Run, tmp_path: Path, content: str, says: str) -> None:
     path = tmp_path / "bad.swf"
     path.write_text(content)
     code, _, err = run("simulate", path, "--processors", "8")
@@ -410,7 +414,7 @@ def test_wrong_logs(run: Run, tmp_path: Path, content: str, says: str) -> None:
     assert says in err
 
 
-def test_one_job_and_none_waiting(run: Run, tmp_path: Path) -> None:
+def test_a_log_of_one_job_is_simulated(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "one.swf"
     path.write_text("1 5 0 10 4 -1 -1 4 20 -1 1 1 1 -1 -1 -1 -1 -1\n")
     options = ("--processors", "8", "--backfill", "easy,none", "--check")
@@ -439,7 +443,9 @@ def test_estimated_schedules_are_scored_like_any(log: Path) -> None:
     assert scores.outlived_jobs == int((jobs.actual_runtime > 1).sum())
 
 
-def test_promised_starts(run: Run, log: Path, tmp_path: Path) -> None:
+def test_promised_starts_are_told_of_policies_that_promise(
+    run: Run, log: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "figures.csv"
     options = ("--backfill", "easy,conservative,slack", "--average-wait", "01:00:00")
     code, out, err = run("simulate", log, *options, "--csv", path)

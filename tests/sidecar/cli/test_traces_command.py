@@ -12,7 +12,7 @@ from foretime_sim.logs import workload_archive
 Run = Callable[..., tuple[int, str, str]]
 
 
-def test_list(run: Run) -> None:
+def test_the_list_has_every_log_and_where_it_comes_from(run: Run) -> None:
     code, out, _ = run("traces", "list")
     assert code == 0
     assert "ANL-Intrepid-2009-1" in out

@@ -68,7 +68,7 @@ def test_a_job_to_come_in_words(site: MockSite) -> None:
     assert "\nQueue    under a minute ago: 1 running, 1 waiting" in result.output
 
 
-def test_a_job_of_the_queue_in_words(site: MockSite) -> None:
+def test_a_job_of_the_queue_is_told_in_words(site: MockSite) -> None:
     result = run(site.waiting, "--socket", str(site.socket_path))
     assert result.exit_code == 0, result.output
     forecast = ask_forecast(site.listen, f"/v1/jobs/{site.waiting}/forecast", {})
@@ -77,7 +77,7 @@ def test_a_job_of_the_queue_in_words(site: MockSite) -> None:
     assert "\nJob      64 processors for 00:10:00 in main.\n" in result.output
 
 
-def test_a_job_that_runs(site: MockSite) -> None:
+def test_a_job_that_runs_is_told_when_it_started(site: MockSite) -> None:
     result = run(site.running, "--socket", str(site.socket_path))
     assert result.exit_code == 0, result.output
     assert result.output.startswith("It started at ")
@@ -95,7 +95,7 @@ def test_json_is_the_answer_of_the_daemon_itself(site: MockSite) -> None:
 
 
 @pytest.mark.parametrize("how", ["file", "stdin"])
-def test_a_batch_script_and_flags_over_it(site: MockSite, tmp_path: Path, how: str) -> None:
+def test_flags_go_before_a_batch_script(site: MockSite, tmp_path: Path, how: str) -> None:
     text = "#!/bin/sh\n#SBATCH -n 99 --time=2:00:00\n#SBATCH --constraint=fast -p main\nsleep 1\n"
     script = tmp_path / "job.sh"
     script.write_text(text)
@@ -108,7 +108,7 @@ def test_a_batch_script_and_flags_over_it(site: MockSite, tmp_path: Path, how: s
     assert f"notlookedat:{place}:3:--constraint=fast." in "".join(result.output.split())
 
 
-def test_a_script_for_pbs(site: MockSite, tmp_path: Path) -> None:
+def test_a_script_for_pbs_is_read(site: MockSite, tmp_path: Path) -> None:
     script = tmp_path / "job.pbs"
     script.write_text("#!/bin/sh\n#PBS -l select=2:ncpus=4,walltime=1:30:00\n#PBS -A p\n")
     result = run(str(script), "--json", "--socket", str(site.socket_path))
@@ -123,7 +123,7 @@ def test_what_the_daemon_refuses_is_a_wrong_question(site: MockSite) -> None:
     assert str(result.exception) == "processors = 65: only 64 processors are up now; ask for less"
 
 
-def test_the_cheapest_change_that_starts_it_sooner(tmp_path: Path) -> None:
+def test_the_cheapest_change_that_starts_it_sooner_is_offered(tmp_path: Path) -> None:
     slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
     slurm.submit(Submission("ann", "p", None, 32, 1800, 1800))
     wide = slurm.submit(Submission("bob", "p", None, 64, 600, 600))
@@ -145,7 +145,7 @@ def test_the_cheapest_change_that_starts_it_sooner(tmp_path: Path) -> None:
         assert "for the same processor-time." in words
 
 
-def test_a_job_that_is_not_there(site: MockSite) -> None:
+def test_a_job_that_is_not_there_is_said_to_be_in_no_queue(site: MockSite) -> None:
     result = run("4711", "--socket", str(site.socket_path))
     assert isinstance(result.exception, InputError)
     assert str(result.exception).startswith("no job 4711 is in the queue")
@@ -232,7 +232,7 @@ def answering(path: Path, said: bytes) -> Iterator[str]:
         b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}",
     ],
 )
-def test_something_else_answers(tmp_path: Path, said: bytes) -> None:
+def test_an_answer_that_is_no_daemons_is_refused(tmp_path: Path, said: bytes) -> None:
     with (
         answering(tmp_path / "s", said) as listen,
         pytest.raises(DaemonError, match="no foretime daemon"),
@@ -240,7 +240,7 @@ def test_something_else_answers(tmp_path: Path, said: bytes) -> None:
         ask(listen, "/v1/forecast", {"processors": 1, "time": "1"})
 
 
-def test_a_daemon_of_another_version(tmp_path: Path) -> None:
+def test_the_answer_of_another_version_is_refused(tmp_path: Path) -> None:
     said = b'HTTP/1.0 200 OK\r\n\r\n{"job_id": 4711}'
     with (
         answering(tmp_path / "s", said) as listen,
@@ -277,13 +277,13 @@ def test_how_often_bounds_held_is_said_once_it_is_known() -> None:
         (["-N", "3-2", "-t", "60"], "command line: --nodes = '3-2': the most nodes"),
     ],
 )
-def test_wrong_questions(arguments: list[str], what: str) -> None:
+def test_wrong_questions_are_refused(arguments: list[str], what: str) -> None:
     result = run(*arguments)
     assert isinstance(result.exception, InputError)
     assert what in str(result.exception)
 
 
-def test_a_script_that_is_too_long(tmp_path: Path) -> None:
+def test_a_script_that_is_too_long_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
     script.write_bytes(b"#!/bin/sh\n" + b"#" * (4 << 20))
     result = run(str(script))
@@ -330,7 +330,9 @@ def test_watching_ends_when_the_job_has_started(
     assert started.startswith("It started at ")
 
 
-def test_watching_as_json(own_site: MockSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_as_json_prints_an_answer_a_line(
+    own_site: MockSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps = [lambda: own_site.advance(600), lambda: own_site.advance(1200)]
     result = watch(own_site, monkeypatch, *steps, json=True)
     answers = [json.loads(line) for line in result.output.splitlines()]
@@ -353,7 +355,9 @@ def test_watching_outlives_a_restart_of_the_daemon(
     assert "It started at " in started
 
 
-def test_watching_a_job_that_vanishes(own_site: MockSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_ends_when_a_job_vanishes(
+    own_site: MockSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def cancel() -> None:
         own_site.slurm.cancel(int(own_site.waiting))
         own_site.advance(1)

@@ -64,7 +64,7 @@ def test_what_is_left_out_is_named_as_in_the_table(
     assert gains.endswith("utilization")
 
 
-def test_counts_of_one(run: Run, cluster: Path) -> None:
+def test_counts_of_one_are_in_the_singular(run: Run, cluster: Path) -> None:
     generated = ("--generate", "lublin2003", "--jobs", "50", "--warm-up", "0")
     for command in ("simulate", "replay"):
         code, out, err = run(command, *generated, "--head", "1")

@@ -20,7 +20,7 @@ def run(*arguments: str | Path) -> str:
     return result.output
 
 
-def test_generate_convert_and_describe(tmp_path: Path) -> None:
+def test_a_generated_log_is_converted_and_described_alike(tmp_path: Path) -> None:
     made, copy = tmp_path / "made.swf.gz", tmp_path / "copy.swf"
     assert "generated, not real" in run("generate", "lublin2003", "--jobs", "500", "-o", made)
     run("generate", "lublin2003", "--jobs", "500", "-o", tmp_path / "again.swf.gz")
@@ -79,7 +79,7 @@ def test_a_log_of_one_job_is_described_and_drawn(tmp_path: Path) -> None:
     assert picture.read_text().startswith("<?xml")
 
 
-def test_missing_request_option() -> None:
+def test_missing_request_takes_a_word_or_a_duration() -> None:
     assert parse_missing_request("drop") == "drop"
     assert parse_missing_request("runtime") == "runtime"
     assert parse_missing_request("1-00:00:00") == 86_400
@@ -102,7 +102,7 @@ def like(log: Path, out: Path, *arguments: str | int) -> str:
     return run("generate", "--like", log, "-o", out, *(str(word) for word in arguments))
 
 
-def test_generate_like_a_log(tmp_path: Path) -> None:
+def test_jobs_are_generated_like_those_of_a_log(tmp_path: Path) -> None:
     log, out = tmp_path / "log.swf", tmp_path / "made.swf"
     run("generate", "lublin2003", "--jobs", "800", "-o", log)
     assert "like the 800 of log" in like(log, out, "-n", 300, "--seed", 4)
@@ -183,7 +183,9 @@ def test_generate_takes_a_model_or_a_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "jobs"), [("lublin2003", 5_000), ("downey1997", 5_000), ("pc2", 10_000)]
 )
-def test_models_by_name(tmp_path: Path, model: str, jobs: int) -> None:
+def test_each_model_is_generated_shrunk_and_loaded_by_name(
+    tmp_path: Path, model: str, jobs: int
+) -> None:
     out = tmp_path / "made.swf"
     assert f"{jobs:,} jobs written" in run("generate", model, "-o", out)
     whole = json.loads(run("describe", out, "--json"))["logs"][0]

@@ -94,12 +94,12 @@ def client(request: pytest.FixtureRequest, repository: Path) -> SlurmCommands:
 
 
 @pytest.mark.parametrize("check", READING, ids=lambda check: check.__name__)
-def test_reading(check: Check, client: SlurmCommands) -> None:
+def test_reading_passes_the_shared_checks(check: Check, client: SlurmCommands) -> None:
     check(client)
 
 
 @pytest.mark.parametrize("check", CHANGING, ids=lambda check: check.__name__)
-def test_changing(check: Check) -> None:
+def test_changing_passes_the_shared_checks(check: Check) -> None:
     check(SlurmCommands(_busy_slurm().run))
 
 
@@ -332,7 +332,7 @@ def test_an_error_in_a_reply_is_passed_on() -> None:
     ("expression", "tasks"),
     [("1-9,20,22,24%2", "1-9,20,22,24"), ("0-8:4", "0-8:4"), ("1-9,20,...", ""), ("", "")],
 )
-def test_the_tasks_of_an_array_that_wait(expression: str, tasks: str) -> None:
+def test_the_tasks_of_an_array_that_wait_are_written_out(expression: str, tasks: str) -> None:
     assert pending_tasks(expression) == tasks
 
 

@@ -29,7 +29,7 @@ from tests.support.time_changes import HOLDINGS
         ("foretime:treq=,tmin=30", None),
     ],
 )
-def test_read_note(comment: str, note: JobNote | None) -> None:
+def test_a_note_is_read_as_the_hook_wrote_it(comment: str, note: JobNote | None) -> None:
     assert read_note(comment) == note
 
 

@@ -118,12 +118,12 @@ def client(
 
 
 @pytest.mark.parametrize("check", READING, ids=lambda check: check.__name__)
-def test_reading(check: Check, client: PbsCommands) -> None:
+def test_reading_passes_the_shared_checks(check: Check, client: PbsCommands) -> None:
     check(client)
 
 
 @pytest.mark.parametrize("check", CHANGING, ids=lambda check: check.__name__)
-def test_changing(check: Check, tmp_path: Path) -> None:
+def test_changing_passes_the_shared_checks(check: Check, tmp_path: Path) -> None:
     check(PbsCommands(_busy_pbs(tmp_path).run, tmp_path / "accounting", overlap_s=0))
 
 
@@ -136,7 +136,7 @@ def queue(assets: Path) -> dict[str, QueuedJob]:
     return {job.request.job_id.removesuffix(".pbs01"): job for job in jobs}
 
 
-def test_the_queue(queue: dict[str, QueuedJob]) -> None:
+def test_the_queue_has_each_job_as_qstat_tells_it(queue: dict[str, QueuedJob]) -> None:
     assert set(queue) == {
         "101", "102", "103", "104", "105", "106", "107[]", "107[0]", "107[1]", "108", "109", "111",
     }  # fmt: skip
@@ -170,7 +170,7 @@ def test_holds_dependencies_and_times_to_come(queue: dict[str, QueuedJob]) -> No
     assert queue["109"].request.requested_time == 4 * 3600, "shrink-to-fit: its max_walltime"
 
 
-def test_arrays(queue: dict[str, QueuedJob]) -> None:
+def test_an_array_is_its_waiting_tasks_and_each_that_runs(queue: dict[str, QueuedJob]) -> None:
     array = queue["107[]"]
     assert (array.tasks, array.state) == (8, QueueState.PENDING)
     assert array.request.array_id == queue["107[0]"].request.array_id == "107[].pbs01"
@@ -180,7 +180,7 @@ def test_arrays(queue: dict[str, QueuedJob]) -> None:
     assert count_indices(f"1-9:0,1-{'9' * 5_000},7") == 1, "what is no range counts nothing"
 
 
-def test_configuration(assets: Path) -> None:
+def test_the_configuration_is_read_from_qstat(assets: Path) -> None:
     configuration = parse_configuration((assets / "qstat-B.json").read_text())
     assert (configuration.scheduler, configuration.cluster) == ("pbs", "pbs01")
     assert configuration.version == "23.06.06"
@@ -190,12 +190,12 @@ def test_configuration(assets: Path) -> None:
     assert configuration.time_step_s == 1
 
 
-def test_processors_that_are_up(assets: Path) -> None:
+def test_only_processors_that_are_up_or_used_count(assets: Path) -> None:
     # Three nodes of 16 are up; on the one that is offline 4 are still used.
     assert parse_processors((assets / "pbsnodes.json").read_text()) == 3 * 16 + 4
 
 
-def test_reservations(assets: Path) -> None:
+def test_reservations_are_read_from_pbs_rstat(assets: Path) -> None:
     (reservation,) = parse_reservations((assets / "pbs_rstat.txt").read_text())
     assert reservation.name == "R12.pbs01"
     assert (reservation.start_time, reservation.end_time) == (NOW + 86_400, NOW + 93_600)
@@ -204,7 +204,7 @@ def test_reservations(assets: Path) -> None:
         parse_reservations("Resv ID: R1\nreserve_start = tomorrow\nreserve_end = later\n")
 
 
-def test_finished_jobs(assets: Path, commands_dir: Path) -> None:
+def test_finished_jobs_are_read_from_both_logs(assets: Path, commands_dir: Path) -> None:
     run = PbsProcesses(str(commands_dir), attempts=1)
     client = PbsCommands(run, assets / "accounting", assets / "server_logs", 0, clock=lambda: NOW)
     records, cursor = client.finished_since(Cursor())
@@ -361,7 +361,7 @@ def test_a_job_of_walltime_0_is_cleared_without_setting_it_to_0(tmp_path: Path) 
             assert "soft_walltime" not in listed
 
 
-def test_commands_that_are_not_there_or_fail(commands_dir: Path) -> None:
+def test_commands_that_are_not_there_or_fail_are_told_of(commands_dir: Path) -> None:
     client = PbsCommands(PbsProcesses("/nowhere", attempts=1), None)
     with pytest.raises(SchedulerError, match="install PBS's client commands"):
         client.configuration()

@@ -33,7 +33,7 @@ def _day(end: int) -> str:
     return day_of(end)
 
 
-def test_midnight_and_half_lines(tmp_path: Path) -> None:
+def test_half_lines_wait_and_midnight_loses_none(tmp_path: Path) -> None:
     tail = AccountingTail(tmp_path)
     today, tomorrow = tmp_path / _day(NOON), tmp_path / _day(NOON + DAY)
     line = _end(1, NOON)
@@ -147,7 +147,7 @@ def test_whenever_it_looks_and_dies_it_misses_none(
     assert seen == set(range(1, ended + 1))
 
 
-def test_decisions(tmp_path: Path) -> None:
+def test_the_hooks_decisions_are_found_as_the_log_grows(tmp_path: Path) -> None:
     tail = DecisionTail(tmp_path)
     day = tmp_path / day_of(NOON)
     said = "11/20/2026 12:00:00;0008;Server@pbs;Hook;foretime;foretime: event={} job={} t_req=1"
@@ -170,7 +170,7 @@ def test_decisions(tmp_path: Path) -> None:
     assert tail.of("1.pbs") == "", "nobody asked for it in three months"
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     files = DayFiles(tmp_path / "none", "scheduler.pbs_server_logs_dir")
     with pytest.raises(SchedulerError, match=r"can't be read: No such file.*pbs_server_logs_dir"):
         list(files.lines("00000000", "99999999"))

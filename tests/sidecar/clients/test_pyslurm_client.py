@@ -131,7 +131,7 @@ def client(pyslurm: SimpleNamespace, folder: Path) -> PySlurm:
     [check for check in READING if check.__name__ != "check_nothing_is_lost_between_cursors"],
     ids=lambda check: check.__name__,
 )
-def test_reading(check: Check, client: PySlurm) -> None:
+def test_reading_passes_the_shared_checks(check: Check, client: PySlurm) -> None:
     """All but the slices of finished jobs, which are sacct's own."""
     check(client)
 
@@ -146,7 +146,7 @@ def test_it_reads_the_queue_that_squeue_prints(client: PySlurm, folder: Path) ->
     assert client.queue().processors == 4 + 4 + 4 + 3 + 4
 
 
-def test_load_and_what_the_commands_tell(client: PySlurm) -> None:
+def test_load_comes_from_pyslurm_and_the_rest_from_the_commands(client: PySlurm) -> None:
     assert client.load() == ControllerLoad(3, 1, 2, 1.5)
     assert client.configuration().version == "25.11.7"
     assert client.site_factors()["16"] == -7

@@ -1,4 +1,4 @@
-"""The parsers and one poll, on what tests/slurm/record_replies.py recorded from live Slurms."""
+"""The parsers and one poll, on what `tests.slurm.harness.record_replies` had live Slurms answer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def now(recorded: Recorded) -> int:
     return SlurmCommands(recorded).finished_since(Cursor())[1].end_time + 60
 
 
-def test_endings_and_runtimes(recorded: Recorded) -> None:
+def test_finished_jobs_have_the_endings_and_runtimes_that_they_had(recorded: Recorded) -> None:
     records = parse_finished(recorded(["sacct", "--json"]))
     by_id = {r.job.request.job_id: r for r in records}
     assert len(by_id) == len(records)
@@ -111,7 +111,7 @@ def test_a_job_with_a_name_that_is_no_text_is_dropped(
     assert f"job {bad}" in caplog.text
 
 
-def test_queue(recorded: Recorded) -> None:
+def test_the_queue_has_each_job_as_it_stood(recorded: Recorded) -> None:
     queue = SlurmCommands(recorded).queue()
     jobs = {job.request.job_id: job for job in queue.jobs}
     assert queue.processors == 16
@@ -141,7 +141,7 @@ def test_the_wait_counts_from_eligible_time(recorded: Recorded) -> None:
     assert requeued.eligible_time > requeued.request.submit_time
 
 
-def test_site_factors_load_and_configuration(recorded: Recorded) -> None:
+def test_site_factors_load_and_configuration_are_read(recorded: Recorded) -> None:
     client = SlurmCommands(recorded)
     factors = client.site_factors()
     assert (factors["15"], factors["16"]) == (5, -7), "an array under its own number"
@@ -160,7 +160,7 @@ def test_site_factors_load_and_configuration(recorded: Recorded) -> None:
     assert 0 < load.scheduling_cycle_s < 1
 
 
-def test_reservations(recorded: Recorded) -> None:
+def test_reservations_have_their_times_processors_and_flags(recorded: Recorded) -> None:
     course, maintenance = sorted(SlurmCommands(recorded).reservations(), key=lambda r: r.name)
     assert (course.slurm_partition, course.processors) == ("main", 4)
     assert (maintenance.slurm_partition, maintenance.processors) == (None, 16)
@@ -168,7 +168,7 @@ def test_reservations(recorded: Recorded) -> None:
     assert maintenance.end_time - maintenance.start_time == 3600
 
 
-def test_other_texts() -> None:
+def test_other_replies_are_read_or_refused_with_what_was_expected() -> None:
     text = "Federation: fed1\nSelf:       lab:127.0.0.1:6817 ID:1 FedState:ACTIVE Features:\n"
     assert parse_federation(text) == "fed1"
     assert parse_numbers(" 7|5\n16|-7\n\n", "sprio") == {"7": 5, "16": -7}

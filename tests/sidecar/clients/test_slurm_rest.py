@@ -100,7 +100,7 @@ def client(rest: RecordedRest, commands: RecordedCommands) -> SlurmRest:
 
 
 @pytest.mark.parametrize("check", READING, ids=lambda check: check.__name__)
-def test_reading(check: Check, client: SlurmRest) -> None:
+def test_reading_passes_the_shared_checks(check: Check, client: SlurmRest) -> None:
     check(client)
 
 
@@ -154,7 +154,7 @@ def test_what_ended_outside_is_left_out(client: SlurmRest, rest: RecordedRest) -
     assert client.finished_since(Cursor(last.end_time + 1))[0] == []
 
 
-def test_changes(
+def test_changes_are_sent_as_each_api_takes_them(
     client: SlurmRest, rest: RecordedRest, commands: RecordedCommands, api: str
 ) -> None:
     changes = [
@@ -191,13 +191,17 @@ def test_a_federation_is_found_out(rest: RecordedRest, release_folder: Path) -> 
     assert client.configuration().federation == "fed1"
 
 
-def test_without_a_known_api(tmp_path: Path, commands: RecordedCommands) -> None:
+def test_a_slurmrestd_without_a_known_api_is_refused(
+    tmp_path: Path, commands: RecordedCommands
+) -> None:
     client = SlurmRest(RecordedRest(tmp_path / "v0.0.7"), SlurmCommands(commands))
     with pytest.raises(SchedulerError, match=r"knows none of the APIs v0\.0\.36 to v0\.0\.49"):
         client.queue()
 
 
-def test_a_path_that_is_not_there(rest: RecordedRest, commands: RecordedCommands) -> None:
+def test_a_path_that_slurmrestd_has_not_is_told_with_why(
+    rest: RecordedRest, commands: RecordedCommands
+) -> None:
     class Without(RecordedRest):
         def get(self, path: str, **query: str) -> Mapping[str, Any] | None:
             return None if path.endswith("/jobs") else super().get(path, **query)
@@ -317,6 +321,6 @@ def test_what_does_not_answer_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["/run/socket", "unix:run/socket", "localhost:6820", "http://"])
-def test_an_address_that_is_none(where: str) -> None:
+def test_an_address_that_is_none_is_refused(where: str) -> None:
     with pytest.raises(InputError, match=r"scheduler.slurmrestd = .*write unix:/PATH"):
         base_url(where)

@@ -264,7 +264,7 @@ def as_user(uid: int) -> Iterator[None]:
 
 
 @needs_root
-def test_another_users_daemon() -> None:
+def test_another_users_daemon_is_kept_away_and_told_why() -> None:
     with TemporaryDirectory() as shared:  # pytest's own folders are for their owner only
         Path(shared).chmod(0o777)
         lock = DaemonLock(settings_of(Path(shared)))

@@ -256,7 +256,7 @@ def test_the_accounting_does_not_bring_it_back(
     assert restarted.poll(START + 502).learned == 0
 
 
-def test_erasure_in_the_middle_of_a_poll(
+def test_a_user_erased_in_the_middle_of_a_poll_stays_erased(
     site: Sidecar, scheduler: Any, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = scheduler.finished_since
@@ -272,7 +272,7 @@ def test_erasure_in_the_middle_of_a_poll(
     assert not names_in(site.learner, NAME)
 
 
-def test_erasure_while_a_table_is_written(
+def test_a_user_erased_while_a_table_is_written_is_in_no_later_one(
     site: Sidecar, scheduler: Any, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def and_forget(path: Path, table: Table) -> None:
@@ -320,7 +320,7 @@ def _at_the_last_step(sidecar: Sidecar) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("fault", [_locked, _full_disk, _at_the_last_step])
-def test_all_of_it_or_nothing(
+def test_an_erasure_that_fails_erases_nothing(
     fault: Callable[[Sidecar], contextlib.AbstractContextManager[None]], site: Sidecar
 ) -> None:
     path = site.settings.store.path
@@ -414,7 +414,7 @@ def test_people_see_and_erase_their_own_and_operators_anybodys(site: Sidecar) ->
     assert asked.by("olga", operator=True).post("/v1/me/forget?user=bob").status_code == 200
 
 
-def test_the_command(site: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_asks_before_it_erases(site: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(site)
 
     def ask(_: str, path: str, question: dict[str, Any], method: str = "GET") -> Any:

@@ -395,7 +395,7 @@ def test_a_hook_that_may_judge_anew_changes_what_jobs_run_with() -> None:
     assert (never.start_time != always.start_time).any()
 
 
-def test_an_estimator_in_the_hooks_place() -> None:
+def test_an_estimator_can_take_the_hooks_place() -> None:
     workload = made_workload()
     plain = pbs_replay(estimator="requested")(workload, 0)
     np.testing.assert_array_equal(plain.adjusted.start_time, plain.baseline.start_time)

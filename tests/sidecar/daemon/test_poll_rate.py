@@ -41,7 +41,7 @@ def test_the_pause_doubles_while_busy_and_halves_after() -> None:
         ),
     ],
 )
-def test_what_busy_means(load: ControllerLoad | None, said: str) -> None:
+def test_a_scheduler_is_busy_by_its_load(load: ControllerLoad | None, said: str) -> None:
     assert why_busy(load, SETTINGS) == said
 
 

@@ -74,7 +74,7 @@ def ask(
     return planned(look, new, lambda job: SCHEDULED.get(job.job_id, 60), enforced=soft, **settings)
 
 
-def test_easy_by_hand() -> None:
+def test_under_easy_a_new_job_starts_where_it_delays_nobody() -> None:
     # At 1300 six are free. C (8) waits for B, planned to 4500, and leaves two: D takes them. The
     # new job, planned to end at 1900, is before 4500 and starts.
     forecast = ask(A, B, C, D)
@@ -88,17 +88,17 @@ def test_easy_by_hand() -> None:
     assert list(board.running) == ["A", "B"]
 
 
-def test_without_backfilling_by_hand() -> None:
+def test_without_backfilling_a_new_job_starts_last() -> None:
     # C and D fill the machine at 1400; C ends at 1700.
     assert start_of(ask(A, B, C, D, backfill="none")) == 1700
 
 
-def test_shortest_first_by_hand() -> None:
+def test_under_sjf_a_shorter_new_job_goes_first() -> None:
     # The new job asks for less (600) than C (700): it is first, and starts when A ends.
     assert start_of(ask(A, B, replace(C, request=request("C", 8, 700, 950)), order="sjf")) == 1300
 
 
-def test_soft_limit_plans_with_time_min_by_hand() -> None:
+def test_under_a_soft_limit_jobs_are_planned_with_time_min() -> None:
     # B is planned to end at 1400 (time_min 500), so C's reservation is there. The new job, planned
     # with 200 s from 1300, would end at 1500 and take what C needs: C and D go first, until 1700.
     soft_b, soft_c = replace(B, time_min=500), replace(C, time_min=300)
@@ -163,7 +163,7 @@ def test_a_lowered_limit_is_read_back() -> None:
     assert 3600 in seen
 
 
-def test_a_machine_too_small() -> None:
+def test_a_job_wider_than_the_machine_is_refused() -> None:
     with pytest.raises(InputError, match="processors = 11: only 10 processors are up"):
         ask(A, new=request("new", 11, 60, NOW))
 

@@ -66,7 +66,7 @@ def test_shapes_that_can_not_be_are_not_offered() -> None:
     assert half.change == {"ntasks": 1, "time": "00:02:00"}
 
 
-def test_a_shorter_limit_and_a_time_min_from_the_users_own_jobs() -> None:
+def test_a_shorter_limit_and_time_min_come_from_the_users_own_jobs() -> None:
     like = [finished(1000 + number) for number in range(20)]
     time_min, limit, *resized = offered(asked(ntasks=8, time="2:00:00"), like)
     # 1019 s and 15% are 1172: two of ten minutes.

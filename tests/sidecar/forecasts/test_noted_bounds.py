@@ -80,7 +80,7 @@ def _bounds(store: Store, smallest_group: int = 1, factor: float = 3.0) -> Noted
     return NotedBounds(store, threading.RLock(), factor, smallest_group, 1000)
 
 
-def test_by_hand(store: Store) -> None:
+def test_a_bound_is_the_planned_start_and_the_slack(store: Store) -> None:
     """Job 2 is planned in 4 h, twice the average wait: its priority is 1/3 of 1, its slack 2/3 of
     3 x 2 h. Job 3 is planned in 14 h and gets no more: a priority is at most 1."""
     bounds = _bounds(store)
@@ -200,7 +200,7 @@ def test_rows_go_in_time_but_not_of_who_waits(store: Store) -> None:
 BOUND = NotedBound(NOW, NOW + HOUR, NOW + 3 * HOUR)
 
 
-def test_in_words_that_promise_nothing() -> None:
+def test_a_bound_is_told_in_words_that_promise_nothing() -> None:
     kept = KeptBounds(30, 1234, 9, 0.9712)
     answer = bound_answer(BOUND, kept, NOW + HOUR)
     assert answer is not None
@@ -216,7 +216,7 @@ def test_in_words_that_promise_nothing() -> None:
     assert bound_answer(None, kept, NOW) is None
 
 
-def test_coarse_where_jobs_are_hidden() -> None:
+def test_a_bound_is_coarse_where_jobs_are_hidden() -> None:
     answers = [bound_answer(BOUND, None, NOW + later) for later in (0, 600, 4 * HOUR)]
     coarse = [coarsened(each, Telling(NOW, "")) for each in answers if each is not None]
     (time,) = {each.time for each in coarse}

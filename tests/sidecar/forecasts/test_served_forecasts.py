@@ -72,7 +72,7 @@ def test_the_first_forecast_and_one_for_each_doubling_of_the_wait_are_kept(world
     assert world.kept("kind, job_id")[-1] == ("later", "2")
 
 
-def test_what_came_of_a_forecast_by_hand(world: World) -> None:
+def test_a_forecast_is_kept_with_what_came_of_it(world: World) -> None:
     world.served.keep(NOW + 40, [(request("1"), waits(1000, 0.25))])
     assert world.served.waits_for(started(request("1"), NOW + 440))
     world.served.learn([started(request("1"), NOW + 440)])
@@ -159,7 +159,7 @@ def many(world: World, users: int, of_each: int, waited_s: list[int], made_at: i
             number += 1
 
 
-def test_reliability_by_hand(world: World) -> None:
+def test_each_level_holds_as_often_as_the_waits_say(world: World) -> None:
     # A tenth of the waits each of 50, 150, ..., 950 s: each level holds as often as it says.
     many(world, 5, 10, list(range(50, 1000, 100)))
     done = reliability(world.store, NOW + DAY_S, 30, 5)

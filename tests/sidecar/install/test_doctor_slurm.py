@@ -82,7 +82,7 @@ def came_out(finding: Finding, health: Health, words: str) -> None:
     assert bool(finding.remedy) is (health is not OK), finding
 
 
-def test_commands(tmp_path: Path) -> None:
+def test_a_missing_command_is_a_problem(tmp_path: Path) -> None:
     for name in ("scontrol", "squeue", "sacct", "sinfo"):
         came_out(doctor_slurm.commands(str(tmp_path)), PROBLEM, name)
         (tmp_path / name).touch(0o755)
@@ -102,7 +102,9 @@ def test_commands(tmp_path: Path) -> None:
         ("26.05.5", {}, OK, "26.05.5"),
     ],
 )
-def test_release(version: str, hook: dict[str, Any], health: Health, words: str) -> None:
+def test_a_release_too_old_for_the_mechanism_is_a_problem(
+    version: str, hook: dict[str, Any], health: Health, words: str
+) -> None:
     came_out(doctor_slurm.release(facts({"SLURM_VERSION": version}, **hook)), health, words)
 
 
@@ -116,14 +118,14 @@ def test_release(version: str, hook: dict[str, Any], health: Health, words: str)
         (None, WARNING, "does not tell"),
     ],
 )
-def test_clock(clock: int | None, health: Health, words: str) -> None:
+def test_a_clock_that_is_off_is_warned_of(clock: int | None, health: Health, words: str) -> None:
     came_out(doctor_slurm.clock(facts(clock=clock), NOW), health, words)
 
 
 @pytest.mark.parametrize(
     ("kind", "health"), [("sched/backfill", OK), ("sched/builtin", PROBLEM), ("", PROBLEM)]
 )
-def test_scheduler(kind: str, health: Health) -> None:
+def test_a_scheduler_other_than_backfill_is_a_problem(kind: str, health: Health) -> None:
     came_out(doctor_slurm.scheduler(facts({"SchedulerType": kind})), health, kind)
 
 
@@ -139,7 +141,7 @@ def test_scheduler(kind: str, health: Health) -> None:
         ("22.05.8", "", {"mechanism": "rewrite-limit"}, OK, "not needed"),
     ],
 )
-def test_soft_limit(
+def test_a_missing_soft_limit_is_found(
     version: str, parameters: str, hook: dict[str, Any], health: Health, words: str
 ) -> None:
     found = facts({"SLURM_VERSION": version, "SchedulerParameters": parameters}, **hook)
@@ -173,7 +175,7 @@ def test_enforce_is_told_to_lengthen_waits(
         ("lua", "no job_submit_lua.so", WARNING, "no job_submit_lua.so"),
     ],
 )
-def test_lua_plugin(
+def test_a_missing_lua_plugin_is_found_with_its_remedy(
     plugins: str, missing: str, health: Health, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor_slurm, "missing_package", lambda folders: missing)
@@ -183,7 +185,9 @@ def test_lua_plugin(
         assert finding.remedy == (missing or "foretime install slurm --yes")
 
 
-def test_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_that_does_not_call_the_hook_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table, off = "/t/foretime.table", "/t/off"
     found = facts(folder=tmp_path, table=table, disable_file=off)
     path = tmp_path / "job_submit.lua"
@@ -208,7 +212,7 @@ def test_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert diagnosis.finding == Finding(PROBLEM, "it does not load", "mend it")
 
 
-def test_module(tmp_path: Path) -> None:
+def test_a_module_of_another_release_is_warned_of(tmp_path: Path) -> None:
     found, path = facts(folder=tmp_path), tmp_path / "foretime.lua"
     came_out(doctor_slurm.module(found), PROBLEM, "is not there")
     shipped = plugin_file("slurm/foretime.lua").read_bytes()
@@ -219,7 +223,7 @@ def test_module(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["PrologSlurmctld", "PrologSlurmctld[0]"])
-def test_prolog(tmp_path: Path, key: str) -> None:
+def test_a_prolog_that_cannot_raise_limits_is_a_problem(tmp_path: Path, key: str) -> None:
     path = tmp_path / "prolog_slurmctld"
 
     def look(value: str, mechanism: str = "rewrite-limit") -> Finding:
@@ -301,7 +305,7 @@ class Places:
         (8, 5, 0o666, 0o750, PROBLEM, "can't get through"),
     ],
 )
-def test_readable_for_slurmctld(
+def test_a_table_that_slurmctld_cannot_read_is_a_problem(
     uid: int,
     group: int,
     table_mode: int,
@@ -325,7 +329,7 @@ def test_readable_for_slurmctld(
     came_out(finding, health, words)
 
 
-def test_readable_for_slurmctld_without_a_user_or_a_table(tmp_path: Path) -> None:
+def test_without_slurms_user_or_a_table_it_says_what_is_missing(tmp_path: Path) -> None:
     user = {"SlurmUser": f"{pwd.getpwuid(os.getuid()).pw_name}({os.getuid()})"}
     missing = facts(user, table=str(tmp_path / "none"))
     came_out(doctor_slurm.readable_for_slurmctld(missing), PROBLEM, "No such file")
@@ -333,14 +337,16 @@ def test_readable_for_slurmctld_without_a_user_or_a_table(tmp_path: Path) -> Non
     came_out(doctor_slurm.readable_for_slurmctld(nobody), WARNING, "'no-such-user'")
 
 
-def test_disable_file(tmp_path: Path) -> None:
+def test_a_disable_file_is_warned_of(tmp_path: Path) -> None:
     path = tmp_path / "off"
     came_out(doctor_slurm.disable_file(path), OK, "does not exist")
     path.symlink_to("nowhere")  # it switches off, too
     came_out(doctor_slurm.disable_file(path), WARNING, "no job is planned")
 
 
-def test_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_others_can_read_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "store"
     came_out(doctor_slurm.store(path), PROBLEM, "No such file")
     path.touch(0o600)
@@ -409,7 +415,7 @@ HEALTHY = {
         (DaemonError("it failed"), PROBLEM, "it failed"),
     ],
 )
-def test_daemon(
+def test_a_daemon_that_is_not_well_is_found(
     reply: dict[str, Any] | DaemonError, health: Health, words: str, daemon_says: Answer
 ) -> None:
     daemon_says(reply if isinstance(reply, DaemonError) else HEALTHY | reply)
@@ -431,7 +437,7 @@ def decided(planned: int, unplanned: int, left: int = 0) -> dict[str, Any]:
         (DaemonError("no daemon answers; start it"), WARNING, "can't be told: no daemon"),
     ],
 )
-def test_hook_reached(
+def test_a_hook_that_reaches_no_job_is_found(
     reply: dict[str, Any] | DaemonError, health: Health, words: str, daemon_says: Answer
 ) -> None:
     asked = daemon_says(reply)
@@ -445,7 +451,7 @@ def waiting(job_id: str, **more: Any) -> QueuedJob:
     return QueuedJob(request, **{"state": QueueState.PENDING, **more})
 
 
-def test_users_time_min() -> None:
+def test_jobs_with_a_users_own_time_min_are_told_of() -> None:
     ours = waiting("1", time_min=720, admin_comment="foretime:treq=60,tmin=12")
     standing_in = waiting("2", time_min=720, admin_comment="foretime:treq=60,tmin=12,own=20")
     theirs = waiting("3", time_min=1200)

@@ -225,7 +225,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 # Install
 
 
-def test_install(site: Site) -> None:
+def test_install_sets_the_hook_up(site: Site) -> None:
     outcome = site.install()
     hook = site.hook()
     assert hook["attributes"] == {
@@ -260,7 +260,7 @@ def test_install_brings_an_older_hook_up_to_date(site: Site) -> None:
     assert site.state["hooks"] == whole
 
 
-def test_install_on_an_older_pbs(site: Site) -> None:
+def test_on_an_older_pbs_install_leaves_postqueuejob_out(site: Site) -> None:
     site.change(old=True)
     outcome = site.install()
     assert site.hook()["attributes"]["event"] == "queuejob,modifyjob,runjob"
@@ -349,7 +349,7 @@ def test_without_pbs_it_is_told(tmp_path: Path) -> None:
 # Uninstall
 
 
-def test_uninstall(site: Site) -> None:
+def test_uninstall_takes_soft_walltimes_from_waiting_jobs(site: Site) -> None:
     site.install()
     jobs = {
         "1.pbs": {"state": "Q", "soft": "0:10:00"},
@@ -425,7 +425,7 @@ def test_what_is_shown_is_what_is_done(site: Site, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])
-def test_json(site: Site, command: str) -> None:
+def test_the_json_has_the_commands_and_what_was_done(site: Site, command: str) -> None:
     runner = CliRunner()
     shown = json.loads(runner.invoke(app, [command, "pbs", "--json"]).stdout)
     assert all(isinstance(line, str) for line in shown["commands"])
@@ -436,7 +436,7 @@ def test_json(site: Site, command: str) -> None:
 # Doctor
 
 
-def test_a_sound_site(site: Site) -> None:
+def test_a_sound_site_has_no_finding(site: Site) -> None:
     site.set_hook("site", order="10")
     site.set_content("site", SCRIPT, "# not soft_walltime\nimport pbs\n")
     site.install()
@@ -520,7 +520,7 @@ def test_each_illness_is_found_and_no_other(site: Site, ill: str) -> None:
     assert found[ill].remedy
 
 
-def test_a_configuration_that_the_hook_refuses(site: Site) -> None:
+def test_a_configuration_that_the_hook_refuses_is_a_problem(site: Site) -> None:
     site.install()
     for text in ("nonsense", "[]", '{"tables": 1}'):
         site.set_content(HOOK, CONFIGURATION, text)
@@ -560,7 +560,7 @@ def test_one_cause_is_told_once(site: Site) -> None:
     assert found["hook"].remedy == "foretime install pbs --yes"
 
 
-def test_table(site: Site) -> None:
+def test_a_table_out_of_date_or_damaged_is_found(site: Site) -> None:
     now = int(time.time())
     assert fresh_table(site.table, now).health is Health.OK
     assert fresh_table(site.table, now + 10_000).health is Health.PROBLEM
@@ -584,7 +584,7 @@ def test_table(site: Site) -> None:
     assert "start the daemon (foretime serve)" in diagnosis.finding.remedy
 
 
-def test_who_could_replace_the_table(tmp_path: Path) -> None:
+def test_who_could_replace_the_table_is_found(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o755)
     table = folder / "table"
@@ -610,7 +610,7 @@ def test_network_file_systems_are_found(tmp_path: Path) -> None:
     assert local_file_system(Path("/"), tmp_path / "none").health is Health.WARNING
 
 
-def test_exit_code() -> None:
+def test_only_a_problem_makes_the_exit_code_1() -> None:
     def told(*healths: Health) -> int:
         return exit_code([Diagnosis("x", Finding(health, "x")) for health in healths])
 
@@ -618,7 +618,7 @@ def test_exit_code() -> None:
     assert told(Health.OK, Health.PROBLEM, Health.OK) == 1
 
 
-def test_doctor_command(site: Site, tmp_path: Path) -> None:
+def test_the_doctor_command_tells_each_finding(site: Site, tmp_path: Path) -> None:
     site.install()
     settings = tmp_path / "settings.toml"
     settings.write_text(
@@ -665,7 +665,7 @@ def test_the_unit_lets_pbs_commands_prove_who_asks(repository: Path) -> None:
     assert not [name for name in given if not {f"{name}=", f"{name}=no"} & set(changed)]
 
 
-def test_listing_of_hooks() -> None:
+def test_a_listing_of_hooks_is_read() -> None:
     text = (
         'Hook a\n    type = site\n    event = "queuejob,runjob"\n    order = 3\n\n'
         "Hook b\n    enabled = False\n"

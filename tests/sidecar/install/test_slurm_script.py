@@ -69,7 +69,7 @@ def test_the_line_goes_to_the_end(script: str, expected: str) -> None:
         ("--[[ foretime.submit\n]] x = 1", False),
     ],
 )
-def test_who_calls_the_hook(script: str, calls: bool) -> None:
+def test_a_script_is_judged_by_whether_it_calls_the_hook(script: str, calls: bool) -> None:
     assert calls_the_hook(script) is calls
 
 

@@ -14,7 +14,7 @@ MOST_EXPOSED = {"foretime.service": 1.3, "foretime-watchdog.service": 1.3, "pbs.
 
 
 @pytest.mark.parametrize("name", MOST_EXPOSED)
-def test_exposure(name: str, repository: Path, tmp_path: Path) -> None:
+def test_the_units_are_little_exposed(name: str, repository: Path, tmp_path: Path) -> None:
     tool = shutil.which("systemd-analyze")
     if tool is None:
         pytest.skip("no systemd-analyze: the units are not judged here")

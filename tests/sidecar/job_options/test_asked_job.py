@@ -23,7 +23,7 @@ def asked(
     return asked_job(command_line or {}, environment, script, NOW)
 
 
-def test_command_line_over_environment_over_script() -> None:
+def test_the_command_line_goes_before_the_environment_before_the_script() -> None:
     job = asked(
         "#SBATCH -n 4 -p work --time=1-0\n#SBATCH -A physics\n#SBATCH --mem=4G -o out-%j\n",
         {"ntasks": "8"},
@@ -41,7 +41,7 @@ def test_command_line_over_environment_over_script() -> None:
     assert job.notes == ()
 
 
-def test_parameters_of_the_question() -> None:
+def test_options_become_the_parameters_of_the_question() -> None:
     job = asked(
         "#SBATCH -N 2-4 --ntasks-per-node=8 -c 2 -t 60 --exclusive -b now+1hour\n"
         "#SBATCH --gres=shard:1 --gpus-per-node=a100:2 -a 0-9%2 -d afterok:4711\n"
@@ -104,7 +104,9 @@ def test_what_is_not_looked_at_is_named() -> None:
         ("-VN name -l walltime=1:00:00", {}),
     ],
 )
-def test_lines_for_pbs_in_words_of_sbatch(text: str, options: dict[str, str | None]) -> None:
+def test_lines_for_pbs_are_read_in_words_of_sbatch(
+    text: str, options: dict[str, str | None]
+) -> None:
     job = asked(f"#PBS {text}\n")
     found = dict(job.options)
     assert found.pop("time") == "01:00:00"
@@ -153,7 +155,7 @@ def test_a_script_for_both_is_read_as_sbatch_reads_it() -> None:
         ("#PBS -J x\n", {}, "job.sh:2: --array = 'x': is no list of indices"),
     ],
 )
-def test_what_the_scheduler_would_refuse(
+def test_what_the_scheduler_would_refuse_is_refused_where_it_stands(
     text: str, command_line: dict[str, str], what: str
 ) -> None:
     with pytest.raises(InputError) as refused:
@@ -175,7 +177,7 @@ def test_a_forecast_needs_a_limit() -> None:
 @pytest.mark.parametrize(
     "text", ["123", "123_4", "123[]", "123[4]", "123.pbs1", "123[].pbs-1.site.org", "123[4].s"]
 )
-def test_ids_of_jobs(text: str) -> None:
+def test_ids_of_both_schedulers_are_taken_for_ids(text: str) -> None:
     assert is_job_id(text)
 
 

@@ -35,7 +35,7 @@ from tests.support.outcomes import outcome
         ("''", [""]),
     ],
 )
-def test_words_as_sbatch_splits_them(text: str, words: list[str]) -> None:
+def test_words_are_split_as_sbatch_splits_them(text: str, words: list[str]) -> None:
     assert list(split_words(text, "job.sh:2")) == words
 
 
@@ -103,7 +103,7 @@ def test_lines_for_pbs_may_be_indented() -> None:
     assert [line.words for line in script.pbs] == [("-q", "work"), ("-N", "x")]
 
 
-def test_only_the_first_component_of_a_heterogeneous_job() -> None:
+def test_only_the_first_component_of_a_heterogeneous_job_is_read() -> None:
     script = read_script("#!/bin/sh\n#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 9\n", "job.sh")
     assert [line.words for line in script.slurm] == [("-n", "1")]
     assert script.notes == ("job.sh:3: components after the first, which is asked about alone",)
@@ -118,7 +118,7 @@ def test_only_the_first_component_of_a_heterogeneous_job() -> None:
         ("#!/bin/sh\n#SBATCH --comment 'a\n", "job.sh:2: the quote ' in \"--comment 'a\""),
     ],
 )
-def test_what_sbatch_refuses(text: str, what: str) -> None:
+def test_what_sbatch_refuses_is_refused_where_it_stands(text: str, what: str) -> None:
     with pytest.raises(InputError) as refused:
         read_script(text, "job.sh")
     assert str(refused.value).startswith(what)

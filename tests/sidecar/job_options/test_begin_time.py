@@ -61,7 +61,7 @@ def test_times_as_sbatch_takes_them(text: str, moment: str) -> None:
     assert parse_begin(text, at("2026-11-21T16:48:30")) == at(moment)
 
 
-def test_epoch_seconds() -> None:
+def test_epoch_seconds_are_read_as_they_stand() -> None:
     assert parse_begin("uts1800000000", 0) == 1_800_000_000
 
 
@@ -73,7 +73,7 @@ def test_epoch_seconds() -> None:
         *("2026-02-30", "12/24/2026", "131326", "10:60"),
     ],
 )
-def test_times_that_sbatch_refuses(text: str) -> None:
+def test_times_that_sbatch_refuses_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="; write"):
         parse_begin(text, at("2026-11-21T16:48:30"))
 
@@ -97,7 +97,7 @@ def test_times_as_qsub_takes_them(text: str, moment: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "18:30", "2460", "02301200", "202613011200", "1"])
-def test_times_that_qsub_refuses(text: str) -> None:
+def test_times_that_qsub_refuses_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="is no time"):
         parse_pbs_begin(text, at("2026-11-21T16:48:30"))
 

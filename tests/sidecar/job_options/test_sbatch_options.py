@@ -114,7 +114,9 @@ def test_no_option_is_both_asked_and_not() -> None:
         ("begin", "now+1hour", None),
     ],
 )
-def test_values_that_sbatch_takes(name: str, value: str, one_form: str | None) -> None:
+def test_values_that_sbatch_takes_are_taken_in_one_form(
+    name: str, value: str, one_form: str | None
+) -> None:
     if (name, value) == ("array", "0-4:2%1,9"):
         value = "0-4:2,9%1"
     assert checked(name, value, "job.sh:2") == (value if one_form is None else one_form)
@@ -151,7 +153,7 @@ def test_values_that_sbatch_takes(name: str, value: str, one_form: str | None) -
         ("exclusive", "no", "is neither user"),
     ],
 )
-def test_values_that_sbatch_refuses(name: str, value: str, what: str) -> None:
+def test_values_that_sbatch_refuses_are_refused_with_why(name: str, value: str, what: str) -> None:
     with pytest.raises(InputError) as refused:
         checked(name, value, "job.sh:2")
     assert str(refused.value).startswith(f"job.sh:2: --{name} = {value!r}: ")
@@ -169,7 +171,7 @@ def test_any_value_is_taken_or_refused_clearly(name: str, value: str) -> None:
 
 
 @given(st.integers(1, 2**31 - 1), st.integers(1, 2**31 - 1))
-def test_a_range_of_nodes(one: int, other: int) -> None:
+def test_a_range_of_nodes_is_its_least_and_most(one: int, other: int) -> None:
     least, most = sorted((one, other))
     assert node_range(f"{least}-{most}") == (least, most)
 

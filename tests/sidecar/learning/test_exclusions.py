@@ -60,7 +60,7 @@ def reservation(start: int, end: int, nodes: str | None, *flags: str) -> Reserva
     return Reservation("r", NOW + start, NOW + end, flags=frozenset(flags), nodes=names)
 
 
-def test_reservations_ahead() -> None:
+def test_a_reservation_concerns_the_partitions_of_its_nodes() -> None:
     assert spans(reservation(0, 9, "n1"), reservation(-9, 9, "n1")) == [], "it has its nodes"
     assert spans(reservation(1, 9, "n[1,3]")) == [(1, 9, ("main", "short"))]
     assert spans(reservation(1, 9, "n3")) == [(1, 9, ("main",))]
@@ -73,7 +73,7 @@ def test_reservations_ahead() -> None:
     assert spans(*both) == [(1, 9, ("main",)), (5, 9, ("main",))]
 
 
-def test_reservations_that_come_again() -> None:
+def test_a_weekly_reservation_comes_again() -> None:
     day = 24 * HOUR
     assert spans(reservation(-9, 9, "g1", "DAILY")) == [(day - 9, day + 9, ("gpu",))]
     assert spans(reservation(9, 19, "g1", "WEEKLY", "SPEC_NODES")) == [
@@ -98,7 +98,7 @@ def test_a_magnetic_reservation_draws_jobs_in() -> None:
         (-10, 0, None, None),
     ],
 )
-def test_a_job_before_a_reservation(
+def test_a_job_that_may_run_into_a_reservation_is_left_alone(
     start: int, end: int, where: tuple[str, ...] | None, expected: Why | None
 ) -> None:
     ahead = TableReservation(NOW + start, NOW + end, where)
@@ -108,7 +108,7 @@ def test_a_job_before_a_reservation(
         assert why_plain(JOB, exclusions, NOW, 1) is Why.RESERVATION, "it may start later"
 
 
-def test_node_lists() -> None:
+def test_lists_of_nodes_are_written_out() -> None:
     assert expand_nodes("n[01-03,7],login") == {"n01", "n02", "n03", "n7", "login"}
     assert expand_nodes("r[1-2]n[9-10]-ib") == {"r1n9-ib", "r1n10-ib", "r2n9-ib", "r2n10-ib"}
     assert expand_nodes("") == frozenset()
@@ -130,7 +130,7 @@ SHOWN = (
 )
 
 
-def test_slurm_partitions() -> None:
+def test_slurm_partitions_are_read_with_their_limits_and_nodes() -> None:
     assert parse_partitions(SHOWN) == (
         SlurmPartition("main", None, None, frozenset({"n1", "n2", "n3", "n4"})),
         SlurmPartition("short", 26 * HOUR, "pq", frozenset({"n1", "n2"})),

@@ -56,7 +56,7 @@ def _requested(job: QueuedJob) -> int:
 # -- scores --------------------------------------------------------------------------------------
 
 
-def test_scores_by_hand() -> None:
+def test_each_order_scores_a_job_by_its_formula() -> None:
     assert score(Order.SJF, 50, 100, 4) == -100
     assert score(Order.LJF, 50, 100, 4) == 100
     assert score(Order.XF, 50, 100, 4) == 1.5
@@ -95,7 +95,7 @@ def test_the_orders_are_the_engines(order: Order, jobs: list[tuple[int, int, int
     assert [each.score for each in mine] == [score(order, *jobs[index]) for index in expected]
 
 
-def test_who_takes_part() -> None:
+def test_only_jobs_that_can_start_take_part() -> None:
     queue = [
         _job("1", wait_s=10),
         _job("2", wait_s=20, held=True),
@@ -137,7 +137,7 @@ def test_who_goes_first_stands_before_the_others_by_wait() -> None:
 # -- site factors ----------------------------------------------------------------------------------
 
 
-def test_site_factors_by_hand() -> None:
+def test_as_few_site_factors_as_will_do_are_changed() -> None:
     assert site_factors(["a", "b", "c"], {}, 100) == {"a": 75, "b": 50, "c": 25}
     in_place = {"a": 75, "b": 50, "c": 25}
     assert site_factors(["a", "b", "c"], in_place, 100) == {}

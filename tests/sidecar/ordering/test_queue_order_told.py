@@ -63,7 +63,7 @@ WHY = (
 )
 
 
-def test_which_order_since_when_and_why(site: MockSite) -> None:
+def test_the_api_tells_which_order_since_when_and_why(site: MockSite) -> None:
     answer = _asked(site, "/v1/queue-order").json()
     last = answer.pop("last_try")
     assert answer == {
@@ -110,7 +110,7 @@ def test_the_commands_say_it(site: MockSite) -> None:
     assert "leave out --job and --user" in str(wrong.exception)
 
 
-def test_metrics(site: MockSite) -> None:
+def test_the_metrics_tell_the_order_in_use(site: MockSite) -> None:
     text = _asked(site, "/metrics").text
     assert 'foretime_queue_order_in_use{order="sjf"} 1.0' in text
     assert 'foretime_queue_order_in_use{order="ljf"} 0.0' in text
@@ -128,7 +128,7 @@ def test_where_jobs_are_hidden_users_are_told_no_figures(tmp_path: Path) -> None
         assert _asked(site, "/v1/queue-order").json()["why"] is not None
 
 
-def test_other_orders_and_none(tmp_path: Path) -> None:
+def test_an_order_that_is_not_switched_is_told_without_switches(tmp_path: Path) -> None:
     with MockSite(tmp_path, _slurm(), queue_order={"order": "wfp"}) as site:
         answer = _asked(site, "/v1/queue-order").json()
         assert (answer["order"], answer["since"], answer["why"]) == ("wfp", None, None)
@@ -139,7 +139,7 @@ def test_other_orders_and_none(tmp_path: Path) -> None:
         assert "foretime_queue_order_tries" not in metrics
 
 
-def test_in_words() -> None:
+def test_a_choice_is_told_in_words_with_both_values() -> None:
     assert said_value("wait", 3661.4) == "01:01:01"
     assert said_value("sldww", 1234.567) == "1,234.57"
     assert said_value("2*artww+makespan", 2.5) == "2.50"

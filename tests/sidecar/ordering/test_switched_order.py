@@ -292,7 +292,7 @@ def test_where_it_must_not_order_it_does_not_plan(world: Noting, start: Start) -
 # -- a bound on what one user's jobs weigh ---------------------------------------------------------
 
 
-def test_weights_by_hand() -> None:
+def test_nobody_weighs_more_than_the_cap() -> None:
     """Of 80, 10, 10 none may be more than 2/5: 80 becomes 40/3 = 2/5 of 100/3."""
     assert capped_weights(["a", "b", "c"], [80, 10, 10], 0.4) == [
         round(SCALE / 6),
@@ -366,7 +366,7 @@ def test_settings_that_make_no_sense_are_refused(line: str, said: str) -> None:
         parse_settings(f"[queue_order]\n{line}\n", "f")
 
 
-def test_a_bound_on_time() -> None:
+def test_what_takes_too_long_is_given_up_and_not_begun_twice() -> None:
     bound = TimeBound(0.01)
     with pytest.raises(TooLongError, match=r"longer than 0\.01 s"):
         bound.run(lambda: time.sleep(0.2))

@@ -183,7 +183,7 @@ def test_a_reservation_keeps_others_away() -> None:
     assert [each.reason for each in left] == ["longer than its reservation course"]
 
 
-def test_dependencies_and_throttles() -> None:
+def test_dependencies_and_throttles_delay_forward_runs() -> None:
     one = running("7", 8, HeldNode("n1", 8))
     after = replace(pending("8", 1), dependent=True, dependency="afterok:7(unfulfilled)")
     later = replace(pending("9", 1), dependent=True, dependency="after:8+2(unfulfilled)")

@@ -79,7 +79,7 @@ def test_what_is_left_out_is_named() -> None:
     assert len(taken.snapshot) == len(taken.jobs) == 1
 
 
-def test_an_empty_machine_that_is_down() -> None:
+def test_on_a_machine_that_is_down_every_job_is_left_out() -> None:
     taken = snapshot_of(Queue(0, (SINGLE,)), taken_at=NOW)
     assert len(taken.snapshot) == 0
     assert taken.left_out_by_reason() == {"too wide for the machine": 1}

@@ -39,7 +39,7 @@ def crowded(jobs: int) -> Workload:
     )
 
 
-def test_a_busy_moment_by_hand() -> None:
+def test_the_busy_moment_is_where_nearly_the_most_wait() -> None:
     # From the thirtieth job on 70 are looked at: 20 that do not wait, then 50 more and more.
     log = crowded(100)
     chosen = busy_moment(log, Policy(), 0)

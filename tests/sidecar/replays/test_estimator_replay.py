@@ -243,7 +243,9 @@ def test_one_that_fails_is_shown_and_the_others_compared(
     assert {one.name for one in replayed[:-1]} == {"requested", "user"}
 
 
-def test_the_command(site: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_compares_estimators_and_leaves_the_store_as_it_is(
+    site: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nice: list[int] = []
     monkeypatch.setattr("os.nice", nice.append)
     path = Path(site.store.path)
@@ -268,7 +270,7 @@ def test_the_command(site: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "options", [("--replay", "--classes"), ("--only", "user"), ("--processors", "7")]
 )
-def test_options_that_do_not_go_together(options: tuple[str, ...]) -> None:
+def test_options_that_do_not_go_together_are_refused(options: tuple[str, ...]) -> None:
     assert isinstance(CliRunner().invoke(app, list(options)).exception, InputError)
 
 

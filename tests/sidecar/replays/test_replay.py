@@ -161,7 +161,7 @@ def test_history_adds_to_what_is_learned_on_the_way() -> None:
     assert shortened[early].sum() > shortened_alone[early].sum()
 
 
-def test_oracles() -> None:
+def test_oracles_are_given_to_the_engine_as_they_are() -> None:
     requested, actual = WORKLOAD.requested_time, WORKLOAD.actual_runtime
     baseline, same = run(replay_of(scheme="requested"))
     same_schedule(baseline, same)
@@ -221,7 +221,9 @@ def test_every_order_runs_and_matches_the_engine(order: Order, backfill: Backfil
 
 
 @pytest.mark.traces
-def test_a_real_log(trace: Callable[[str], Path]) -> None:
+def test_on_a_real_log_fewer_jobs_outlive_the_production_rules_times(
+    trace: Callable[[str], Path],
+) -> None:
     log = read_log(trace("KTH-SP2-1996-2.1-cln.swf.gz"))
     workload = workload_of_log(log)[0].head(3000)
     rule = AccuracySettings.production()

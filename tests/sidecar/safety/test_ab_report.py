@@ -18,7 +18,7 @@ def jobs(planned: bool, waits: list[int], users: int = 10) -> list[tuple[Any, ..
     ]
 
 
-def test_figures_by_hand() -> None:
+def test_planned_and_observed_jobs_are_told_apart_in_each_figure() -> None:
     report = compare([*jobs(True, [0, 10, 20, 30]), *jobs(False, [100, -5])], 5)
     assert (report.since, report.large_processors) == (5, 4)
     planned, observed = report.planned, report.observed

@@ -40,7 +40,9 @@ def site(
     return store, CircuitBreaker(BreakerSettings(**{"least_jobs": 10, **limits}), store)
 
 
-def test_outliving(record: Record, tmp_path: Path) -> None:
+def test_too_many_jobs_that_outlive_their_times_open_the_breaker(
+    record: Record, tmp_path: Path
+) -> None:
     path = str(tmp_path / "store")
     store, breaker = site(record, [600] * 5 + [601] * 5, path)
     assert breaker.figures(NOW).outliving_percent == 50
@@ -72,7 +74,7 @@ def test_jobs_outside_of_the_window_do_not_count(record: Record) -> None:
     assert breaker.judge(NOW) is not None
 
 
-def test_waits(record: Record) -> None:
+def test_a_wait_beyond_the_bound_opens_the_breaker(record: Record) -> None:
     _, breaker = site(record, [600] * 100, most_wait_p99_s=60)
     assert breaker.figures(NOW).wait_p99_s == 60
     assert breaker.judge(NOW) is None
@@ -85,7 +87,9 @@ def test_waits(record: Record) -> None:
 
 
 @pytest.mark.parametrize("reason", ["Resources", "", "Priority"])
-def test_a_head_job_that_slips(record: Record, reason: str) -> None:
+def test_a_head_job_that_slips_opens_the_breaker_but_not_one_behind_it(
+    record: Record, reason: str
+) -> None:
     store, breaker = site(record, [], most_head_slip_s=3600)
     request = record(1).job.request
     head = QueuedJob(request, QueueState.PENDING, start_time=NOW + 100, reason=reason)

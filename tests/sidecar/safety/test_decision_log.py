@@ -142,7 +142,7 @@ def test_each_job_has_its_reason(
     assert expected[2] in REASONS
 
 
-def test_exclusions_count() -> None:
+def test_the_audit_names_the_exclusion_that_counted() -> None:
     site = Site()
     site.exclusions = Exclusions(
         chosen=frozenset({("user", "alice")}), reservations=(Reservation(NOW, NOW + 9),)

@@ -140,7 +140,9 @@ def test_it_waits_neither_for_the_accounting_nor_for_the_disk(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("restarts", [0, 2])
-def test_to_observe_after_enforcing(restarts: int, tmp_path: Path) -> None:
+def test_waiting_jobs_are_mended_when_enforce_becomes_observe(
+    restarts: int, tmp_path: Path
+) -> None:
     cluster = Cluster(tmp_path)
     cluster.poll()
     cluster.refuses = True

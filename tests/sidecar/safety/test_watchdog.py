@@ -179,7 +179,7 @@ def test_the_table_goes_even_if_slurm_does_not_answer(cluster: Cluster) -> None:
     assert not cluster.table.exists()
 
 
-def test_the_sign_of_life(tmp_path: Path) -> None:
+def test_a_sign_of_life_tells_how_long_the_daemon_is_silent(tmp_path: Path) -> None:
     path = tmp_path / "alive"
     assert silent_for_s(path, 5) is None
     beat(path)
@@ -192,7 +192,7 @@ def test_the_sign_of_life(tmp_path: Path) -> None:
         beat(tmp_path / "none" / "alive")
 
 
-def test_the_command(tmp_path: Path, repository: Path) -> None:
+def test_the_command_tells_whether_the_daemon_is_silent(tmp_path: Path, repository: Path) -> None:
     recorded = repository / "tests/assets/slurm/22.05"
     for name, body in {
         "squeue": f"cat {recorded}/squeue.json",

@@ -85,7 +85,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(record: Record) -> None:
     store.close()
 
 
-def test_latest_jobs_of_a_user(record: Record) -> None:
+def test_a_users_latest_jobs_come_first(record: Record) -> None:
     store = Store(":memory:")
     store.add_finished(
         [record(n, user=f"u{n % 3}", project="p" if n % 3 else "q") for n in range(9)], Cursor(1)

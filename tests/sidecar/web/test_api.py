@@ -140,7 +140,7 @@ def test_root_and_the_daemons_owner_see_everybody(
     assert world.ask("/v1/accuracy?user=nobody", DAEMON)["user"] == "nobody"
 
 
-def test_without_identity_only_aggregates(world: World) -> None:
+def test_without_identity_only_aggregates_are_told(world: World) -> None:
     answer = world.ask("/v1/accuracy")
     assert answer["user"] is None
     assert answer["classes"] == []
@@ -173,7 +173,7 @@ def test_aggregates_need_five_users(tmp_path: Path) -> None:
     assert world.polled().ask("/v1/accuracy")["everyone"] == []
 
 
-def test_a_forecast(world: World) -> None:
+def test_a_forecast_of_a_new_job_has_its_bounds_and_levels(world: World) -> None:
     world.slurm.submit(Submission("u1", "wide", None, 64, 3600, 900))
     world.look(NOW + 60)
     world.now = NOW + 90
@@ -197,7 +197,7 @@ def test_a_forecast(world: World) -> None:
     assert answer["assumptions"]
 
 
-def test_the_forecast_of_a_job_in_the_queue(world: World) -> None:
+def test_a_job_in_the_queue_is_told_its_forecast_and_how_old_it_is(world: World) -> None:
     first = world.slurm.submit(Submission("u1", "wide", None, 64, 3600, 900))
     second = world.slurm.submit(Submission("nobody", "wide", None, 32, 1800, 900))
     third = world.slurm.submit(Submission("nobody", "wide", None, 32, 1800, 900))
@@ -371,7 +371,7 @@ def test_a_small_projects_history_is_not_used(world: World) -> None:
         ("/v1/accuracy?user=", "user = ''"),
     ],
 )
-def test_wrong_questions(world: World, path: str, what: str) -> None:
+def test_a_wrong_question_is_told_what_is_wrong(world: World, path: str, what: str) -> None:
     assert what in world.refused(path)["what"]
 
 
@@ -392,7 +392,7 @@ def test_our_own_mistakes_have_the_same_shape(
     assert "mistake" in world.refused("/v1/accuracy", NOBODY, 500)["what"]
 
 
-def test_before_the_first_look(tmp_path: Path) -> None:
+def test_before_the_first_look_a_forecast_is_refused_with_why(tmp_path: Path) -> None:
     world = World(tmp_path)
     error = world.refused("/v1/forecast?processors=1&time=60", status=503)
     assert error["what"] == "the queue has not been read yet"
@@ -406,7 +406,7 @@ def test_before_the_first_look(tmp_path: Path) -> None:
     assert world.refused("/healthz", status=503)["what"] == world.health.last_error
 
 
-def test_health(world: World) -> None:
+def test_health_is_ok_until_polls_are_late(world: World) -> None:
     answer = world.ask("/healthz")
     assert answer["status"] == "ok"
     assert (answer["poll_age_s"], answer["table_generation"], answer["mode"]) == (0, 1, "observe")
@@ -416,7 +416,7 @@ def test_health(world: World) -> None:
     assert world.refused("/healthz", status=503)["what"] == "squeue failed"
 
 
-def test_metrics(world: World) -> None:
+def test_the_metrics_are_those_of_the_daemon(world: World) -> None:
     world.now = NOW + 10
     world.health.errors["scheduler"] = 3
     text = world.client.get("/metrics").text

@@ -81,7 +81,9 @@ def test_what_fails_gives_its_turn_to_the_next() -> None:
     assert [each for each in found if each == "done"] == ["done"] * 3
 
 
-def test_nothing_else_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_else_waits_for_a_slow_forecast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     let_go = threading.Event()
     answered = ForecastDesk.answer
 

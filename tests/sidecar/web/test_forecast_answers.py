@@ -124,7 +124,7 @@ def answers(folder: Path, private_data: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("private_data", ["", "jobs"])
-def test_every_field_of_every_answer(
+def test_every_field_of_every_answer_is_as_recorded(
     private_data: str, tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     golden = json.loads((repository / "tests/golden/forecast_answers.json").read_text())

@@ -170,7 +170,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_no_identity_of_a_token_that_is_none_of_ours(identities: Identities, name: str) -> None:
+def test_a_token_that_is_none_of_ours_is_no_identity(identities: Identities, name: str) -> None:
     with pytest.raises(IdentityError) as refused:
         identities.of(None, bearer(FORGED[name]))
     assert refused.value.remedy
@@ -466,7 +466,7 @@ def test_what_each_may_see_over_http(served: tuple[FromPeer, TestClient]) -> Non
     assert whose("bob", **{"X-Remote-User": "olga"}) == 200
 
 
-def test_a_proxy_on_the_real_socket(tmp_path: Path) -> None:
+def test_a_proxy_on_the_real_socket_is_believed_whom_it_names(tmp_path: Path) -> None:
     """Of a peer that the kernel vouches for: this process is the proxy, and root or not besides."""
     slurm = MockSlurm(SlurmSetup(4), Policy(), None, NOW)
     us = name_of(os.geteuid())

@@ -104,7 +104,7 @@ def left_alone(site: MockSite) -> bool:
     return mine["forgotten_at"] is None and "what-if" not in stored
 
 
-def test_a_name_that_now_leads_here(browser: Browser, site: MockSite, port: int) -> None:
+def test_a_name_that_now_leads_here_is_refused(browser: Browser, site: MockSite, port: int) -> None:
     """DNS rebinding: to the browser the daemon is the page's own server."""
     page = visited(browser, f"http://evil.example:{port}/attack", "")
     assert page.evaluate(ATTACK, [f"http://evil.example:{port}", HEADERS]) == []
@@ -115,14 +115,18 @@ def test_a_name_that_now_leads_here(browser: Browser, site: MockSite, port: int)
 
 
 @pytest.mark.parametrize("host", ["http://other.example:1234", "http://localhost:1234"])
-def test_another_sites_page(browser: Browser, site: MockSite, port: int, host: str) -> None:
+def test_another_sites_page_reads_and_changes_nothing(
+    browser: Browser, site: MockSite, port: int, host: str
+) -> None:
     page = visited(browser, f"{host}/attack", "")
     assert page.evaluate(ATTACK, [f"http://localhost:{port}", HEADERS]) == []
     assert left_alone(site)
 
 
 @pytest.mark.parametrize("host", ["http://other.example:1234", "http://localhost:1234"])
-def test_another_sites_form(browser: Browser, site: MockSite, port: int, host: str) -> None:
+def test_another_sites_form_is_refused(
+    browser: Browser, site: MockSite, port: int, host: str
+) -> None:
     page = visited(browser, f"{host}/form", FORM.format(daemon=f"http://localhost:{port}"))
     with page.expect_navigation() as navigation:
         page.click("button")

@@ -94,7 +94,7 @@ def words(reply: Any) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", reply.text).split())
 
 
-def test_everything_for_who_may_see_all(get: Get) -> None:
+def test_who_may_see_all_is_shown_everything(get: Get) -> None:
     reply = get()
     assert reply.status_code == 200
     assert "1 running 30 waiting 64 processors" in words(reply)
@@ -141,7 +141,7 @@ def test_names_that_are_markup_are_shown_as_text(get: Get) -> None:
         assert [each["src"] for each in scripts] == ["static/page.js"]
 
 
-def test_an_answer_for_my_job(get: Get) -> None:
+def test_the_page_answers_for_my_job_with_other_shapes_of_it(get: Get) -> None:
     reply = get("/?ntasks=8&time=4:00:00")
     assert reply.status_code == 200
     text = words(reply)
@@ -189,7 +189,7 @@ def test_the_form_costs_what_advice_costs(site: MockSite) -> None:
     assert statuses[-1] == 429
 
 
-def test_headers_and_files(get: Get) -> None:
+def test_every_file_comes_with_the_headers_and_no_other_file_comes(get: Get) -> None:
     for path in ("/", "/static/page.css", "/static/page.js", "/static/icon.svg"):
         reply = get(path)
         assert reply.status_code == 200
@@ -273,7 +273,7 @@ def test_every_wait_has_a_shade() -> None:
 
 
 @given(st.lists(st.integers(0, 10**8), min_size=1))
-def test_places_on_a_bar(waits_s: list[int]) -> None:
+def test_longer_waits_are_further_along_the_bar(waits_s: list[int]) -> None:
     scale = WaitScale.over(waits_s)
     places = [scale.at(wait_s) for wait_s in sorted(waits_s)]
     assert places == sorted(places)

@@ -124,7 +124,7 @@ _LOW_CONTRAST = """
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
 @pytest.mark.parametrize("query", ["", "?ntasks=64&time=4:00:00"])
-def test_readable_in_every_width_and_scheme(
+def test_the_page_is_readable_in_every_width_and_scheme(
     visit: Open, query: str, width: int, scheme: str
 ) -> None:
     page = visit(query, viewport={"width": width, "height": 800}, color_scheme=scheme)
@@ -139,7 +139,7 @@ def test_readable_in_every_width_and_scheme(
         assert region.get_attribute("tabindex") == "0"
 
 
-def test_the_form_by_keyboard(visit: Open) -> None:
+def test_the_form_is_reached_and_sent_by_keyboard(visit: Open) -> None:
     page = visit()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -164,7 +164,7 @@ def test_the_form_by_keyboard(visit: Open) -> None:
     assert reached.input_value() == "64"
 
 
-def test_without_script(visit: Open) -> None:
+def test_the_page_works_without_script(visit: Open) -> None:
     page = visit(java_script_enabled=False)
     page.get_by_label("Tasks", exact=True).fill("64")
     page.get_by_label("Time limit", exact=True).fill("4:00:00")

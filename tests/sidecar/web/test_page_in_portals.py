@@ -59,7 +59,7 @@ def ask(
     return status, {name.lower(): value for name, value in headers}, body.decode()
 
 
-def test_the_page_and_its_files(ondemand: ModuleType) -> None:
+def test_the_portal_serves_the_page_and_its_files(ondemand: ModuleType) -> None:
     status, headers, body = ask(ondemand, "/", "ntasks=4&time=60")
     assert status == "200 OK"
     assert headers["content-security-policy"].startswith("default-src 'none'")
@@ -78,7 +78,9 @@ def test_only_questions_are_handed_on(ondemand: ModuleType) -> None:
     assert ask(ondemand, "/v1/breaker/reset", method="POST")[0].startswith("405 ")
 
 
-def test_a_daemon_that_is_away(ondemand: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_that_is_away_is_said_not_to_answer(
+    ondemand: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ondemand, "SOCKET", "/nowhere")
     status, _, body = ask(ondemand, "/")
     assert status.startswith("503 ")
@@ -161,7 +163,7 @@ def test_nginx_shows_the_page_and_changes_nothing(nginx: tuple[str, int]) -> Non
     assert status("v1/map", "Origin: https://evil.example") == [403]
 
 
-def test_many_people_behind_nginx(nginx: tuple[str, int]) -> None:
+def test_slow_people_behind_nginx_hold_nobody_up(nginx: tuple[str, int]) -> None:
     """Whoever is slow before nginx holds nothing behind it."""
     with contextlib.ExitStack() as stack:
         for _ in range(200):

@@ -157,7 +157,7 @@ def test_the_page_is_as_coarse(private: Site, public: Site) -> None:
     ("text", "hidden"),
     [("none", set()), ("jobs", {"jobs"}), ("Accounts,jobs,USAGE", {"accounts", "jobs", "usage"})],
 )
-def test_what_slurm_hides(text: str, hidden: set[str]) -> None:
+def test_what_slurm_hides_is_read_from_private_data(text: str, hidden: set[str]) -> None:
     said = f"SLURM_VERSION = 23.11.10\nPrivateData             = {text}\n"
     assert slurm_configuration(said).private_data == hidden
 
@@ -170,7 +170,7 @@ def test_what_slurm_hides(text: str, hidden: set[str]) -> None:
         ("{}", {"jobs"}),
     ],
 )
-def test_what_pbs_hides(server: str, hidden: set[str]) -> None:
+def test_what_pbs_hides_is_read_from_query_other_jobs(server: str, hidden: set[str]) -> None:
     reply = f'{{"timestamp": 1, "pbs_version": "23", "Server": {{"p": {server}}}}}'
     assert pbs_configuration(reply).private_data == hidden
 

@@ -27,7 +27,7 @@ def limits(clock: Clock, per_minute: int = 60, burst: int = 5) -> RateLimits:
     return RateLimits(settings, clock)
 
 
-def test_a_burst_and_then_the_rate() -> None:
+def test_a_burst_is_let_through_and_then_the_rate() -> None:
     clock = Clock()
     buckets = limits(clock)
     assert [buckets.take("ann", 1) for _ in range(6)] == [0, 0, 0, 0, 0, 1]

@@ -104,7 +104,7 @@ def erased(site: MockSite, user: str = "ann") -> bool:
         "portal.example.org:8443",
     ],
 )
-def test_hosts_that_are_the_daemons(site: MockSite, host: str) -> None:
+def test_hosts_that_are_the_daemons_are_let_in(site: MockSite, host: str) -> None:
     assert ask_raw(site, "/healthz", f"Host: {host}")[0] == 200
 
 
@@ -282,7 +282,7 @@ def test_every_path_that_changes_anything_asks_for_it(site: MockSite, client: Te
         assert (reply.status_code, reply.json()["error"]["where"]) == (403, TOKEN_HEADER)
 
 
-def test_tokens_end() -> None:
+def test_a_token_is_one_persons_and_ends() -> None:
     now = 100.0
     tokens = ChangeTokens(lambda: now)
     token = tokens.make("ann")

@@ -195,12 +195,12 @@ def test_places_that_cannot_be_used(folder: Path) -> None:
         ("", "give unix:PATH"),
     ],
 )
-def test_wrong_places_to_listen(listen: str, what: str) -> None:
+def test_wrong_places_to_listen_are_refused(listen: str, what: str) -> None:
     with pytest.raises(InputError, match=what):
         parse_listen(listen)
 
 
-def test_places_to_listen() -> None:
+def test_a_place_to_listen_is_a_socket_or_a_loopback_address() -> None:
     assert parse_listen("unix:/run/x.sock") == Path("/run/x.sock")
     assert parse_listen("127.0.0.1:8642") == ("127.0.0.1", 8642)
     assert parse_listen("localhost:8642") == ("127.0.0.1", 8642)

@@ -25,7 +25,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1"])
-def test_our_own(host: str) -> None:
+def test_a_connection_of_our_own_is_ours(host: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, 0), family=family)
@@ -42,7 +42,7 @@ def test_our_own(host: str) -> None:
 
 
 @needs_root
-def test_anothers_and_never_roots_for_one_who_has_left() -> None:
+def test_a_closed_connection_is_its_users_and_never_roots() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(60)
         host, port = listener.getsockname()

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
         ("  2:00:00\n", 7200),
     ],
 )
-def test_every_form_of_sbatch(text: str, seconds: int) -> None:
+def test_every_form_that_sbatch_takes_is_read(text: str, seconds: int) -> None:
     assert parse_duration(text) == seconds
 
 
@@ -57,7 +57,9 @@ def test_what_is_written_is_read(seconds: int) -> None:
     days=st.integers(0, 400), hours=st.integers(0, 23), minutes=st.integers(0, 59),
     seconds=st.integers(0, 59),
 )  # fmt: skip
-def test_the_forms_agree(days: int, hours: int, minutes: int, seconds: int) -> None:
+def test_all_forms_of_a_duration_are_the_same_duration(
+    days: int, hours: int, minutes: int, seconds: int
+) -> None:
     total = 86_400 * days + 3600 * hours + 60 * minutes + seconds
     if total == 0:
         return

@@ -41,7 +41,9 @@ pytestmark = pytest.mark.usefixtures("stockholm")
         (400_000, "4 d 18 h", "4 d 18 h"),
     ],
 )
-def test_durations_in_words(seconds: int, likely: str, bound: str) -> None:
+def test_a_wait_is_said_in_words_and_rounded_up_as_a_bound(
+    seconds: int, likely: str, bound: str
+) -> None:
     assert (spoken_wait(seconds), spoken_wait(seconds, up=True)) == (likely, bound)
 
 
@@ -71,7 +73,7 @@ def test_words_are_near_and_a_bound_in_words_still_holds(seconds: int) -> None:
         ("2027-01-03T09:05:00", "Sun 3 Jan 2027 09:05"),
     ],
 )
-def test_moments_in_words(moment: str, clock: str) -> None:
+def test_a_moment_is_said_by_its_day(moment: str, clock: str) -> None:
     now = datetime.fromisoformat("2026-11-21T16:48:30").timestamp()
     assert spoken_clock(int(datetime.fromisoformat(moment).timestamp()), int(now)) == clock
 

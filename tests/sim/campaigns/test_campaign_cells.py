@@ -178,14 +178,16 @@ seeds = [9]
         ),
     ],
 )
-def test_rules_that_leave_nothing(campaign_of: Make, text: str, told: list[str]) -> None:
+def test_rules_that_leave_nothing_are_refused(
+    campaign_of: Make, text: str, told: list[str]
+) -> None:
     with pytest.raises(InputError) as error:
         plan(campaign_of(text))
     for words in told:
         assert words in str(error.value)
 
 
-def test_only_some_logs(campaign_of: Make) -> None:
+def test_a_plan_can_be_of_some_logs_only(campaign_of: Make) -> None:
     planned = plan(campaign_of('[[logs]]\ngenerate = "lublin2003"\nname = "other"'))
     assert [cell.axes["log"] for cell in planned.of_logs(["other"]).cells] == ["other"]
     assert planned.of_logs([]).cells == planned.cells

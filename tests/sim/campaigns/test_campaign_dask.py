@@ -148,7 +148,7 @@ def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return jobs
 
 
-def test_workers_that_a_batch_system_starts(
+def test_workers_that_a_batch_system_starts_run_the_cells(
     campaign_of: Make, tmp_path: Path, sbatch: Path
 ) -> None:
     planned = plan(campaign_of(GRID))
@@ -159,7 +159,7 @@ def test_workers_that_a_batch_system_starts(
     assert len(sbatch.read_text().split()) == 1
 
 
-def test_settings_that_make_no_job() -> None:
+def test_settings_that_make_no_job_are_refused() -> None:
     with pytest.raises(InputError, match=r"\[jobqueue\]: "):
         submitted_cluster("slurm", JobQueue(interface="no-such-interface"), workers=0)
 

@@ -37,7 +37,7 @@ def test_the_reference_is_the_programs_own(page: str) -> None:
     assert page.endswith("## Reference\n\n" + to_markdown())
 
 
-def test_the_worked_example(page: str, tmp_path: Path) -> None:
+def test_the_worked_example_gives_the_pages_figures(page: str, tmp_path: Path) -> None:
     path = tmp_path / "loads.toml"
     path.write_text(blocks(page, "toml")[0])
     planned = plan(read_campaign(path))
@@ -75,7 +75,7 @@ def test_every_column_is_told(page: str, tmp_path: Path) -> None:
         assert set(frame.columns) <= told
 
 
-def test_the_example_with_real_logs(
+def test_the_example_with_real_logs_is_a_sound_campaign(
     repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     example = repository / "contrib" / "campaigns" / "orders_and_backfillings.toml"

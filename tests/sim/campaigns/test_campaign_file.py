@@ -156,7 +156,7 @@ def test_what_is_wrong_is_said_with_its_place(case: str, tmp_path: Path) -> None
         assert words in str(error.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none.toml: can't read the campaign: No such file"):
         read_campaign(tmp_path / "none.toml")
 
@@ -177,7 +177,7 @@ def test_nothing_in_the_grid_gives_a_traceback(axis: str, data: st.DataObject) -
     assert not told or f"c.toml:4: [grid] {axis}" in told
 
 
-def test_scalars_and_lists_seeds_and_numbers(tmp_path: Path) -> None:
+def test_scalars_lists_seeds_and_numbers_are_read(tmp_path: Path) -> None:
     text = f"""{LOG}
 [grid]
 order = "SJF"

@@ -55,7 +55,9 @@ def ran(campaign_of: Make) -> tuple[Plan, dict[str, Record]]:
     return planned, {cell.id: attempt(cell) for cell in planned.cells}
 
 
-def test_a_row_for_each_cell(ran: tuple[Plan, dict[str, Record]], tmp_path: Path) -> None:
+def test_the_tables_have_a_row_for_each_cell(
+    ran: tuple[Plan, dict[str, Record]], tmp_path: Path
+) -> None:
     planned, records = ran
     paths = write_tables(planned, records, tmp_path)
     assert len(paths) == 6
@@ -80,7 +82,9 @@ def test_a_row_for_each_cell(ran: tuple[Plan, dict[str, Record]], tmp_path: Path
     assert parquet.dtypes["seed"] == "Int64"
 
 
-def test_means_intervals_and_gains_by_hand(ran: tuple[Plan, dict[str, Record]]) -> None:
+def test_means_intervals_and_gains_are_those_of_the_rows(
+    ran: tuple[Plan, dict[str, Record]],
+) -> None:
     planned, records = ran
     frame = results_frame(planned, records)
     keys = ["order", "backfill", "estimator", "guard_s"]
@@ -115,7 +119,7 @@ def test_means_intervals_and_gains_by_hand(ran: tuple[Plan, dict[str, Record]]) 
         assert middle == pytest.approx(gains.mean())
 
 
-def test_the_best_and_what_is_like_it(ran: tuple[Plan, dict[str, Record]]) -> None:
+def test_the_best_is_marked_with_what_is_like_it(ran: tuple[Plan, dict[str, Record]]) -> None:
     planned, records = ran
     for metric in ("wait_mean_s", "utilization_arrivals"):
         found = [s for s in summaries(planned, records, [metric]) if s.interarrival_factor == 1]
@@ -216,7 +220,7 @@ def test_a_report_of_what_is_not_finished_and_of_what_failed(
     assert "0 of 3 cells done" in write_report(planned, nothing, tmp_path).read_text()
 
 
-def test_pictures_of_few_things(campaign_of: Make) -> None:
+def test_too_few_things_make_no_picture(campaign_of: Make) -> None:
     planned = plan(campaign_of("[grid]\nseeds = 0"))
     found = summaries(planned, {c.id: attempt(c) for c in planned.cells})
     assert matrix_axes(planned) is None

@@ -177,7 +177,7 @@ def test_every_family_and_reservations_reach_the_engine(
     assert run_cell(cell)["metrics"] == score(workload, schedule).to_dict()
 
 
-def test_policies_of_the_users_own_from_the_campaigns_folder(
+def test_policies_of_the_users_own_are_found_in_the_campaigns_folder(
     campaign_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "campaign_policies_here.py").write_text(
@@ -348,7 +348,7 @@ def test_an_older_foretime_on_a_worker_is_told(
     assert "has foretime 0.0.1" in record["error"]
 
 
-def test_failures_by_cause() -> None:
+def test_failures_are_counted_by_their_cause() -> None:
     def failed(error: str) -> dict[str, Any]:
         return {"error": error}
 

@@ -11,7 +11,7 @@ from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
 
 
-def test_a_file_of_reservations(tmp_path: Path) -> None:
+def test_reservations_are_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "maintenance.csv"
     path.write_text("start, processors, duration\n3600,4,60\n\n-5,1,100\n", encoding="utf-8")
     assert read_reservations(path) == (

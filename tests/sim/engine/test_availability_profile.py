@@ -116,7 +116,7 @@ TestAgainstAnArray = AgainstAnArray.TestCase
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_many_blocks(seed: int) -> None:
+def test_a_profile_of_many_blocks_is_the_array(seed: int) -> None:
     """Far more steps than a block holds, so that blocks split, join and are skipped."""
     random_numbers = random.Random(seed)
     capacity, horizon = 40, 6000

@@ -52,7 +52,7 @@ def starts(rows: list[tuple[int, int, int, int]], machine: int, policy: Policy) 
     return [int(start) for start in schedule.start_time]
 
 
-def test_no_jobs() -> None:
+def test_without_jobs_nothing_starts() -> None:
     for policy in EVERY_POLICY:
         assert starts([], 4, policy) == []
 
@@ -109,7 +109,7 @@ def test_killed_at_the_limit_that_the_scheduler_holds() -> None:
     assert schedule.killed.tolist() == [True]
 
 
-def test_longest_times() -> None:
+def test_the_longest_times_do_not_overflow() -> None:
     jobs = workload([(0, 1, LONGEST_S, LONGEST_S)] * 3, 1)
     assert simulate(jobs, check=True).end_time[-1] == 3 * LONGEST_S
 

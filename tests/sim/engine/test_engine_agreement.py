@@ -109,7 +109,7 @@ def test_native_stepwise_and_reference_agree(
     assert_same(whole, engine.schedule())
 
 
-def test_figure_2_of_gaussier_2015() -> None:
+def test_figure_2_of_gaussier_2015_comes_out() -> None:
     """Job 1 runs; job 2 needs more than is left; job 3 is backfilled beside job 1."""
     jobs, _ = workload_of([(0, 4, 10, 10), (0, 6, 5, 5), (0, 3, 8, 8)])
     assert simulate(jobs).start_time.tolist() == [0, 10, 0]

@@ -54,7 +54,9 @@ def figures(jobs: Workload, schedule: Schedule) -> tuple[float, float]:
         (CURIE, Backfill.EASY_SJBF, 11.68),
     ],
 )
-def test_actual_runtimes(load: Load, log: str, backfill: Backfilling, published: float) -> None:
+def test_actual_runtimes_give_the_published_figures(
+    load: Load, log: str, backfill: Backfilling, published: float
+) -> None:
     jobs = load(log)
     schedule = simulate(jobs, Policy(backfill=backfill), jobs.actual_runtime, check=True)
     assert figures(jobs, schedule)[1] == pytest.approx(published, rel=0.003)
@@ -72,7 +74,9 @@ def test_actual_runtimes(load: Load, log: str, backfill: Backfilling, published:
         (SDSC_BLUE, Backfill.EASY_SJBF, 19.83),
     ],
 )
-def test_requested_times(load: Load, log: str, backfill: Backfilling, published: float) -> None:
+def test_requested_times_give_the_published_figures(
+    load: Load, log: str, backfill: Backfilling, published: float
+) -> None:
     jobs = load(log)
     schedule = simulate(jobs, Policy(backfill=backfill), check=True)
     assert figures(jobs, schedule)[1] == pytest.approx(published, rel=0.03)
@@ -88,7 +92,7 @@ def test_requested_times(load: Load, log: str, backfill: Backfilling, published:
         (Order.FCFS, Backfill.EASY_SJBF, True, 5_438.23, 49.87),
     ],
 )
-def test_kth_to_the_second(
+def test_kth_agrees_with_another_simulator_to_the_second(
     load: Load, order: Order, backfill: Backfilling, actual: bool, wait_s: float, avebsld: float
 ) -> None:
     jobs = load(KTH)
@@ -105,7 +109,9 @@ def test_kth_to_the_second(
         (Order.LJF, 8_348.86, 110.83),
     ],
 )
-def test_kth_in_other_orders(load: Load, order: Order, wait_s: float, avebsld: float) -> None:
+def test_kth_in_other_orders_agrees_with_another_simulator(
+    load: Load, order: Order, wait_s: float, avebsld: float
+) -> None:
     """From one other simulator; 0.02, 0.13 and 0.69 s apart."""
     jobs = load(KTH)
     schedule = simulate(jobs, Policy(order=order, event_order=EventOrder.PER_EVENT), check=True)
@@ -122,7 +128,7 @@ def test_kth_in_other_orders(load: Load, order: Order, wait_s: float, avebsld: f
         (CURIE, Backfill.EASY, None, 202.1),
     ],
 )
-def test_per_event_on_the_other_logs(
+def test_per_event_gives_the_published_figures_on_the_other_logs(
     load: Load, log: str, backfill: Backfilling, wait_s: float | None, avebsld: float
 ) -> None:
     """Within 1%, where the default event order is up to 13% away (Curie)."""
@@ -164,7 +170,7 @@ def learning(jobs: Workload, policy: Policy, estimator: LastTwo) -> Schedule:
     return engine.schedule()
 
 
-def test_easy_plus_plus_learning_stepwise(load: Load) -> None:
+def test_easy_plus_plus_gives_its_published_figures_stepwise(load: Load) -> None:
     """EASY++: mean of the last two, incremental correction, shortest candidates first."""
     policy = Policy(
         backfill=Backfill.EASY_SJBF,

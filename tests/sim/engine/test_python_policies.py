@@ -197,7 +197,7 @@ def test_python_gives_the_schedule_of_the_built_in(rows: Rows, policy: Policy) -
     reservations=st.sampled_from([(), (), CLAIMS]),
 )
 @settings(max_examples=100)
-def test_an_order_in_every_family(
+def test_a_built_in_order_in_python_is_itself_in_every_family(
     rows: Rows,
     order: Order,
     family: Backfilling,
@@ -319,7 +319,7 @@ def test_any_policy_sees_the_same_in_engine_and_reference(rows: Rows, policy: Po
         ("SDSC-BLUE-2000-4.2-cln", Order.SJF, Backfill.EASY),
     ],
 )
-def test_on_slices_of_real_logs(
+def test_a_built_in_policy_in_python_is_itself_on_real_logs(
     trace: Callable[[str], Path], log: str, order: Order, backfill: Backfilling
 ) -> None:
     whole = workload_of_log(read_log(trace(f"{log}.swf.gz")))[0]
@@ -337,7 +337,7 @@ def test_on_slices_of_real_logs(
             assert_same(built_in, simulate(jobs, own, planned, check=True))
 
 
-def test_in_which_order_ties_come() -> None:
+def test_ties_go_by_submission_then_by_place_in_the_log() -> None:
     """By submission, then by place in the log: as under first come, first served."""
     rows = [(0, 8, 10, 10, 10, 10, 0, 0)] * 5 + [(1, 8, 10, 10, 10, 10, 0, 0)]
     jobs, _ = workload_of(rows)
@@ -369,7 +369,7 @@ def test_the_date_is_known() -> None:
     assert seen == [(86_460, [86_460]), (1_000_000_060, [1_000_000_060])]
 
 
-def test_snapshots_of_running_and_pending_jobs() -> None:
+def test_a_policy_sees_the_users_of_running_and_pending_jobs() -> None:
     seen = []
 
     class Watching:

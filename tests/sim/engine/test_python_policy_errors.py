@@ -81,7 +81,9 @@ def writing(queue: QueueView, now: int) -> Any:
     ],
 )
 @pytest.mark.parametrize("run", [simulate, reference.simulate], ids=["engine", "reference"])
-def test_wrong_orders(order: Order_, says: str, run: Callable[..., Any]) -> None:
+def test_a_wrong_order_is_told_what_it_did_and_when(
+    order: Order_, says: str, run: Callable[..., Any]
+) -> None:
     with pytest.raises(InputError) as caught:
         run(three_jobs(), Policy(PythonOrder(order)))
     assert says in str(caught.value)
@@ -107,7 +109,9 @@ def test_wrong_orders(order: Order_, says: str, run: Callable[..., Any]) -> None
     ],
 )
 @pytest.mark.parametrize("run", [simulate, reference.simulate], ids=["engine", "reference"])
-def test_wrong_backfilling(backfill: Backfill_, says: str, run: Callable[..., Any]) -> None:
+def test_a_wrong_backfilling_is_told_what_it_did_and_when(
+    backfill: Backfill_, says: str, run: Callable[..., Any]
+) -> None:
     with pytest.raises(InputError) as caught:
         run(three_jobs(), Policy(backfill=PythonBackfill(backfill)))
     assert says in str(caught.value)

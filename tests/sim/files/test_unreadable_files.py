@@ -81,7 +81,7 @@ def test_nul_bytes_are_refused_before_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\x7fELF\x02\0\0", b"\xff\xfe\xfd,\x80"])
-def test_binary_reservations(tmp_path: Path, data: bytes) -> None:
+def test_binary_reservations_are_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "bin.swf"
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"not (a|UTF-8) text.*(name|give) a CSV file"):

@@ -49,7 +49,7 @@ def ending(log: JobLog, job: int = 0) -> Ending | None:
     return None if np.ma.getmaskarray(log.endings)[job] else ENDINGS[int(log.endings.data[job])]
 
 
-def test_reads_a_job() -> None:
+def test_a_job_is_read_from_its_own_row_without_its_steps() -> None:
     log = sacct(row(suspended="00:10:00"), row("7.batch"), row("7.0"))
     assert len(log) == 1
     assert log.runtime[0] == 3_000
@@ -61,7 +61,7 @@ def test_reads_a_job() -> None:
     assert log.users.get(0) == "ann"
 
 
-def test_array_tasks_and_held_jobs() -> None:
+def test_array_tasks_have_their_array_and_held_jobs_wait_from_release() -> None:
     log = sacct(row("7_3", raw="12", eligible=DAY + "00:30:00"), row("8", raw="8"))
     assert log.job_id.tolist() == [8, 12]
     assert log.array_ids is not None
@@ -83,7 +83,7 @@ def test_array_tasks_and_held_jobs() -> None:
         ("PENDING", "Unknown", None),
     ],
 )
-def test_states(state: str, start: str, expected: Ending | None) -> None:
+def test_each_state_is_an_ending(state: str, start: str, expected: Ending | None) -> None:
     log = sacct(row(state=state, start=start))
     assert ending(log) is expected
     if expected in (None, Ending.NEVER_STARTED):
@@ -91,7 +91,7 @@ def test_states(state: str, start: str, expected: Ending | None) -> None:
 
 
 @pytest.mark.parametrize("limit", ["UNLIMITED", "Partition_Limit", ""])
-def test_no_limit(limit: str) -> None:
+def test_a_job_without_limit_has_no_requested_time(limit: str) -> None:
     assert np.ma.getmaskarray(sacct(row(limit=limit)).requested_time)[0]
 
 
@@ -131,7 +131,7 @@ def test_headerless_sacct_needs_columns() -> None:
         ("UNLIMITED", None),
     ],
 )
-def test_durations(word: str, seconds: int | None) -> None:
+def test_durations_are_read_in_every_form(word: str, seconds: int | None) -> None:
     assert parse_duration(word) == seconds
 
 
@@ -182,7 +182,7 @@ MAPPING = (
 )
 
 
-def test_csv_with_mapping() -> None:
+def test_a_csv_is_read_by_its_mapping() -> None:
     log = parse_csv_log(CSV, source="x.csv", columns=MAPPING)
     assert log.requested_time[0] == 1_800
     assert log.runtime[0] == 3_600
@@ -204,7 +204,7 @@ def test_csv_with_mapping() -> None:
         (None, "--columns"),
     ],
 )
-def test_csv_mapping_errors(columns: str | None, says: str) -> None:
+def test_a_wrong_mapping_is_refused_with_the_nearest_name(columns: str | None, says: str) -> None:
     with pytest.raises(InputError, match=says):
         parse_csv_log(CSV, source="x.csv", columns=columns)
 
@@ -226,7 +226,7 @@ def test_format_is_told_by_content() -> None:
         ("NREL-Eagle-2019-sample1000.csv.xz", None, 1_000, 15),
     ],
 )
-def test_real_exports(
+def test_real_exports_are_read_whole(
     trace: Callable[[str], Path], name: str, columns: str | None, jobs: int, users: int
 ) -> None:
     log = read_log(trace(name), columns=columns)

@@ -24,7 +24,7 @@ def line(kind: str = "E", job: int = 7, **changed: str) -> str:
     return f"01/18/2018 18:46:40;{kind};{job};{said}\n"
 
 
-def test_a_small_log() -> None:
+def test_a_small_log_is_read_in_order_of_submission() -> None:
     text = line("S", 7) + line("S", 8) + line("E", 7) + "\n" + line("E", 9, qtime="1516299000.5")
     read = parse_cobalt_log(text, source="m.log")
     log = read.job_log
@@ -70,7 +70,7 @@ def test_the_content_tells_it_from_pbs() -> None:
         (line("S"), "m.log: no job ended in this log"),
     ],
 )
-def test_faults(text: str, message: str) -> None:
+def test_a_fault_is_refused_by_its_line(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_cobalt_log(text, source="m.log")
     assert message in str(caught.value)
@@ -85,7 +85,7 @@ def test_malformed_lines_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(("week", "jobs"), [(1, 2_147), (2, 1_511), (3, 2_882), (4, 1_335)])
-def test_mira(week: int, jobs: int, bluegene: Callable[[str], Path]) -> None:
+def test_miras_log_is_read_whole(week: int, jobs: int, bluegene: Callable[[str], Path]) -> None:
     path = bluegene(f"mira-2018-wk{week}.cobalt.log.gz")
     read = read_cobalt_log(path)
     log = read.job_log

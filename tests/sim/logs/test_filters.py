@@ -66,13 +66,13 @@ def test_overruns_can_be_kept() -> None:
     assert workload.actual_runtime[0] == 300
 
 
-def test_occupied_processors() -> None:
+def test_a_job_occupies_what_it_asked_for_or_what_it_got() -> None:
     one = log(job(requested=3, allocated=8))
     assert workload_of_log(one)[0].processors[0] == 3
     assert workload_of_log(one, filters=Filters(occupied="allocated"))[0].processors[0] == 8
 
 
-def test_missing_requests() -> None:
+def test_a_missing_request_is_refused_or_filled_in() -> None:
     one = log(job(limit=-1), job(2, limit=-1, runtime=5_000))
     with pytest.raises(InputError, match="--missing-request"):
         workload_of_log(one)
@@ -83,7 +83,7 @@ def test_missing_requests() -> None:
     assert workload.requested_time.tolist() == [100, 5_000]
 
 
-def test_unknown_machine_and_empty_result() -> None:
+def test_an_unknown_machine_and_an_empty_result_are_refused() -> None:
     with pytest.raises(InputError, match=r"--processors \(its largest job has 4\)"):
         workload_of_log(log(job(), header=""))
     assert workload_of_log(log(job(), header=""), processors=8)[0].machine_processors == 8

@@ -37,7 +37,7 @@ def endings(log: JobLog) -> list[Ending]:
     return [ENDINGS[code] for code in log.endings.tolist()]
 
 
-def test_openpbs_by_hand(assets: Path) -> None:
+def test_a_log_of_openpbs_is_read_as_by_hand(assets: Path) -> None:
     log = read_log(assets / "openpbs/accounting")
     assert log.job_id.tolist() == [1, 2, 3, 4, 4, 5, 8, 9, 10]
     assert endings(log) == [
@@ -72,7 +72,7 @@ def test_openpbs_by_hand(assets: Path) -> None:
     )
 
 
-def test_torque_by_hand(assets: Path) -> None:
+def test_a_log_of_torque_is_read_as_by_hand(assets: Path) -> None:
     log = read_log(assets / "torque/20140826")
     assert log.job_id.tolist() == [11923, 11925, 11924]
     assert log.requested_processors.tolist() == [12, 8, 1]
@@ -86,7 +86,7 @@ def test_torque_by_hand(assets: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "gz", "xz"])
-def test_files_and_folders_in_every_form(kind: str, assets: Path, tmp_path: Path) -> None:
+def test_files_and_folders_are_read_in_every_form(kind: str, assets: Path, tmp_path: Path) -> None:
     folder = tmp_path / "accounting"
     shutil.copytree(assets / "openpbs/accounting", folder)
     for path in list(folder.iterdir()) if kind != "plain" else []:

@@ -33,14 +33,14 @@ STAMP = "11/20/2026 12:00:00"
         ("1:00:00:00", 86_400), ("3:02:01:05", 266_465), ("00:01:40.25", 100), ("7.5", 7),
     ],
 )  # fmt: skip
-def test_durations(word: str, seconds: int) -> None:
+def test_durations_are_read_in_every_form(word: str, seconds: int) -> None:
     assert parse_pbs_duration(word) == seconds
 
 
 @pytest.mark.parametrize(
     "word", ["", "-1", "1:2:3:4:5", "12h", "١", "1::2", "9" * 12, "9" * 5_000, "²"]
 )
-def test_no_durations(word: str) -> None:
+def test_what_is_no_duration_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match=r"duration|too long"):
         parse_pbs_duration(word)
 
@@ -67,11 +67,13 @@ def test_a_duration_written_is_read(seconds: int) -> None:
         ({}, None),
     ],
 )
-def test_processors(resources: dict[str, str], processors: int | None) -> None:
+def test_processors_are_counted_from_what_was_asked_for(
+    resources: dict[str, str], processors: int | None
+) -> None:
     assert requested_processors(resources.get) == processors
 
 
-def test_processors_that_are_no_number() -> None:
+def test_processors_that_are_no_number_are_refused() -> None:
     with pytest.raises(ValueError, match="many"):
         processors_of_chunks("1:ncpus=many", "ncpus")
     for word in ("²", "-4", "9" * 5_000):
@@ -98,7 +100,7 @@ def test_the_project_is_the_one_that_the_hook_takes(
     assert project_of(account, project) == charged
 
 
-def test_arrays() -> None:
+def test_a_sub_job_tells_its_array() -> None:
     assert array_of("12[3].pbs") == "12[].pbs"
     assert array_of("12-3.napali") == "12[].napali"
     assert array_of("12.pbs") is None
@@ -117,13 +119,13 @@ def test_arrays() -> None:
         (f"{STAMP};E;1 2;", "no job identifier"),
     ],
 )
-def test_malformed_lines(line: str, said: str) -> None:
+def test_a_malformed_line_is_refused(line: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parse_line(line)
 
 
 @pytest.mark.parametrize("job_id", ["R12.pbs", "S3.pbs", "license", "pbs01"])
-def test_records_that_are_about_no_job(job_id: str) -> None:
+def test_records_that_are_about_no_job_are_told_apart(job_id: str) -> None:
     with pytest.raises(NotAJobError):
         parse_line(f"{STAMP};B;{job_id};owner=root")
 
@@ -164,7 +166,9 @@ def _ended(**changed: str | None) -> Record:
         ({"ctime": "5000", "etime": "5001"}, 2000),  # another server's clock
     ],
 )
-def test_eligible_time(changed: dict[str, str | None], eligible: int) -> None:
+def test_a_job_is_eligible_when_it_was_released(
+    changed: dict[str, str | None], eligible: int
+) -> None:
     job = ended_job(_ended(**changed))
     assert job is not None
     assert job.eligible_time == eligible
@@ -222,7 +226,7 @@ def test_a_job_that_never_ran_has_no_end() -> None:
         (-14, 60, False, False, Ending.NODE_FAILED),
     ],
 )
-def test_endings(
+def test_an_exit_status_tells_the_ending(
     exit_status: int | None, ran_s: int, deleted: bool, torque: bool, ending: Ending
 ) -> None:
     found = ending_of_exit(
@@ -267,7 +271,7 @@ def test_a_rerun_without_fields_counts_by_its_stamp() -> None:
     assert ended[1] == ended_job(_ended(), requeued_at=59)
 
 
-def test_deletions() -> None:
+def test_a_deletion_makes_the_end_a_cancellation() -> None:
     assert _follow(f"{STAMP};D;1.pbs;requestor=x", f"{STAMP};E;1.pbs;{_END}")[1] == ended_job(
         _ended(), deleted=True
     )

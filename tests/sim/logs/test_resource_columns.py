@@ -84,7 +84,7 @@ def test_gpus_are_counted_with_and_without_their_type() -> None:
         gpus("cpu")
 
 
-def test_sacct_columns() -> None:
+def test_resources_are_read_from_the_columns_of_sacct() -> None:
     rows = [
         f"1|a,b|{TIMES}|8|60|2|4000Mn|cpu=8,mem=8000M,node=2|cpu=8,gres/gpu=2,node=2|avx2",
         f"2|a|{TIMES}|8|60|1|2147486648Mn|cpu=8,mem=24000M,node=1|cpu=8,node=1|",
@@ -108,7 +108,7 @@ def test_sacct_columns() -> None:
     assert requests.constraints.get(0) == "avx2"
 
 
-def test_swf_memory_and_partitions() -> None:
+def test_memory_and_partitions_are_read_from_swf() -> None:
     text = "; MaxProcs: 8\n; Partition: 3 batch\n1 0 0 10 2 -1 -1 2 20 2048000 1 1 1 -1 7 3 -1 -1\n"
     requests = workload_of_log(parse_swf(text, source="log"))[0].requests
     assert requests is not None
@@ -118,7 +118,7 @@ def test_swf_memory_and_partitions() -> None:
     assert requests.memory_per_cpu_mib.tolist() == [2_000]
 
 
-def test_csv_columns() -> None:
+def test_resources_are_read_from_a_mapped_csv() -> None:
     text = "sub,run,cores,n,mem,g,req\n2024-01-01 00:00:00,60,8,2,1.5,4,120\n"
     mapping = (
         "submit_time=sub,runtime=run:s,requested_processors=cores,requested_nodes=n,"
@@ -134,7 +134,7 @@ def test_csv_columns() -> None:
 
 
 @pytest.mark.traces
-def test_a_real_log_on_its_machine(trace: Callable[[str], Path]) -> None:
+def test_a_real_log_on_its_machine_keeps_every_law(trace: Callable[[str], Path]) -> None:
     """GPU, serial and 12-CPU jobs on nodes like those of Phillips; every law is checked."""
     log = read_log(trace("xdmod-phillips.sacct.txt.xz"), columns="xdmod")
     machine = Machine(
@@ -160,7 +160,9 @@ def test_a_real_log_on_its_machine(trace: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.traces
-def test_the_documented_log(trace: Callable[[str], Path], repository: Path) -> None:
+def test_the_documented_log_gives_the_pages_mean_waits(
+    trace: Callable[[str], Path], repository: Path
+) -> None:
     """The mean waits that docs/machines.md gives."""
     log = read_log(trace("xdmod-pozidriv.sacct.txt.xz"), columns="xdmod")
     machine = read_machine(repository / "docs" / "pozidriv.toml")

@@ -98,7 +98,7 @@ def test_fast_reading_takes_nothing_that_careful_reading_refuses(word: str, fiel
 @pytest.mark.parametrize(
     "word", ["+3", "007", "1e3", "5.", ".5", "2.5", "-1.0", "-0", "1" + "0" * 9]
 )
-def test_numbers_of_every_spelling(word: str) -> None:
+def test_numbers_are_read_in_every_spelling(word: str) -> None:
     words = LINE.split()
     words[1] = words[5] = word
     fast = _read_fast(" ".join(words) + "\n\n" + LINE)
@@ -167,7 +167,7 @@ def test_malformed_value_is_located(field: int, value: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["1 2 3", LINE + " 5"])
-def test_wrong_number_of_fields(line: str) -> None:
+def test_a_wrong_number_of_fields_is_refused(line: str) -> None:
     with pytest.raises(InputError, match=r"x:1: \d+ fields where SWF has 18"):
         parse_swf(line, source="x")
 
@@ -186,14 +186,16 @@ def test_wrong_number_of_fields(line: str) -> None:
         (gzip.compress(b"", mtime=0), "empty"),
     ],
 )
-def test_bad_files(tmp_path: Path, content: bytes, says: str) -> None:
+def test_a_bad_file_is_refused_with_what_is_wrong(
+    tmp_path: Path, content: bytes, says: str
+) -> None:
     path = tmp_path / "log.swf"
     path.write_bytes(content)
     with pytest.raises(InputError, match=says):
         read_log(path)
 
 
-def test_missing_file_and_folder(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_log(tmp_path / "no.swf")
     with pytest.raises(InputError, match="folder"):
@@ -234,7 +236,9 @@ def test_unsorted_log_is_sorted_and_says_so() -> None:
         (-1, 100, None),
     ],
 )
-def test_ending_of_status(status: int, runtime: int, ending: Ending | None) -> None:
+def test_a_status_and_a_runtime_tell_the_ending(
+    status: int, runtime: int, ending: Ending | None
+) -> None:
     words = LINE.split()
     words[3], words[10] = str(runtime), str(status)
     log = parse_swf(" ".join(words), source="x")

@@ -120,7 +120,9 @@ def test_what_is_not_the_log_is_not_kept(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_log_known_only_in_its_beginning(archive: Archive, tmp_path: Path) -> None:
+def test_a_log_known_only_in_its_beginning_is_checked_by_that(
+    archive: Archive, tmp_path: Path
+) -> None:
     begins = ArchivedLog(
         LOG.name, LOG.folder, 4_000, 4, "2000", hashlib.sha256(TEXT[:100]).hexdigest(), 100, False
     )
@@ -162,7 +164,7 @@ def test_what_was_kept_of_another_file_is_dropped(archive: Archive, tmp_path: Pa
     assert path.read_bytes() == FILE
 
 
-def test_always_cut_off(archive: Archive, tmp_path: Path) -> None:
+def test_a_fetch_that_is_always_cut_off_keeps_its_part(archive: Archive, tmp_path: Path) -> None:
     def answer(handler: BaseHTTPRequestHandler, request: int) -> None:
         send(handler, 206 if request > 1 else 200, FILE[:10], length=len(FILE))
         handler.close_connection = True
@@ -174,7 +176,7 @@ def test_always_cut_off(archive: Archive, tmp_path: Path) -> None:
     assert [file.suffix for file in tmp_path.iterdir()] == [".part"]
 
 
-def test_errors_of_the_server(archive: Archive, tmp_path: Path) -> None:
+def test_only_errors_that_may_pass_are_tried_again(archive: Archive, tmp_path: Path) -> None:
     archive.answer = lambda handler, _: send(handler, 404, b"")
     with pytest.raises(FetchError, match=r"404 .*--archive"):
         get(archive, tmp_path)
@@ -187,14 +189,14 @@ def test_errors_of_the_server(archive: Archive, tmp_path: Path) -> None:
     assert path.read_bytes() == FILE
 
 
-def test_always_500(archive: Archive, tmp_path: Path) -> None:
+def test_a_server_that_always_fails_is_given_up(archive: Archive, tmp_path: Path) -> None:
     archive.answer = lambda handler, _: send(handler, 500, b"")
     with pytest.raises(FetchError, match=f"500, {ATTEMPTS} times"):
         get(archive, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_network(archive: Archive, tmp_path: Path) -> None:
+def test_without_a_network_the_error_says_so(archive: Archive, tmp_path: Path) -> None:
     archive.close()
     with pytest.raises(FetchError, match=r"connection was refused.*Is there a network"):
         get(archive, tmp_path)
@@ -212,7 +214,7 @@ def test_another_file_of_that_name_is_left_alone(archive: Archive, tmp_path: Pat
     assert archive.requests == []
 
 
-def test_names() -> None:
+def test_a_log_is_found_by_name_or_its_nearest_is_named() -> None:
     assert find_log("kth-sp2-1996-2.1-cln.swf.gz").name == "KTH-SP2-1996-2.1-cln"
     with pytest.raises(InputError, match="did you mean 'ANL-Intrepid-2009-1'"):
         find_log("ANL-Intrepid")

@@ -40,7 +40,7 @@ def test_negative_jitter_is_refused() -> None:
         WORKLOAD.jittered(np.random.default_rng(0), -1)
 
 
-def test_split_and_head() -> None:
+def test_a_split_parts_jobs_by_submission_and_a_head_takes_the_first() -> None:
     middle = int(WORKLOAD.submit_time[150])
     history, test = WORKLOAD.split(middle)
     assert len(history) + len(test) == 300
@@ -52,7 +52,7 @@ def test_split_and_head() -> None:
         WORKLOAD.head(0)
 
 
-def test_dates() -> None:
+def test_dates_are_the_logs_seconds_and_back() -> None:
     date = datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC)
     assert WORKLOAD.seconds_at(date) == 86_400
     assert WORKLOAD.seconds_at(date.replace(tzinfo=None)) == 86_400
@@ -75,7 +75,7 @@ def test_a_schedule_can_be_written_as_swf() -> None:
     assert log.users.names == WORKLOAD.users.names
 
 
-def test_job_as_its_user_wrote_it() -> None:
+def test_a_job_is_given_as_its_user_wrote_it() -> None:
     request = WORKLOAD.job_request(0)
     assert request.job_id == "1"
     assert request.user is not None

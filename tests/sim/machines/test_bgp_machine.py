@@ -27,7 +27,7 @@ def conflicting_pairs(described: BgpMachine) -> set[tuple[str, str]]:
     return {(names[i], names[j]) for i, j in np.argwhere(np.triu(described.wiring_conflicts))}
 
 
-def test_one_rack() -> None:
+def test_one_rack_has_the_partitions_of_its_midplanes() -> None:
     described = machine(SURVEYOR)
     assert (described.nodes, described.sizes) == (1_024, (512, 1_024))
     assert [(part.name, part.midplanes, len(part.wires)) for part in described.bgp_partitions] == [
@@ -41,7 +41,7 @@ def test_one_rack() -> None:
     assert not described.wiring_conflicts.any()
 
 
-def test_eight_racks_by_hand() -> None:
+def test_eight_racks_conflict_by_overlap_and_by_wires() -> None:
     """2 x 2 x 4 midplanes, a ring in each line."""
     described = machine(TWO_ROWS)
     assert Counter(part.nodes for part in described.bgp_partitions) == {
@@ -59,7 +59,7 @@ def test_eight_racks_by_hand() -> None:
     assert row.shape == (1, 2, 4)
 
 
-def test_nine_rows() -> None:
+def test_nine_rows_have_pairs_of_rows_at_any_begin() -> None:
     described = machine(JUGENE)
     assert described.nodes == 73_728
     counts = Counter(part.nodes for part in described.bgp_partitions)
@@ -188,7 +188,7 @@ def test_arrays_are_read_only() -> None:
             array[0, 0] = False
 
 
-def test_unknown_bgp_partition() -> None:
+def test_an_unknown_bgp_partition_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean 'ANL-R00-R07-8192'"):
         intrepid().bgp_partition_index("ANL-R00-R07-8129")
 
@@ -204,12 +204,12 @@ def test_unknown_bgp_partition() -> None:
         ((BgpPartition("a", 1_024, (0,)),), "1024 nodes on 1 midplanes of 512"),
     ],
 )
-def test_impossible_catalogues(parts: tuple[BgpPartition, ...], message: str) -> None:
+def test_an_impossible_catalogue_is_refused(parts: tuple[BgpPartition, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         BgpMachine("m", 512, ("R00-M0", "R00-M1"), parts)
 
 
-def test_intrepid_by_sizes_alone() -> None:
+def test_sizes_alone_give_what_the_page_says_of_intrepid() -> None:
     """What geometry alone offers on Intrepid's floor: docs/bluegene.md says so."""
     text = """
     name = "floor"

@@ -38,7 +38,7 @@ def test_read_from_a_file(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_names() -> None:
+def test_a_partition_is_named_by_its_first_and_last_rack() -> None:
     """First and last rack, or midplane where a rack is not whole; a prefix or a name of its own."""
     text = (
         BLOCKS + '[[blocks]]\nlinks = "torus"\nprefix = "P"\nx = [[0, 1]]\ny = [[1]]\nz = [[1]]\n'
@@ -87,7 +87,7 @@ def test_names() -> None:
         ("[[blocks]]", "[blocks]", "m.toml: blocks is "),
     ],
 )  # fmt: skip
-def test_faults(old: str, new: str, message: str) -> None:
+def test_a_fault_is_refused_by_its_key(old: str, new: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_bgp_machine(BLOCKS.replace(old, new, 1), source="m.toml")
     assert message in str(caught.value)
@@ -104,7 +104,7 @@ def test_faults(old: str, new: str, message: str) -> None:
         ("rows = 2", 'rows = 2\nlinks = ["all"]', "links is 'all'"),
     ],
 )  # fmt: skip
-def test_faults_in_sizes(old: str, new: str, message: str) -> None:
+def test_a_fault_in_sizes_is_refused_with_those_there_are(old: str, new: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_bgp_machine(TWO_ROWS.replace(old, new, 1), source="m.toml")
     assert message in str(caught.value)
@@ -128,7 +128,7 @@ def test_every_key_is_documented(heading: str, model: type[BaseModel], repositor
     assert rows == [(key, field.description) for key, field in fields if key not in tables]
 
 
-def test_the_documented_machine(repository: Path) -> None:
+def test_the_documented_machine_is_what_the_page_says(repository: Path) -> None:
     page = (repository / "docs" / "bluegene.md").read_text(encoding="utf-8")
     block = re.search(r"```toml\n(.*?)```", page, re.DOTALL)
     assert block is not None

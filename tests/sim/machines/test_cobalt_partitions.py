@@ -26,7 +26,7 @@ def ports(midplane: str) -> list[str]:
     return [f"{midplane}{axis}_{midplane}" for axis in "XYZ"]
 
 
-def test_a_small_configuration(tmp_path: Path) -> None:
+def test_a_small_configuration_gives_nodes_links_and_conflicts(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         partition("both", ["R00-M0", "R00-M1"], [*ports("R00-M0"), *ports("R00-M1"), "cable"]),
@@ -46,7 +46,7 @@ def test_a_small_configuration(tmp_path: Path) -> None:
     assert machine.overlaps[3, 4]  # they share two node cards
 
 
-def test_some_of_them(tmp_path: Path) -> None:
+def test_only_the_schedulable_ones_are_taken(tmp_path: Path) -> None:
     path = written(tmp_path, *(partition(name, ["R00-M0"], []) for name in ("a", "b", "c")))
     assert [part.name for part in read_cobalt_partitions(path, ["c", "a"]).bgp_partitions] == [
         "a", "c",
@@ -72,7 +72,7 @@ def test_some_of_them(tmp_path: Path) -> None:
         ("<!DOCTYPE x [<!ENTITY a 'b'>]><BG>&a;</BG>", "declares entities"),
     ],
 )
-def test_faults(text: str, message: str, tmp_path: Path) -> None:
+def test_a_fault_is_refused_by_what_it_is(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "faulty.xml"
     path.write_text(text)
     with pytest.raises(InputError) as caught:

@@ -24,7 +24,7 @@ def real(bluegene: Callable[[str], Path]) -> BgpMachine:
     )
 
 
-def test_sizes() -> None:
+def test_intrepid_has_the_sizes_of_the_paper() -> None:
     machine = intrepid()
     assert Counter(part.nodes for part in machine.bgp_partitions) == COUNTS
     assert machine.sizes == tuple(COUNTS)
@@ -87,7 +87,7 @@ def test_the_whole_configuration_loads(bluegene: Callable[[str], Path]) -> None:
     assert machine.overlaps[second, whole]
 
 
-def test_mira(bluegene: Callable[[str], Path]) -> None:
+def test_miras_configuration_is_read_whole(bluegene: Callable[[str], Path]) -> None:
     machine = read_cobalt_partitions(bluegene("mira-partitions.xml.gz"))
     assert (machine.name, machine.nodes, machine.cores_per_node) == ("mira", 49_152, 16)
     assert len(machine.bgp_partitions) == 294

@@ -52,7 +52,7 @@ def test_written_and_read_again(machine: Machine) -> None:
     assert parse_machine(format_machine(machine), source="made.toml") == machine
 
 
-def test_the_documented_machine(repository: Path) -> None:
+def test_the_documented_machine_is_what_the_page_says(repository: Path) -> None:
     machine = documented_machine(repository)
     assert (machine.nodes, machine.cpus) == (30, 992)
     assert machine.slurm_partitions[0].max_time_s == 4 * 3_600

@@ -271,7 +271,7 @@ def test_what_the_hook_sets_as_a_job_starts_is_planned_with_from_then_on() -> No
         pbs.finish()
 
 
-def test_changes() -> None:
+def test_a_change_goes_through_the_hook_or_is_refused_as_by_pbs() -> None:
     hook = Scripted({"queuejob": reply(1800)})
     pbs = pbs_of(hook=hook)
     pbs.submit(JOB)
@@ -365,7 +365,7 @@ def test_what_is_taken_away() -> None:
     assert "soft_walltime" not in shown(pbs)["2.pbs"]["Resource_List"]
 
 
-def test_commands_that_it_does_not_know() -> None:
+def test_commands_that_it_does_not_know_fail() -> None:
     pbs = pbs_of()
     with pytest.raises(SchedulerError, match="does not know: qstat -Q"):
         pbs.run(["qstat", "-Q"])
@@ -446,7 +446,7 @@ def _finished(runtime: int, requested: int, number: int) -> FinishedJob:
     return FinishedJob(request, START, START + runtime, runtime, Ending.COMPLETED)
 
 
-def test_cesnets_rule_by_hand() -> None:
+def test_cesnets_rule_is_its_formula() -> None:
     """soft = min(W, W * max(last 15 of runtime/W) [* 2 if W > 24 h] + 900 s)."""
     rule = RecentMaximum()
 
@@ -469,7 +469,7 @@ def test_cesnets_rule_by_hand() -> None:
     assert rule.predict_one(JobRequest("x", "bob", None, 1, 7200, START), START) == 7200
 
 
-def test_cesnets_rule_in_the_hooks_place() -> None:
+def test_cesnets_rule_can_take_the_hooks_place() -> None:
     hook = EstimatorHook(RecentMaximum())
     policy = Policy(correction=Correction.PBS)
     pbs = MockPbs(PbsSetup(PROCESSORS), policy, hook, START, hook.learn)

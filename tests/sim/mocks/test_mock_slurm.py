@@ -180,7 +180,7 @@ def test_time_min_is_what_is_planned_with(workload: Workload, times: list[int]) 
 # What the client sees -----------------------------------------------------------------------------
 
 
-def test_a_job_from_submission_to_accounting() -> None:
+def test_a_job_is_told_alike_from_submission_to_accounting() -> None:
     slurm = slurm_of()
     client = SlurmCommands(slurm.run, overlap_s=0)
     first = slurm.submit(replace(JOB, comment="mine", array_id=7))
@@ -248,7 +248,7 @@ def test_limits_are_kept_to_the_second_and_told_in_minutes() -> None:
     assert slurm.now == START + 90
 
 
-def test_configuration_and_unknown_commands() -> None:
+def test_the_configuration_is_told_and_unknown_commands_fail() -> None:
     slurm = slurm_of()
     client = SlurmCommands(slurm.run)
     assert client.configuration().soft_limit
@@ -442,7 +442,7 @@ def test_cancelled_jobs_leave_the_queue() -> None:
         ({"slurm_partition": "short"}, "time limit is invalid"),
     ],
 )
-def test_slurm_rejects(wrong: dict[str, Any], says: str) -> None:
+def test_what_slurm_rejects_is_no_job(wrong: dict[str, Any], says: str) -> None:
     slurm = slurm_of(max_time_min={"short": 30})
     with pytest.raises(SchedulerError, match=says):
         slurm.submit(replace(JOB, **wrong))
@@ -477,7 +477,7 @@ def test_the_hook_is_shown_what_slurm_shows() -> None:
     assert hook.seen[-1][1]["time_min"] == NO_VAL
 
 
-def test_a_hook_that_rejects() -> None:
+def test_a_job_that_the_hook_rejects_is_no_job() -> None:
     slurm = slurm_of(hook=Scripted(Reply(2028, log=("error oh no", "info fine"))))
     with pytest.raises(SchedulerError, match="rejected the job: 2028"):
         slurm.submit(JOB)

@@ -32,7 +32,7 @@ def run(folder: Path, body: str, event: str = "queuejob", site: PbsSite | None =
     return hook.queuejob(JOB, "alice", 1_000)
 
 
-def test_durations() -> None:
+def test_durations_are_read_compared_and_added_as_by_pbs() -> None:
     assert [int(Duration(text)) for text in ("90", "1:30", "0:01:30", "90.4", 90)] == [90] * 5
     assert [int(Duration(text)) for text in ("89.5", "1:29.999", 89.5)] == [90] * 3
     assert [int(Duration(text)) for text in ("", "0", "00:00:00", "0.4", "0.")] == [0] * 5
@@ -45,7 +45,7 @@ def test_durations() -> None:
             Duration(wrong)
 
 
-def test_sizes() -> None:
+def test_sizes_are_compared_and_added_as_by_pbs() -> None:
     assert Size("10gb") + Size("10mb") == Size("10250mb")
     assert str(Size("10gb") + "10mb") == "10250mb"
     assert str(Size("10gb") - Size("1gb")) == "9gb"
@@ -57,7 +57,7 @@ def test_sizes() -> None:
             Size(wrong)
 
 
-def test_variables() -> None:
+def test_variables_are_read_with_their_escapes() -> None:
     variables = Environment("A=1,B=x\\,y,C")
     assert variables == {"A": "1", "B": "x\\,y"}
     assert str(variables) == "A=1,B=x\\,y"
@@ -150,7 +150,9 @@ def test_what_a_hook_reads(tmp_path: Path, expression: str, value: str) -> None:
         ("postqueuejob", "r['ncpus'] = 1", "BadResourceValueError"),
     ],
 )
-def test_what_pbs_forbids(tmp_path: Path, event: str, body: str, error: str) -> None:
+def test_what_pbs_forbids_raises_its_error(
+    tmp_path: Path, event: str, body: str, error: str
+) -> None:
     site = PbsSite(jobs={"8.pbs": {}})
     reply = run(tmp_path, body, event, site)
     assert not reply.accepted
@@ -194,7 +196,7 @@ def test_what_pbs_sched_would_die_of_raises(tmp_path: Path, value: str) -> None:
     assert run(tmp_path, "r['soft_walltime'] = '0.5'").changes == {"Resource_List.soft_walltime": 1}
 
 
-def test_a_release_without_a_name(tmp_path: Path) -> None:
+def test_a_release_without_a_name_raises_on_it(tmp_path: Path) -> None:
     site = PbsSite(without=frozenset({"POSTQUEUEJOB"}))
     reply = run(tmp_path, "pbs.POSTQUEUEJOB", site=site)
     assert "POSTQUEUEJOB" in reply.message

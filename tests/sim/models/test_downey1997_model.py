@@ -99,7 +99,7 @@ def test_the_defaults_are_those_of_the_paragon(trace: Callable[[str], Path]) -> 
         ({"night_rate": 1.5}, "night_rate"),
     ],
 )
-def test_bad_parameters(parameters: dict[str, float], says: str) -> None:
+def test_bad_parameters_are_refused(parameters: dict[str, float], says: str) -> None:
     with pytest.raises(InputError, match=says):
         Downey1997(**parameters)
 
@@ -108,6 +108,6 @@ def test_bad_parameters(parameters: dict[str, float], says: str) -> None:
     ("arguments", "says"),
     [({"jobs": 0}, "0 jobs"), ({"processors": 1}, "1 processors"), ({"load": 0.0}, "load 0")],
 )
-def test_bad_arguments(arguments: dict[str, float], says: str) -> None:
+def test_bad_arguments_are_refused(arguments: dict[str, float], says: str) -> None:
     with pytest.raises(InputError, match=says):
         generate(**arguments)  # type: ignore[arg-type]  # wrong on purpose

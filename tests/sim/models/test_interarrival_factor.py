@@ -22,7 +22,7 @@ def at(times: list[int]) -> Workload:
     return replace(made, submit_time=np.array(times, dtype=np.int64))
 
 
-def test_by_hand() -> None:
+def test_times_between_submissions_are_multiplied_and_rounded_down() -> None:
     workload = at([100, 100, 110, 111, 200])
     assert workload.with_interarrival_factor(0.5).submit_time.tolist() == [100, 100, 105, 106, 150]
     assert workload.with_interarrival_factor(2).submit_time.tolist() == [100, 100, 120, 122, 300]

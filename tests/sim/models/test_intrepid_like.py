@@ -41,7 +41,7 @@ def names(labels: Labels | None) -> set[str]:
     return {labels.names[code] for code in np.unique(labels.codes)}
 
 
-def test_table_1(periods: tuple[Workload, Workload]) -> None:
+def test_jobs_users_and_projects_are_those_of_table_1(periods: tuple[Workload, Workload]) -> None:
     history, test = periods
     assert (len(history), len(test)) == (48_056, 10_479)
     assert (len(names(history.users)), len(names(test.users))) == (207, 103)
@@ -51,7 +51,7 @@ def test_table_1(periods: tuple[Workload, Workload]) -> None:
     assert test.moment(int(test.submit_time[-1])).startswith("2009-07-3")
 
 
-def test_some_new_users_and_comparatively_stable_projects(
+def test_there_are_some_new_users_and_fewer_new_projects(
     periods: tuple[Workload, Workload],
 ) -> None:
     history, test = periods
@@ -75,7 +75,7 @@ def test_small_accuracies_agree_with_table_3(periods: tuple[Workload, Workload])
     assert 4.7 < np.mean(history.requested_time / history.actual_runtime) < 5.9
 
 
-def test_sizes(periods: tuple[Workload, Workload]) -> None:
+def test_sizes_have_the_papers_shares(periods: tuple[Workload, Workload]) -> None:
     for period in periods:
         found = {size: float(np.mean(period.processors == size)) for size, _ in MODEL.size_shares}
         for size, share in MODEL.size_shares:
@@ -84,7 +84,7 @@ def test_sizes(periods: tuple[Workload, Workload]) -> None:
         assert np.sum(period.processors == 32_768) / (len(period) / 338) > 1  # "regularly"
 
 
-def test_load_of_the_test_period() -> None:
+def test_the_test_period_has_its_load() -> None:
     for seed in (1, 2, 3):
         _, test = generate(seed=seed, overruns="cut").split(SPLIT_S)
         load = float(test.processors @ test.actual_runtime) / (NODES * 31 * DAY_S)
@@ -173,7 +173,7 @@ def test_written_and_read_again(tmp_path: Path) -> None:
     assert again.machine_processors == NODES
 
 
-def test_by_name() -> None:
+def test_by_name_it_has_its_defaults_and_cuts_overruns() -> None:
     assert DEFAULTS["intrepid-like"].jobs == JOBS
     assert DEFAULTS["intrepid-like"].processors == NODES
     made = generate_by_name("intrepid-like", jobs=100)
@@ -191,12 +191,12 @@ def test_by_name() -> None:
         ({"processors": 256}, "40,960"),
     ],
 )
-def test_bad_arguments(arguments: dict[str, float], says: str) -> None:
+def test_bad_arguments_are_refused(arguments: dict[str, float], says: str) -> None:
     with pytest.raises(InputError, match=says):
         generate_by_name("intrepid-like", **arguments)  # type: ignore[arg-type]
 
 
-def test_bad_models() -> None:
+def test_bad_models_are_refused() -> None:
     with pytest.raises(InputError, match="size_shares sum to"):
         IntrepidLike(size_shares=((512, 0.5),))
     with pytest.raises(InputError, match="shares of a trait"):

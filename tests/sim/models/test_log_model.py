@@ -153,7 +153,7 @@ def test_modulated_submissions_keep_the_week_and_independent_ones_do_not() -> No
 @pytest.mark.parametrize(
     "name", ["CTC-SP2-1996-3.1-cln", "KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"]
 )
-def test_real_logs_and_sets_like_them(trace: Callable[[str], Path], name: str) -> None:
+def test_sets_like_real_logs_agree_with_them(trace: Callable[[str], Path], name: str) -> None:
     """Table 3 beside table 2 of Streit 2002, and what modulated submissions keep besides."""
     log, _ = workload_of_log(read_log(trace(f"{name}.swf.gz")), filters=Filters(overruns="keep"))
     model = LogModel.of(log)
@@ -190,7 +190,7 @@ def test_a_shrinking_factor_leaves_a_modulated_day_a_day() -> None:
     assert np.corrcoef(ours, theirs)[0, 1] > 0.85
 
 
-def test_the_busy_clock_and_its_inverse() -> None:
+def test_the_busy_clock_only_rises_and_has_an_inverse() -> None:
     profile = WeekProfile.of(LOG)
     moments = MONDAY + np.linspace(-3 * DAY_S, 40 * DAY_S, 5_001)
     busy = profile.busy_time(moments)
@@ -236,7 +236,7 @@ def test_split_jobs_have_the_same_area(workload: Workload, widest: int) -> None:
         assert np.array_equal(split.processors, workload.processors)
 
 
-def test_a_split_by_hand() -> None:
+def test_a_wide_job_is_split_into_jobs_of_the_width() -> None:
     ten = dataclasses.replace(
         LOG.take(np.arange(2)), processors=np.array([10, 3]), actual_runtime=np.array([5, 9])
     )
@@ -247,7 +247,7 @@ def test_a_split_by_hand() -> None:
     assert "1 jobs wider than 4 processors are split: 4 jobs of 2" in split.notes[-1]
 
 
-def test_logs_that_say_too_little() -> None:
+def test_logs_that_say_too_little_are_refused() -> None:
     with pytest.raises(InputError, match="9 jobs are too few"):
         LogModel.of(LOG.take(np.arange(9)))
     at_once = dataclasses.replace(
@@ -266,7 +266,7 @@ def test_logs_that_say_too_little() -> None:
         ({"jobs": 5, "shrink": math.nan}, "shrinking factor nan"),
     ],
 )
-def test_bad_arguments(arguments: dict[str, float], says: str) -> None:
+def test_bad_arguments_are_refused(arguments: dict[str, float], says: str) -> None:
     with pytest.raises(InputError, match=says):
         LogModel.of(LOG).generate(**arguments)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(InputError, match="split-wide 0"):

@@ -120,6 +120,6 @@ def test_default_has_the_load_and_the_people_asked_for() -> None:
         ({"load": float("nan")}, "load nan"),
     ],
 )
-def test_bad_arguments(arguments: dict[str, float], says: str) -> None:
+def test_bad_arguments_are_refused(arguments: dict[str, float], says: str) -> None:
     with pytest.raises(InputError, match=says):
         generate(**arguments)  # type: ignore[arg-type]  # wrong values on purpose

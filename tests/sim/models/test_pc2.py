@@ -16,7 +16,7 @@ from foretime_sim.policies.policy import Policy
 MANY = pc2.generate(1_000_000, seed=3)
 
 
-def test_the_published_statistics() -> None:
+def test_it_has_the_published_statistics() -> None:
     assert MANY.machine_processors == 96
     assert MANY.processors.max() == 96
     assert MANY.processors.mean() == pytest.approx(6.34, rel=0.01)
@@ -97,6 +97,6 @@ def test_shares_have_the_mean_that_is_asked_for() -> None:
     ("arguments", "says"),
     [({"jobs": 0}, "0 jobs"), ({"seed": -1}, "seed -1"), ({"shrink": math.inf}, "factor inf")],
 )
-def test_bad_arguments(arguments: dict[str, float], says: str) -> None:
+def test_bad_arguments_are_refused(arguments: dict[str, float], says: str) -> None:
     with pytest.raises(InputError, match=says):
         pc2.generate(**arguments)  # type: ignore[arg-type]  # wrong on purpose

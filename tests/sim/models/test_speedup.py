@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def test_by_hand() -> None:
+def test_the_speedup_is_that_of_the_formulas() -> None:
     linear = Speedup(8, 0)
     assert linear(np.array([1, 4, 8, 64])).tolist() == [1, 4, 8, 8]
     # sigma 1, A 8: 8 n / (8 + (n - 1) / 2) up to 8, 8 n / (7.5 + n / 2) up to 15, then 8.
@@ -23,7 +23,9 @@ def test_by_hand() -> None:
 
 
 @given(st.floats(1, 200), st.floats(0, 4))
-def test_laws(parallelism: float, variation: float) -> None:
+def test_the_speedup_never_falls_and_is_at_most_the_parallelism(
+    parallelism: float, variation: float
+) -> None:
     processors = np.arange(1, 1_000)
     speedup = Speedup(parallelism, variation)(processors)
     assert speedup[0] == pytest.approx(1)
@@ -36,6 +38,6 @@ def test_laws(parallelism: float, variation: float) -> None:
 
 
 @pytest.mark.parametrize(("parallelism", "variation"), [(0.5, 1), (2, -0.1)])
-def test_refusals(parallelism: float, variation: float) -> None:
+def test_bad_parameters_are_refused(parallelism: float, variation: float) -> None:
     with pytest.raises(InputError, match="parallelism"):
         Speedup(parallelism, variation)

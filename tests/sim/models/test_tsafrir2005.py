@@ -30,7 +30,7 @@ HOUR_S = 3_600
 CTC = Tsafrir2005(18 * HOUR_S)
 
 
-def test_popular_times_of_an_18_hour_limit() -> None:
+def test_popular_times_are_the_longest_common_and_round_ones() -> None:
     """The longest, the fourteen common ones below, and round ones from the longest down."""
     found = CTC.popular_times()
     assert found[0] == 18 * HOUR_S
@@ -54,7 +54,7 @@ def test_an_hour_leaves_no_room_for_twenty() -> None:
     assert times.max() == HOUR_S
 
 
-def test_shares_of_the_popular() -> None:
+def test_the_shares_of_the_popular_fall_by_the_formula() -> None:
     shares = CTC.popular_shares(20)
     assert shares.sum() == pytest.approx(0.89)
     assert (np.diff(shares) < 0).all()
@@ -70,7 +70,7 @@ def test_shares_of_the_popular() -> None:
     ("jobs", "distinct"),
     [(1, 1), (20, 10), (110, 15), (1_000, 35), (10_000, 90), (40_000, 215), (1_000_000, 565)],
 )
-def test_how_many_distinct_estimates(jobs: int, distinct: int) -> None:
+def test_the_distinct_estimates_are_as_many_as_the_formula_says(jobs: int, distinct: int) -> None:
     assert distinct_estimates(jobs) == distinct
 
 
@@ -194,12 +194,12 @@ def test_estimates_of_ctc_are_like_its_own(trace: Callable[[str], Path]) -> None
     ("longest_s", "share", "says"),
     [(3_599, None, "at least an hour"), (7_200, 0.0, "longest_share"), (7_200, 0.9, "0.89")],
 )
-def test_bad_parameters(longest_s: int, share: float | None, says: str) -> None:
+def test_bad_parameters_are_refused(longest_s: int, share: float | None, says: str) -> None:
     with pytest.raises(InputError, match=says):
         Tsafrir2005(longest_s, share)
 
 
-def test_too_many_long_jobs() -> None:
+def test_too_many_long_jobs_are_refused() -> None:
     def long_ones(count: int) -> Workload:
         runtimes = np.where(np.arange(100) < count, 3 * HOUR_S, 60).astype(np.int64)
         return dataclasses.replace(lublin2003.generate(100), actual_runtime=runtimes)

@@ -37,7 +37,7 @@ def test_the_papers_sets_are_plain_draws_of_its_weibulls(
         assert weibull.cdf(np.quantile(drawn, share)) == pytest.approx(share, abs=0.003)
 
 
-def test_the_moments_of_an_exponential() -> None:
+def test_an_alpha_of_1_gives_an_exponentials_moments() -> None:
     weibull = Weibull(1.0, 50.0)
     assert (weibull.mean_s, weibull.deviation_s) == (50.0, 50.0)
     assert weibull.cdf([0.0, 50.0]).tolist() == pytest.approx([0.0, 1 - math.exp(-1)])
@@ -102,7 +102,9 @@ def test_no_neighbour_is_more_likely(alpha: float, beta: float, count: int, seed
         ([100, 101, 102] * 100 + [5_000], 1.1487, 126.59),
     ],
 )
-def test_one_gap_far_from_the_others(gaps: list[int], alpha: float, beta_s: float) -> None:
+def test_the_likelihood_is_largest_with_one_gap_far_from_the_others(
+    gaps: list[int], alpha: float, beta_s: float
+) -> None:
     fitted = fit_likelihood(gaps)
     assert (fitted.alpha, fitted.beta_s) == pytest.approx((alpha, beta_s), rel=1e-3)
 
@@ -134,7 +136,7 @@ def test_shape_is_the_alpha_of_likelihood_at_the_mean_of_the_gaps() -> None:
     assert fit_moments(down).distance(down) > 0.15
 
 
-def test_the_distance_of_two_cdfs() -> None:
+def test_cdfs_are_compared_where_a_second_ends() -> None:
     weibull = Weibull(1.0, 10.0)
     # One gap of 10 s: the cdf has to reach 0 just before it, and 1 a second later.
     assert weibull.distance([10]) == pytest.approx(1 - math.exp(-1.0))
@@ -177,13 +179,13 @@ def test_the_published_fits_are_those_of_the_moments(
     ("gaps", "says"),
     [([], "at least one gap"), ([3, -1], "none of them negative"), ([0, 0], "same second")],
 )
-def test_gaps_that_say_nothing(gaps: list[int], says: str) -> None:
+def test_gaps_that_say_nothing_are_refused(gaps: list[int], says: str) -> None:
     for fit in (fit_moments, search_moments, fit_likelihood, fit_shape):
         with pytest.raises(InputError, match=says):
             fit(gaps)
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0.1, 1.0), (21.0, 1.0), (1.0, 0.0), (1.0, math.nan)])
-def test_parameters_out_of_range(alpha: float, beta: float) -> None:
+def test_parameters_out_of_range_are_refused(alpha: float, beta: float) -> None:
     with pytest.raises(InputError, match="Weibull"):
         Weibull(alpha, beta)

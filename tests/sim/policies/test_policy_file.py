@@ -112,7 +112,7 @@ def test_every_default_is_the_policys_own() -> None:
     assert policy_of(of_slack) == Policy(backfill=Backfill.SLACK)
 
 
-def test_known_policies() -> None:
+def test_every_known_policy_is_read_by_its_name() -> None:
     assert set(known_policies()) == {"cobalt", "easy", "pbs-strict", "slurm"}
     for name, text in known_policies().items():
         assert text.startswith("# ")
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_with_its_place(case: str, tmp_path: Path) -> None
         assert words in str(error.value)
 
 
-def test_a_policy_that_is_not_there(tmp_path: Path) -> None:
+def test_a_policy_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no policy is called so; did you mean 'slurm'\?"):
         read_policy("slrum", tmp_path)
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")

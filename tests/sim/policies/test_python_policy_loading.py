@@ -62,7 +62,7 @@ def test_built_in_names_come_first() -> None:
         parse_backfill("eazy")
 
 
-def test_functions_classes_and_packages(write: Write) -> None:
+def test_functions_classes_and_packages_are_loaded_by_name(write: Write) -> None:
     write("sound_a", SOUND)
     write("pack.sound", SOUND)
     path = list(sys.path)

@@ -227,7 +227,9 @@ def test_wait_curves_are_quantiles(repeated: Comparison) -> None:
         (10, 8, Direction.NEITHER, None),
     ],
 )
-def test_gains(base: float | None, new: float, better: Direction, gain: float | None) -> None:
+def test_a_gain_is_relative_and_better_is_positive(
+    base: float | None, new: float, better: Direction, gain: float | None
+) -> None:
     assert relative_gain(base, new, better) == (None if gain is None else pytest.approx(gain))
 
 

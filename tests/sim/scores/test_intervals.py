@@ -33,7 +33,9 @@ from foretime_sim.scores.metrics import JOB_METRICS, Distribution
         (0.975, 120, 1.980),
     ],
 )
-def test_student_quantiles(probability: float, degrees: int, expected: float) -> None:
+def test_students_quantiles_are_those_of_the_tables(
+    probability: float, degrees: int, expected: float
+) -> None:
     assert student_t_quantile(probability, degrees) == pytest.approx(expected, abs=6e-4)
 
 
@@ -42,7 +44,7 @@ def test_one_sample_has_no_interval() -> None:
         t_interval([0.1])
 
 
-def test_t_interval_by_hand() -> None:
+def test_the_t_interval_is_the_mean_and_its_quantile() -> None:
     # mean 2, s = 1, t(2 degrees) = 4.303
     interval = t_interval([1.0, 2.0, 3.0])
     half = student_t_quantile(0.975, 2) / math.sqrt(3)

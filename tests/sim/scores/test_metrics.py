@@ -84,7 +84,7 @@ def by_hand() -> tuple[Workload, Times]:
     return workload, schedule
 
 
-def test_every_metric_by_hand() -> None:
+def test_every_metric_is_as_worked_out_by_hand() -> None:
     workload, schedule = by_hand()
     settings = ScoreSettings(starved_wait_s=9, starved_wait_over_requested=2)
     scores = score(workload, schedule, settings)
@@ -228,7 +228,7 @@ def test_settings_out_of_range_are_refused(
         settings()
 
 
-def test_warm_up_and_cool_down() -> None:
+def test_warm_up_and_cool_down_bound_what_is_scored() -> None:
     workload, _ = by_hand()
     assert scored_span(workload) == ScoredSpan(None, None)
     assert scored_span(workload, warm_up_s=3, cool_down_s=4) == ScoredSpan(3, 27)
@@ -358,7 +358,7 @@ def test_scores_agree_with_plain_loops(run: tuple[Workload, Times]) -> None:
 
 
 @given(runs())
-def test_what_must_hold(run: tuple[Workload, Times]) -> None:
+def test_the_scores_of_any_run_fit_together(run: tuple[Workload, Times]) -> None:
     workload, schedule = run
     scores = score(workload, schedule)
     assert scores.killed_early_jobs == 0

@@ -86,7 +86,7 @@ def test_the_first_case_is_the_baseline_and_gains_nothing_over_itself() -> None:
     assert interval.low < interval.high
 
 
-def test_wrong_cases() -> None:
+def test_wrong_cases_are_refused() -> None:
     with pytest.raises(InputError, match="no policy to run"):
         compare_policies(JOBS, [])
     with pytest.raises(InputError, match="'easy' is given twice"):

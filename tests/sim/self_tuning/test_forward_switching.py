@@ -71,7 +71,7 @@ def obeys_the_laws(given: Workload, ran: SwitchedSchedule) -> None:
 # Candidates
 
 
-def test_priorities() -> None:
+def test_each_candidate_puts_jobs_in_its_order() -> None:
     columns = ints(5, 6, 7), ints(1, 4, 1), ints(100, 100, 400)
     expected = np.array([80.0, 90.0, 10.0])
 
@@ -114,7 +114,7 @@ def test_who_is_due_goes_first() -> None:
         ({"order": Order.FCFS, "by": OrderedBy.EXPECTED}, "goes by no runtime"),
     ],
 )
-def test_candidates_that_make_no_sense(wrong: dict[str, object], message: str) -> None:
+def test_candidates_that_make_no_sense_are_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Candidate(**wrong)  # type: ignore[arg-type]
 
@@ -131,7 +131,7 @@ def test_candidates_that_make_no_sense(wrong: dict[str, object], message: str) -
         {"slackness": -0.1},
     ],
 )
-def test_settings_that_make_no_sense(wrong: dict[str, object]) -> None:
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError, match="give"):
         ForwardSwitching(**wrong)  # type: ignore[arg-type]
 
@@ -154,7 +154,7 @@ def costs(future: Future, *candidates: Candidate, due: Int64Array = LATE) -> lis
     return given
 
 
-def test_costs_by_hand() -> None:
+def test_a_candidate_costs_the_sum_of_responses() -> None:
     # FCFS: 10-110, 110-120, responses 109 and 118; SJF: 10-20, 20-120, 18 and 119.
     exact = Future(ints(10, 100, 10))
     assert costs(exact, FCFS, SJF, LJF) == [2 * 227, 2 * 137, 2 * 227]
@@ -193,7 +193,7 @@ def test_earlier_decisions_are_remembered() -> None:
     assert switcher.decide(2, 2, np.array([[40.0], [44.0]])).chosen == 0
 
 
-def test_slackness() -> None:
+def test_a_candidate_must_be_better_by_the_slackness() -> None:
     for slackness, chosen in ((0.09, 1), (0.1, 0)):
         switcher = ForwardSwitcher(often(FCFS, SJF, slackness=slackness))
         assert switcher.decide(0, 2, np.array([[100.0], [90.0]])).chosen == chosen
@@ -296,7 +296,7 @@ def test_backlog_gives_more_patience() -> None:
     assert 0 < more.was_due.sum() < less.was_due.sum()
 
 
-def test_no_jobs() -> None:
+def test_without_jobs_nothing_is_decided() -> None:
     ran = simulate_switching(workload().take(np.zeros(0, dtype=np.int64)))
     assert ran.decisions == ()
     assert len(ran.start_time) == 0

@@ -13,7 +13,7 @@ from foretime_sim.self_tuning.malleable import (
 )
 
 
-def test_a_schedule_by_hand() -> None:
+def test_jobs_take_what_the_rule_says_in_order() -> None:
     """Linear jobs of 800 s of work: 8 processors at 0, then 4 each from 100 s on, in order."""
     jobs = MalleableJobs(np.array([0, 10, 20, 30]), np.full(4, 800.0), tuple([Speedup(100, 0)] * 4))
     seen: list[HeadState] = []
@@ -32,7 +32,7 @@ def test_a_schedule_by_hand() -> None:
     assert seen[1].age.tolist() == [10]
 
 
-def test_drawn_jobs() -> None:
+def test_drawn_jobs_have_the_load_and_are_the_same_again() -> None:
     jobs = draw_malleable_jobs(2_000, 128, 0.5, seed=1)
     offered = jobs.sequential_s.sum() / (128 * jobs.submit_time[-1])
     assert offered == pytest.approx(0.5, rel=0.1)

@@ -254,12 +254,12 @@ def test_a_poisson_process_has_its_rate() -> None:
 
 
 @pytest.mark.parametrize("name", ["window_s", "half_life_s", "stretch_s", "recent_s", "longest_s"])
-def test_settings_out_of_range(name: str) -> None:
+def test_settings_out_of_range_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"{name} 0"):
         ArrivalSettings(**{name: 0})
 
 
-def test_other_settings_out_of_range() -> None:
+def test_other_settings_out_of_range_are_refused() -> None:
     build: Callable[[], ArrivalSettings] = lambda: ArrivalSettings(likeness=-1.0)  # noqa: E731
     with pytest.raises(InputError, match="likeness -1"):
         build()

@@ -86,7 +86,7 @@ def names(best: BestOf) -> list[str]:
     return [forecaster.name for forecaster in best.ranked]
 
 
-def test_by_hand() -> None:
+def test_the_better_one_is_chosen_from_its_faded_losses() -> None:
     """A says 10 min and B 100 min of jobs that wait for 100 min: A is one off in log10.
 
     Below by one, the pinball loss is the mean of the levels, 1/2. Outcomes count half after a day.

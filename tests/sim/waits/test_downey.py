@@ -36,7 +36,7 @@ def machines(draw: st.DrawFn) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]
     return np.array(held, dtype=np.int64), lives(*ages)
 
 
-def test_one_benefactor_by_hand() -> None:
+def test_one_benefactor_gives_the_closed_forms() -> None:
     """The only job is 100 s old: its median life is sqrt(10,000 * 100) = 1,000 s, 900 from now."""
     held = np.array([8])
     assert median_wait(8, held, lives(100)) == pytest.approx(900, rel=1e-4)
@@ -46,7 +46,7 @@ def test_one_benefactor_by_hand() -> None:
     assert mean_wait(8, held, lives(100)) == pytest.approx(9_900, rel=1e-3)
 
 
-def test_two_benefactors_by_hand() -> None:
+def test_two_benefactors_give_the_closed_forms() -> None:
     """Both 100 s old: each survives with sqrt(1/2), that is to ln t = 2 + 2 (1 - sqrt(1/2)) dec."""
     held = np.array([8, 9])
     expected = 10 ** (2 + 2 * (1 - math.sqrt(0.5))) - 100
@@ -54,7 +54,7 @@ def test_two_benefactors_by_hand() -> None:
     assert median_wait(9, held, lives(100, 100)) == pytest.approx(900, rel=1e-4)
 
 
-def test_no_answer() -> None:
+def test_there_is_no_answer_where_too_few_processors_run() -> None:
     held = np.array([4, 4])
     assert np.isnan(median_wait(5, held, lives(10, 10)))
     assert np.isnan(mean_wait(9, held, lives(10, 10)))
@@ -65,7 +65,7 @@ def test_no_answer() -> None:
         assert predictor(0, held, lives(10, 10)) == 0
 
 
-def test_the_combination() -> None:
+def test_the_combination_takes_a_below_its_bound_and_b_above() -> None:
     """A below n' = 32, B from there on, and B where A has no answer."""
     held = np.array([40, 40, 10])
     running = lives(50, 500, 5_000)
@@ -118,12 +118,12 @@ def test_more_needed_is_waited_for_longer(
         assert np.isnan(longer) or less <= longer * 1.001 + 1e-6
 
 
-def test_first_time() -> None:
+def test_the_first_time_is_found_or_is_none() -> None:
     assert first_time(lambda t: t, 12_345.6) == pytest.approx(12_345.6, rel=1e-6)
     assert first_time(lambda t: t + 5, 3) == 0
     assert np.isnan(first_time(lambda t: np.minimum(t, 7), 8))
 
 
-def test_too_many_to_enumerate() -> None:
+def test_too_many_jobs_to_enumerate_are_refused() -> None:
     with pytest.raises(InputError, match="17 running jobs: at most 16"):
         enumerated_probability(1, np.ones(17, dtype=np.int64), lives(*[10] * 17), np.zeros(1))

@@ -115,7 +115,9 @@ def test_the_first_job_has_the_predictors_of_the_head(
 
 
 @given(moments())
-def test_laws_of_a_queue(drawn: tuple[Snapshot, list[Lifetimes | None]]) -> None:
+def test_nobody_overtakes_under_fcfs_and_easy_delays_no_head(
+    drawn: tuple[Snapshot, list[Lifetimes | None]],
+) -> None:
     """B always answers, nobody overtakes under FCFS, and the first waits as long as with gaps."""
     now, models = drawn
     fcfs = np.array(waits_of(now, models, FCFS, 0))
@@ -126,7 +128,7 @@ def test_laws_of_a_queue(drawn: tuple[Snapshot, list[Lifetimes | None]]) -> None
     assert easy[0] == pytest.approx(fcfs[0])
 
 
-def test_orders() -> None:
+def test_the_queue_is_in_the_policys_order() -> None:
     now = snapshot(10, [], [(1, 50), (9, 400), (2, 100), (3, 400)], [NOW, NOW - 90, NOW - 90, NOW])
 
     def order(kind: Order) -> Int64Array:

@@ -56,7 +56,9 @@ POLICIES = {
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", FORECASTERS)
-def test_forecaster(check: Check, policy: str, name: str, busy: Workload) -> None:
+def test_every_forecaster_passes_the_shared_checks(
+    check: Check, policy: str, name: str, busy: Workload
+) -> None:
     check(FORECASTERS[name], busy, POLICIES[policy])
 
 

@@ -197,7 +197,7 @@ def test_with_runtimes_known_it_is_the_plan_with_perfect_runtimes(workload: Work
         np.testing.assert_array_equal(*records.starts_now)
 
 
-def test_sample_quantiles_by_hand() -> None:
+def test_a_quantile_is_the_sample_that_reaches_its_level() -> None:
     """Of nine samples the fifth is the median, the ninth the 0.9 quantile and all above."""
     samples = np.array([[90], [10], [20], [80], [30], [70], [40], [50], [60]])
     quantiles = sample_quantiles(samples)

@@ -40,7 +40,7 @@ def moment_of(jobs: list[JobRequest], now: int, running: int = 0) -> Moment:
     return Moment(snapshot, Policy(Order.PRIORITY), jobs, np.arange(running, len(jobs)))
 
 
-def test_a_moment_by_hand() -> None:
+def test_a_moment_is_seen_as_worked_out_by_hand() -> None:
     """One job runs, two wait, the later one first by priority; each has 4 processors."""
     now = 10 * 86_400 + 7_200
     jobs = [request(number, queue, now - 900, 4) for number, queue in enumerate("aab")]

@@ -113,7 +113,7 @@ def test_who_is_wider_than_what_is_up_of_a_pool_is_left_out() -> None:
         forward_runs(snapshot, Policy(), runtimes, arrivals=arrivals)
 
 
-def test_all_of_it_on_a_machine_of_nodes() -> None:
+def test_perfect_runtimes_forecast_well_on_nodes() -> None:
     """A log on nodes, from snapshots with requests to answers; perfect runtimes are near."""
     rng = np.random.default_rng(5)
     jobs = 100

@@ -80,7 +80,7 @@ def test_rare_runs_against_a_simulation() -> None:
         assert shares[1] <= 1.1 * 0.05**3 < 1.2 * shares[0]
 
 
-def test_autocorrelation_by_hand() -> None:
+def test_the_autocorrelation_is_of_neighbours() -> None:
     # Mean 2; products of neighbours (-1)(0) + (0)(1) = 0, squares 2. Then 1, 3: (-1)(1) / 2.
     assert lag_one_autocorrelation(np.array([1.0, 2.0, 3.0])) == 0
     assert lag_one_autocorrelation(np.array([1.0, 3.0])) == -0.5
@@ -99,7 +99,7 @@ def request(number: int, submit_time: int, processors: int = 1, hours: int = 1) 
     return JobRequest(str(number), "ann", None, processors, hours * 3_600, submit_time)
 
 
-def test_cells() -> None:
+def test_a_job_is_in_the_cell_of_its_size_and_time() -> None:
     assert cell_of(request(0, 0, processors=4, hours=1)) == (0, 0)
     assert cell_of(request(0, 0, processors=5, hours=2)) == (1, 1)
     assert cell_of(request(0, 0, processors=65, hours=13)) == (3, 3)

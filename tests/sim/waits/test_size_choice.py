@@ -55,7 +55,7 @@ def cluster(processors: int, held: int) -> Moment:
     return Moment(snapshot, Policy(backfill=Backfill.NONE), [job], empty)
 
 
-def test_external_selection() -> None:
+def test_a_job_goes_to_the_cluster_where_it_ends_first() -> None:
     """A small idle cluster for the short job; the wide one, after a wait, for the long job."""
     asked = JobRequest("new", "u", None, 1, 1, 0)
     for work, expected in ((800.0, ("small", 4)), (200_000.0, ("wide", 32))):

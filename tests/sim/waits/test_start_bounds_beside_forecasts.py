@@ -61,7 +61,7 @@ def rows(workload: Workload, policy: Policy, forecasters: list[WaitForecaster]) 
     return found
 
 
-def test_the_table(trace: Callable[[str], Path], repository: Path) -> None:
+def test_the_table_of_the_page_comes_out(trace: Callable[[str], Path], repository: Path) -> None:
     workload = replace(read_workload(trace(f"{KTH}.swf.gz")).head(JOBS), name=KTH)
     table = [
         *rows(workload, Policy(), [StartBoundForecaster(), our_forecaster(samples=100), Qbets()]),

@@ -88,6 +88,6 @@ def test_quantiles_of_no_question() -> None:
     assert quantiles_of(np.zeros((1, 194)), [0.5]).tolist() == [[0.0]]
 
 
-def test_nothing_to_learn_from() -> None:
+def test_a_forest_without_jobs_is_refused() -> None:
     with pytest.raises(InputError, match="no job to learn waits from"):
         forest_of([], [])

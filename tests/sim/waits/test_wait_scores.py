@@ -55,7 +55,7 @@ def unblocked(rows: ForecastOutcomes) -> Blocks:
     return Blocks.of(None, np.zeros(len(rows), np.int64))
 
 
-def test_scores_by_hand() -> None:
+def test_scores_are_as_worked_out_by_hand() -> None:
     rows = outcomes(
         waits=[0, 60, 1_000, 4_000, 10_000, 50],
         medians=[0, 0, 2_000, 1_000, 9_700, NO_ANSWER],
@@ -131,7 +131,7 @@ def test_order_of_starts_is_of_jobs_asked_about_together() -> None:
     assert order_score(rows, unblocked(rows)).value == pytest.approx((2 - 1 - 1) / 4)
 
 
-def test_passed_bounds() -> None:
+def test_a_bound_is_passed_when_a_later_median_is_beyond_it() -> None:
     # Job 1: at 0 at most till 100, later the median is 101: passed. Job 2: 100 at the most. Job 3
     # was asked about once.
     rows = outcomes(
@@ -181,7 +181,7 @@ def test_few_weeks_give_no_interval() -> None:
     )
 
 
-def test_equal_coverage_by_hand() -> None:
+def test_the_factor_of_equal_coverage_holds_its_share() -> None:
     # 19 of 20 waits up to 19 times the bound: the factor that holds 95% is 19.
     assert equal_coverage(np.arange(20.0, 0, -1), 0.95) == 19
     assert equal_coverage(np.array([3.0, 1.0, 2.0]), 0.5) == 2
@@ -266,7 +266,7 @@ def test_a_wait_as_long_as_its_bound_is_within_it() -> None:
     assert [(part.name, part.coverage) for part in found] == [("up to 10 min", 0.5)]
 
 
-def test_wilson_by_hand() -> None:
+def test_the_wilson_interval_is_its_formula() -> None:
     # 1 of 1 at z = 1.96: (1 + 1.92 -+ 1.92) / (1 + 3.84).
     interval = wilson_interval(1, 1)
     assert interval.low == pytest.approx(1 / 4.8415, abs=1e-4)

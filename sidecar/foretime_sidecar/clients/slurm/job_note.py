@@ -50,7 +50,14 @@ class JobNote:
 
 
 def read_note(admin_comment: str) -> JobNote | None:
-    """Read the note in an AdminComment; ``None`` if there is none."""
+    """Read the note in an AdminComment; ``None`` if there is none.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.clients.slurm.job_note import read_note
+    >>> read_note("no note of ours") is None
+    True
+    """
     found = _NOTE.search(admin_comment)
     if found is None:
         return None

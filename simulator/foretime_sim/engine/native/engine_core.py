@@ -38,6 +38,14 @@ def core_engine(
     ------
     InputError
         If more than the machine is reserved, or a plain EASY runs beside where anything is.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy
+    >>> from foretime_sim.engine.native.engine_core import core_engine
+    >>> core = core_engine(8, Policy(), 0, (), None)
+    >>> core.free_processors
+    8
     """
     check_reservations(reservations, machine_processors)
     check_interval(policy, reservations)
@@ -152,7 +160,16 @@ def core_counters(core: _core.Engine) -> Counters:
 def core_schedule(
     core: _core.Engine, policy: Policy, machine: Machine | BgpMachine | None
 ) -> Schedule:
-    """Give the schedule of a core whose jobs have all ended; ``None`` for a flat pool."""
+    """Give the schedule of a core whose jobs have all ended; ``None`` for a flat pool.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy
+    >>> from foretime_sim.engine.native.engine_core import core_engine, core_schedule
+    >>> core = core_engine(8, Policy(), 0, (), None)
+    >>> len(core_schedule(core, Policy(), None))
+    0
+    """
     of_nodes = isinstance(machine, Machine)
     start, end = core.start_times(), core.end_times()
     return Schedule(

@@ -58,7 +58,17 @@ def refuse_of_flat_pool(policy: Policy, *, reserved: bool) -> None:
 
 
 def core_request(request: Request) -> _core.ResourceRequest:
-    """Give a request as the core has it."""
+    """Give a request as the core has it.
+
+    Examples
+    --------
+    >>> from foretime_sim.engine.native.node_core import core_request
+    >>> from foretime_sim.machines.machine import Machine
+    >>> from foretime_sim.workloads.node_request import JobResources, fit_request
+    >>> request = fit_request(Machine.flat(8), JobResources(tasks=4), 4, 3600)
+    >>> type(core_request(request)).__name__
+    'ResourceRequest'
+    """
     choices = [
         _core.PartitionChoice(
             slurm_partition=choice.slurm_partition,

@@ -39,6 +39,13 @@ def checked_column(
     InputError
         Naming the kind of jobs, the row and the field, if it has another length or type than one
         integer for each job, or a value below ``least`` or beyond ``most``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_sim.engine.native.snapshot_columns import checked_column
+    >>> checked_column("pending jobs", "processors", np.array([1, 4]), jobs=2).tolist()
+    [1, 4]
     """
     column = np.array(values)
     if np.ma.is_masked(values):

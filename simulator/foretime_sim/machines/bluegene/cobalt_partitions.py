@@ -50,6 +50,20 @@ def read_cobalt_partitions(
     InputError
         If a file can't be read, is no such configuration, or lacks a bgp_partition that schedulable
         names; it says which.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from foretime_sim.machines.bluegene.cobalt_partitions import read_cobalt_partitions
+    >>> cards = "".join(f"<NodeCard id='R00-M0-N{card:02}'/>" for card in range(16))
+    >>> partition = f"<Partition name='half'>{cards}</Partition>"
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "small-partitions.xml"
+    ...     _ = path.write_text(f"<BG><PartitionList>{partition}</PartitionList></BG>")
+    ...     machine = read_cobalt_partitions(path)
+    >>> machine.name, machine.nodes
+    ('small', 512)
     """
     path = Path(path)
     root = _parse(path)

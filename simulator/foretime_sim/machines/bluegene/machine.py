@@ -50,6 +50,13 @@ class BgpPartition:
         Names of the cables that are its own while it is in use.
     node_cards
         Names of its node cards if it has but a part of its midplanes; empty if it has all of them.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.bluegene.machine import BgpPartition
+    >>> half = BgpPartition("R00-M0", nodes=512, midplanes=(0,))
+    >>> half.nodes
+    512
     """
 
     name: str
@@ -81,6 +88,14 @@ class BgpMachine:
     InputError
         If the catalogue is empty, a name is there twice, or a bgp_partition has midplanes that are
         not there.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
+    >>> parts = (BgpPartition("M0", 512, (0,)), BgpPartition("M1", 512, (1,)))
+    >>> rack = BgpMachine("rack", 512, ("M0", "M1"), (*parts, BgpPartition("R", 1024, (0, 1))))
+    >>> rack.nodes, rack.conflicts[0].tolist()
+    (1024, [True, False, True])
     """
 
     name: str

@@ -146,7 +146,21 @@ def read_bgp_machine(path: Path | str) -> BgpMachine:
 
 
 def parse_bgp_machine(text: str, *, source: str) -> BgpMachine:
-    """Make a machine of the text of a TOML file; see `read_bgp_machine`."""
+    """Make a machine of the text of a TOML file; see `read_bgp_machine`.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.bluegene.machine_file import parse_bgp_machine
+    >>> text = '''
+    ... name = "small"
+    ... rows = 2
+    ... racks_per_row = 2
+    ... blocks = [{links = "torus", x = "each", y = "each", z = "all"}]
+    ... '''
+    >>> machine = parse_bgp_machine(text, source="small.toml")
+    >>> machine.nodes, machine.bgp_partitions[0].name
+    (4096, 'TORUS-R00-1024')
+    """
     values = parse_toml(text, source)
     try:
         described = Description.model_validate(values)
@@ -351,7 +365,14 @@ def _ends(names: list[str], floor: Floor) -> Iterator[str]:
 
 @cache
 def intrepid() -> BgpMachine:
-    """Give Intrepid, the 40-rack Blue Gene/P of Tang 2010, from its description in this package."""
+    """Give Intrepid, the 40-rack Blue Gene/P of Tang 2010, from its description in this package.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.bluegene.machine_file import intrepid
+    >>> intrepid().nodes, len(intrepid().bgp_partitions)
+    (40960, 227)
+    """
     text = (
         files("foretime_sim.machines.bluegene")
         .joinpath("intrepid.toml")

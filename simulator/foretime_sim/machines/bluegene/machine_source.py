@@ -29,6 +29,12 @@ def find_bgp_machine(name: str, schedulable: Path | None = None) -> BgpMachine:
     ------
     InputError
         If there is none of that name, a file is faulty, or schedulable has no use.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.bluegene.machine_source import find_bgp_machine
+    >>> find_bgp_machine("intrepid").sizes
+    (512, 1024, 2048, 4096, 8192, 16384, 24576, 32768, 40960)
     """
     path = Path(name)
     if not path.exists() and name not in BUILT_IN:

@@ -96,6 +96,13 @@ class PbsHook:
     ------
     InputError
         If the script can't be read or compiled; from a run, if it sets what pbs_sched would die of.
+
+    Examples
+    --------
+    >>> from foretime_sim.mocks.pbs.hook import PbsHook
+    >>> job = {"Job_Owner": "ann", "Resource_List": {"walltime": 3600, "ncpus": 8}}
+    >>> PbsHook().queuejob(job, requestor="ann", now=0).accepted
+    True
     """
 
     def __init__(

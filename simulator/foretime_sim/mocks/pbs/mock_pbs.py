@@ -79,6 +79,16 @@ class MockPbs(MockScheduler[PbsJob]):
         The clock's first reading, epoch seconds.
     on_end
         Called with each job that has run, as it ends.
+
+    Examples
+    --------
+    >>> from foretime_sim import MockPbs, Policy
+    >>> from foretime_sim.mocks.pbs.pbs_job import PbsSetup, PbsSubmission
+    >>> pbs = MockPbs(PbsSetup(processors=8), Policy())
+    >>> job_id = pbs.submit(PbsSubmission("ann", None, None, 8, 3600, 600))
+    >>> pbs.finish()
+    >>> pbs.schedule().end_time.tolist()
+    [600]
     """
 
     def __init__(

@@ -39,6 +39,13 @@ class PbsSubmission:
         More of its ``-l``, such as ``min_walltime``.
     of_nodes
         What it asks of a machine of nodes.
+
+    Examples
+    --------
+    >>> from foretime_sim.mocks.pbs.pbs_job import PbsSubmission
+    >>> job = PbsSubmission("ann", None, "workq", 8, requested_time=3600, actual_runtime=600)
+    >>> job.queue, str(job.ending)
+    ('workq', 'Ending.COMPLETED')
     """
 
     user: str | None
@@ -71,6 +78,13 @@ class PbsSetup:
         Advance reservations, on the mock's clock.
     machine
         Nodes in place of a flat pool of processors; its slurm_partitions stand for queues.
+
+    Examples
+    --------
+    >>> from foretime_sim.mocks.pbs.pbs_job import PbsSetup
+    >>> setup = PbsSetup(processors=8, default_walltime_s={"workq": 3600})
+    >>> setup.processors
+    8
     """
 
     processors: int

@@ -211,6 +211,12 @@ class LuaHook:
     InputError
         If the script can't be read or doesn't load (slurmctld would not start), or lupa has no
         such Lua version.
+
+    Examples
+    --------
+    >>> from foretime_sim.mocks.slurm.hook import LuaHook
+    >>> LuaHook(lua_version="5.3").script.name
+    'job_submit.lua'
     """
 
     def __init__(

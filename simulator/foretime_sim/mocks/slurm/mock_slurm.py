@@ -84,6 +84,17 @@ class MockSlurm(MockScheduler[SlurmJob]):
         The job_submit plugin; ``None`` runs without one.
     start_time
         The clock's first reading, epoch seconds.
+
+    Examples
+    --------
+    >>> from foretime_sim import MockSlurm, Policy
+    >>> from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
+    >>> slurm = MockSlurm(SlurmSetup(processors=8), Policy())
+    >>> first = slurm.submit(Submission("ann", "physics", None, 8, 3600, 600))
+    >>> second = slurm.submit(Submission("bob", "physics", None, 8, 3600, 600))
+    >>> slurm.finish()
+    >>> slurm.schedule().start_time.tolist()
+    [0, 600]
     """
 
     def __init__(

@@ -39,6 +39,13 @@ class Submission:
         The job array that it is a task of.
     resources
         What it asks of a machine of nodes.
+
+    Examples
+    --------
+    >>> from foretime_sim.mocks.slurm.slurm_job import Submission
+    >>> job = Submission("ann", "physics", "short", 8, requested_time=3600, actual_runtime=600)
+    >>> job.account, job.requested_time
+    ('physics', 3600)
     """
 
     user: str | None
@@ -79,6 +86,13 @@ class SlurmSetup:
         PriorityWeightQOS; the QOS normal and high lie a whole tier apart.
     private_data
         PrivateData, such as "jobs,usage"; "" for none.
+
+    Examples
+    --------
+    >>> from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
+    >>> setup = SlurmSetup(processors=8, max_time_min={"short": 60})
+    >>> str(setup.mechanism)
+    'Mechanism.SLURM_SOFT_LIMIT'
     """
 
     processors: int

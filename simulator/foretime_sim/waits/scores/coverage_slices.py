@@ -68,6 +68,20 @@ def coverage_slices(
         Of the same rows.
     level
         Whose bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_sim.waits.block_sums import Blocks
+    >>> from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
+    >>> from foretime_sim.waits.scores.coverage_slices import coverage_slices
+    >>> from foretime_sim.waits.wait_scores import ForecastOutcomes
+    >>> waits = 2 * np.arange(200)  # all were told that they wait 300 s at most
+    >>> told = WaitForecasts(np.full((200, len(LEVELS)), 300.0), np.zeros(200))
+    >>> rows = ForecastOutcomes(np.arange(200), np.arange(200), waits, waits == 0, told)
+    >>> (found,) = coverage_slices(rows, Blocks.of(None, rows.made_at), None)
+    >>> found.name, found.coverage
+    ('up to 10 min', 0.755)
     """
     waiting = rows.forecast_to_wait
     held = rows.wait_s <= rows.forecasts.wait_s[:, AT[level]]

@@ -101,6 +101,17 @@ def ask_forecasters(
     ------
     InputError
         If two forecasters have the same name.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy, generate
+    >>> from foretime_sim.waits.qbets import Qbets
+    >>> from foretime_sim.waits.scores.moments import ask_forecasters
+    >>> from foretime_sim.waits.scores.wait_sources import SimulatedWaits
+    >>> workload = generate("lublin2003", jobs=200, load=0.9, seed=1)
+    >>> records = ask_forecasters(SimulatedWaits(workload, Policy()), [Qbets()])
+    >>> records.methods, len(records.job)
+    (('qbets',), 200)
     """
     names = tuple(forecaster.name for forecaster in forecasters)
     if len(set(names)) < len(names):

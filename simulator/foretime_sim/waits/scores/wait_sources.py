@@ -90,6 +90,16 @@ class SimulatedWaits:
     InputError
         Under the event order ``per-event``, which has no moment between the ends and submissions
         of a second and its scheduling pass.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy, generate
+    >>> from foretime_sim.waits.qbets import Qbets
+    >>> from foretime_sim.waits.scores.moments import ask_forecasters
+    >>> from foretime_sim.waits.scores.wait_sources import SimulatedWaits
+    >>> source = SimulatedWaits(generate("lublin2003", jobs=200, load=0.9, seed=1), Policy())
+    >>> len(ask_forecasters(source, [Qbets()]).job)
+    200
     """
 
     def __init__(
@@ -190,6 +200,20 @@ class LoggedWaits:
     ------
     InputError
         If a job has no logged wait.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> from foretime_sim import Policy, generate, simulate
+    >>> from foretime_sim.waits.qbets import Qbets
+    >>> from foretime_sim.waits.scores.moments import ask_forecasters
+    >>> from foretime_sim.waits.scores.wait_sources import LoggedWaits
+    >>> workload = generate("lublin2003", jobs=200, load=0.9, seed=1)
+    >>> waits = simulate(workload).start_time - workload.submit_time
+    >>> logged = replace(workload, logged_wait=np.ma.array(waits))
+    >>> len(ask_forecasters(LoggedWaits(logged, Policy()), [Qbets()]).job)
+    200
     """
 
     def __init__(

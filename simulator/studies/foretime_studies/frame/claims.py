@@ -8,7 +8,14 @@ _COMPARED = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operat
 
 
 def keeps(value: float, rule: str) -> bool:
-    """Say whether a figure keeps a rule: ``> 0``, ``<= 1.2``, ``0.1 to 0.2``, ``within 0.03``."""
+    """Say whether a figure keeps a rule: ``> 0``, ``<= 1.2``, ``0.1 to 0.2``, ``within 0.03``.
+
+    Examples
+    --------
+    >>> from foretime_studies.frame.claims import keeps
+    >>> keeps(0.15, "0.1 to 0.2"), keeps(-0.01, "> 0")
+    (True, False)
+    """
     if " to " in rule:
         low, high = map(float, rule.split(" to "))
         return low <= value <= high

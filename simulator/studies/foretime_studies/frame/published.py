@@ -19,6 +19,13 @@ def published(study: str, name: str, keys: int = 1) -> dict[Any, dict[str, Any]]
         Of the file, without its ending. Lines from ``#`` on are remarks; an empty cell is ``None``.
     keys
         How many of the first cells tell a row from the others; of several a tuple.
+
+    Examples
+    --------
+    >>> from foretime_studies.frame.published import published
+    >>> orders = published("foretime_studies.talby1999", "orders")
+    >>> orders["ast"]["gain"]
+    0.165
     """
     with (files(study) / f"{name}.csv").open(encoding="utf-8") as file:
         read = pd.read_csv(file, comment="#", dtype_backend="numpy_nullable")

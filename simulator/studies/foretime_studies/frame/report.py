@@ -32,6 +32,15 @@ class StudyReport:
         By the name of the file; one with the key of a table stands with it.
     name, command
         The study's name, and what gives the same report again; its command fills them in.
+
+    Examples
+    --------
+    >>> from foretime_studies.frame.report import StudyReport
+    >>> from foretime_studies.frame.tables import StudyTable
+    >>> table = StudyTable.of("waits", "Mean waits", [[("order", "fcfs"), ("wait", 90.0)]])
+    >>> report = StudyReport("Orders", ["The workload is generated."], [table])
+    >>> StudyReport.from_json(report.to_json()).title
+    'Orders'
     """
 
     title: str

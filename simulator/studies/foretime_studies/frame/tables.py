@@ -52,6 +52,15 @@ class StudyTable:
         What stands in it, numbers unrounded.
     note
         A sentence below it.
+
+    Examples
+    --------
+    >>> from foretime_studies.frame.tables import StudyTable
+    >>> table = StudyTable.of("waits", "Mean waits", [[("order", "fcfs"), ("wait", 90.0)]])
+    >>> table.numbers
+    [False, True]
+    >>> table.written
+    [['fcfs', '90.0']]
     """
 
     key: str
