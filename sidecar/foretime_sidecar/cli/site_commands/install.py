@@ -24,15 +24,29 @@ uninstall_app = typer.Typer(
     help="Take the hook out of a scheduler; without --yes, show how.", no_args_is_help=True
 )
 
-_YES = typer.Option("--yes", help="Do it; else only show what would be done.")
-_COMMANDS_DIR = typer.Option(
-    "--commands-dir", metavar="DIR", help="Folder of qmgr and the others; the PATH if not given."
-)
-_COMMANDS_DIR_SLURM = typer.Option(
-    "--commands-dir",
-    metavar="DIR",
-    help="Folder of scontrol and the others; that of the settings, or the PATH, if not given.",
-)
+YesOption = Annotated[bool, typer.Option("--yes", help="Do it; else only show what would be done.")]
+PbsCommandsOption = Annotated[
+    str,
+    typer.Option(
+        "--commands-dir",
+        metavar="DIR",
+        help="Folder of qmgr and the others; the PATH if not given.",
+    ),
+]
+SlurmCommandsOption = Annotated[
+    str,
+    typer.Option(
+        "--commands-dir",
+        metavar="DIR",
+        help="Folder of scontrol and the others; that of the settings, or the PATH, if not given.",
+    ),
+]
+ConfOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--conf", metavar="FILE", help="slurm.conf; where slurmctld says it is if not given."
+    ),
+]
 
 
 @install_app.callback()
@@ -48,8 +62,8 @@ def _uninstall() -> None:
 @install_app.command("pbs")
 def install_pbs(
     settings: SettingsOption = None,
-    yes: Annotated[bool, _YES] = False,
-    commands_dir: Annotated[str, _COMMANDS_DIR] = "",
+    yes: YesOption = False,
+    commands_dir: PbsCommandsOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Register the hook in a PBS server, or bring it up to date; all of it or nothing.
@@ -79,8 +93,8 @@ def install_pbs(
 
 @uninstall_app.command("pbs")
 def uninstall_pbs(
-    yes: Annotated[bool, _YES] = False,
-    commands_dir: Annotated[str, _COMMANDS_DIR] = "",
+    yes: YesOption = False,
+    commands_dir: PbsCommandsOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Take the hook out of a PBS server, and soft_walltime from the jobs that wait.
@@ -100,17 +114,12 @@ def uninstall_pbs(
     typer.echo("\n".join(lines))
 
 
-_CONF = typer.Option(
-    "--conf", metavar="FILE", help="slurm.conf; where slurmctld says it is if not given."
-)
-
-
 @install_app.command("slurm")
 def install_slurm(
     settings: SettingsOption = None,
-    conf: Annotated[Path | None, _CONF] = None,
-    yes: Annotated[bool, _YES] = False,
-    commands_dir: Annotated[str, _COMMANDS_DIR_SLURM] = "",
+    conf: ConfOption = None,
+    yes: YesOption = False,
+    commands_dir: SlurmCommandsOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Put the hook into Slurm, or bring it up to date: first the soft limit, then the hook.
@@ -134,9 +143,9 @@ def install_slurm(
 @uninstall_app.command("slurm")
 def uninstall_slurm(
     settings: SettingsOption = None,
-    conf: Annotated[Path | None, _CONF] = None,
-    yes: Annotated[bool, _YES] = False,
-    commands_dir: Annotated[str, _COMMANDS_DIR_SLURM] = "",
+    conf: ConfOption = None,
+    yes: YesOption = False,
+    commands_dir: SlurmCommandsOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Take the hook out of Slurm, jobs included: the soft limit goes last.
