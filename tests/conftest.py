@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.cli import daemon_options, main
+from foretime_sidecar.cli import main
+from foretime_sidecar.cli.options import daemon_options
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.models import lublin2003
 from foretime_sim.workloads.job_log import log_of_workload

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 from fastapi.testclient import TestClient
-from foretime_sidecar.cli.wait import wait
+from foretime_sidecar.cli.site_commands.wait import wait
 from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.web.auth.callers import Caller, caller_of
@@ -77,7 +77,7 @@ def test_watching_a_job_until_slurm_starts_it(
         daemon.poll_once()
         daemon.forecasts.refresh()
 
-    monkeypatch.setattr("foretime_sidecar.cli.wait.pause", make_room)
+    monkeypatch.setattr("foretime_sidecar.cli.site_commands.wait.pause", make_room)
     before = int(time.time())
     result = ask(daemon, second["JobId"], "--watch", "--json")
     assert result.exit_code == 0, result.output

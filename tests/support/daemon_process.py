@@ -21,7 +21,7 @@ import pytest
 SERVE = """
 import sys, typer
 from foretime_estimators.jobs.errors import ForetimeError
-from foretime_sidecar.cli.serve import serve
+from foretime_sidecar.cli.site_commands.serve import serve
 try:
     typer.run(serve)
 except ForetimeError as error:

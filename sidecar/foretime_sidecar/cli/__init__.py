@@ -1,4 +1,10 @@
-"""The `foretime` command: one sub-command a module; errors are one line and an exit code."""
+"""The `foretime` command; errors are one line and an exit code.
+
+`application` names every sub-command and its module. They are in `site_commands` and
+`simulation_commands`; `options`, `reports` and `frame` are what they are made of.
+
+Public names: `main`, `app`.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending
@@ -98,14 +98,8 @@ def mocked_slurm(
     def submit(job: int) -> int:
         return mock.submit(
             Submission(
-                user=columns.users[job],
-                account=columns.projects[job],
+                **columns.of_job(job),
                 slurm_partition=columns.queues[job],
-                processors=columns.processors[job],
-                requested_time=columns.requested[job],
-                actual_runtime=columns.runtimes[job],
-                ending=workload.ending(job) or Ending.COMPLETED,
-                array_id=columns.arrays[job],
                 resources=_of_nodes(workload, job),
             )
         )
@@ -198,14 +192,8 @@ def _pbs_with(workload: Workload, mock: MockPbs, setup: PbsSetup) -> MockedSched
     def submit(job: int) -> str:
         return mock.submit(
             PbsSubmission(
-                user=columns.users[job],
-                account=columns.projects[job],
+                **columns.of_job(job),
                 queue=columns.queues[job],
-                processors=columns.processors[job],
-                requested_time=columns.requested[job],
-                actual_runtime=columns.runtimes[job],
-                ending=workload.ending(job) or Ending.COMPLETED,
-                array_id=columns.arrays[job],
                 of_nodes=_of_nodes(workload, job),
             )
         )
@@ -237,10 +225,23 @@ def _progress_step(workload: Workload) -> int:
     return max(len(workload) // 100, 1)
 
 
+class _LoggedJob(TypedDict):
+    """What both mocks are told of a job, in their words."""
+
+    user: str | None
+    account: str | None
+    processors: int
+    requested_time: int
+    actual_runtime: int
+    ending: Ending
+    array_id: int | None
+
+
 class _Columns:
     """A workload's columns as lists of Python values."""
 
     def __init__(self, workload: Workload) -> None:
+        self._ending = workload.ending
         self.users, self.projects, self.queues = (
             [None] * len(workload) if labels is None else labels.by_job()
             for labels in (workload.users, workload.projects, workload.queues)
@@ -251,3 +252,15 @@ class _Columns:
         arrays = workload.array_ids
         codes = [-1] * len(workload) if arrays is None else arrays.codes.tolist()
         self.arrays = [None if code < 0 else code + 1 for code in codes]
+
+    def of_job(self, job: int) -> _LoggedJob:
+        """Give the job at a position."""
+        return {
+            "user": self.users[job],
+            "account": self.projects[job],
+            "processors": self.processors[job],
+            "requested_time": self.requested[job],
+            "actual_runtime": self.runtimes[job],
+            "ending": self._ending(job) or Ending.COMPLETED,
+            "array_id": self.arrays[job],
+        }

@@ -242,22 +242,11 @@ class AccuracySection(Section):
 
     def to_model(self) -> AccuracySettings:
         """Give the same for the accuracy model; raises `InputError` if it refuses them."""
-        return AccuracySettings(
-            percentile=self.percentile,
-            threshold=self.threshold,
-            minimum_adjustment=self.minimum_adjustment,
-            minimum_scheduled_time_s=self.minimum_scheduled_time_s,
-            rounding_s=self.rounding_s,
-            class_bounds_s=tuple(self.class_bounds_s),
-            weigh_by_processor_time=self.weigh_by_processor_time,
-            full_weight_accuracy=self.full_weight_accuracy,
-            arrays_count_once=self.arrays_count_once,
-            imagined_job=self.imagined_job,
-            within_largest_job=self.within_largest_job,
-            literal_equation_5=self.literal_equation_5,
-            window_s=self.window_s or None,
-            half_life_s=self.half_life_s or None,
-        )
+        values = self.model_dump(exclude={"scheme"})
+        values["class_bounds_s"] = tuple(self.class_bounds_s)
+        values["window_s"] = self.window_s or None
+        values["half_life_s"] = self.half_life_s or None
+        return AccuracySettings(**values)
 
     @classmethod
     def of_model(cls, model: AccuracySettings) -> AccuracySection:

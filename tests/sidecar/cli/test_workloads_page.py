@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.cli.workload import app
+from foretime_sidecar.cli.simulation_commands.workload import app
 from typer.testing import CliRunner
 
 LOG = "KTH-SP2-1996-2.1-cln.swf.gz"

@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.answers.daemon_client import DaemonError
-from foretime_sidecar.cli import forget as forget_command
+from foretime_sidecar.cli.site_commands import forget as forget_command
 from foretime_sidecar.clients.client import FinishedRecord
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar

@@ -12,7 +12,7 @@ import pytest
 from foretime_estimators.estimators.last_two import LastTwo
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
-from foretime_sidecar.cli.decisions import describe
+from foretime_sidecar.cli.reports.explanation import explanation
 from foretime_sidecar.clients.client import FinishedRecord
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.learning import guarded_estimator as held_estimator
@@ -296,7 +296,7 @@ def test_what_is_said_of_a_job_names_the_kind_it_is_estimated_from(site: Site) -
         "estimated_from": said[1],
         "history": [],
     }
-    asks, may_run, estimated = describe(answer)
+    asks, may_run, estimated = explanation(answer)
     assert asks.startswith("Job 9 of alice asks for 01:00:00, and is planned with 00:20:00 now: ")
     assert "is estimated anew" in asks
     assert may_run.startswith("It may run for 01:00:00 in any case")

@@ -14,7 +14,7 @@ from foretime_estimators.estimators.last_two import LastTwo
 from foretime_estimators.estimators.registry import ESTIMATORS
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.cli import estimators as command
+from foretime_sidecar.cli.site_commands import estimators as command
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.replays.estimator_replay import replay_estimators, replay_policy
 from foretime_sidecar.replays.stored_workload import stored_workload

@@ -35,7 +35,7 @@ IN_BETWEEN = 64  # connections accepted or closed just now
 WAIT = """
 import os, sys, encodings.idna
 import typer
-from foretime_sidecar.cli.wait import wait
+from foretime_sidecar.cli.site_commands.wait import wait
 import foretime_sidecar.forecast_answer.advice, rich.console, rich.table, tenacity
 os.setgroups([]); os.setgid({uid}); os.setuid({uid})
 typer.run(wait)

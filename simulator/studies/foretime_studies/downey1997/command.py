@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sim.logs.log_files import read_log
 
 from foretime_studies.downey1997 import study as downey

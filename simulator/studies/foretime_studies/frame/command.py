@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol, cast
 
 import typer
-from foretime_sidecar.cli.campaign_progress import INTERRUPTED, terminable
-from foretime_sidecar.cli.output_files import JsonOption, check_folder
+from foretime_sidecar.cli.frame.interruption import INTERRUPTED, terminable
+from foretime_sidecar.cli.frame.output_files import check_folder
+from foretime_sidecar.cli.options.json_option import JsonTablesOption
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -86,7 +87,10 @@ def study_command(*, shown: Collection[str] = (), kept: bool = False) -> Callabl
                 annotation=Annotated[Path, told],
             ),
             inspect.Parameter(
-                "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption
+                "as_json",
+                inspect.Parameter.KEYWORD_ONLY,
+                default=False,
+                annotation=JsonTablesOption,
             ),
         )
         asked = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]

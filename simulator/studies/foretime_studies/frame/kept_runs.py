@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from foretime_sidecar.cli.campaign_progress import run_cells
+from foretime_sidecar.cli.frame.campaign_progress import run_cells
 from foretime_sim.campaigns.cells import Plan
 from foretime_sim.campaigns.execution import LocalProcesses, Outcome
 from foretime_sim.campaigns.store import CampaignStore

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 from foretime_estimators.estimators.registry import parse_estimator
-from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sim.policies.policy import EventOrder
 
 from foretime_studies.frame.command import study_command

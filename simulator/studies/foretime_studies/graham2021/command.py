@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sim.waits.forecaster import LEVELS
 
 from foretime_studies.frame.command import study_command

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 from foretime_estimators.estimators.registry import parse_estimator
-from foretime_sidecar.cli.progress_bar import progress_bar
+from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_sidecar.cli.progress_bar import later_progress_bar
+from foretime_sidecar.cli.frame.progress_bar import later_progress_bar
 
 from foretime_studies.frame.command import study_command
 from foretime_studies.frame.options import Workers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from foretime_sidecar.cli.progress_bar import later_progress_bar
+from foretime_sidecar.cli.frame.progress_bar import later_progress_bar
 
 from foretime_studies.frame.command import study_command
 from foretime_studies.frame.options import Copies, Logs, Seed, Sizes, Workers, sizes_of

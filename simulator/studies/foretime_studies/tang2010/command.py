@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 from foretime_estimators.jobs.errors import InputError
-from foretime_sidecar.cli.progress_bar import later_progress_bar
+from foretime_sidecar.cli.frame.progress_bar import later_progress_bar
 from foretime_sim.logs.filters import Filters, workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.bluegene.machine import BgpMachine

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_sidecar.cli.progress_bar import later_progress_bar
+from foretime_sidecar.cli.frame.progress_bar import later_progress_bar
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.bluegene.machine_file import intrepid

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_sidecar.cli.policy_options import BackfillOption, OrderOption, order_of_log
-from foretime_sidecar.cli.progress_bar import progress_bar
-from foretime_sidecar.cli.workload_options import HeadOption, check_head
+from foretime_sidecar.cli.frame.progress_bar import progress_bar
+from foretime_sidecar.cli.options.policy_options import BackfillOption, OrderOption, order_of_log
+from foretime_sidecar.cli.options.workload_options import HeadOption, check_head
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.policies.families import parse_backfill

@@ -1,0 +1,93 @@
+"""Options of a replay that say how t_sched and the queue order reach the scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import typer
+from foretime_estimators.estimators.registry import parse_estimator
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
+from foretime_sim.policies.policy import Policy
+
+from foretime_sidecar.cli.frame.option_groups import OptionGroup
+from foretime_sidecar.cli.frame.output_files import check_folder
+from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
+from foretime_sidecar.settings.settings_file import read_settings
+
+
+@dataclass(frozen=True)
+class MechanismOptions(OptionGroup):
+    """What stands between Foretime and the scheduler."""
+
+    panel: ClassVar[str] = "The scheduler"
+    rarely_needed: ClassVar[frozenset[str]] = frozenset(
+        {"queue_order", "look_interval", "beside", "publish_interval", "lua", "state_dir"}
+    )
+
+    mechanism: Annotated[
+        Mechanism,
+        typer.Option(help="How t_sched reaches the scheduler. Sets correction and roles."),
+    ] = Mechanism.SLURM_SOFT_LIMIT
+    queue_order: Annotated[
+        Literal["fcfs", "sjf", "ljf", "xf", "wfp", "dynp"] | None,
+        typer.Option(
+            help="Let the sidecar keep the queue in this order through site factors (Slurm). The "
+            "run without Foretime keeps --order."
+        ),
+    ] = None
+    look_interval: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="With --queue-order: time between the sidecar's looks at the queue; 0: always.",
+        ),
+    ] = "1:00"
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ESTIMATOR",
+            help="Also score this estimator in the place of PBS's hook; recent-maximum is "
+            "CESNET's.",
+        ),
+    ] = None
+    publish_interval: Annotated[
+        str, typer.Option(metavar="TIME", help="Shortest time between two tables.")
+    ] = "1:00:00"
+    lua: Annotated[
+        Literal["5.1", "5.2", "5.3", "5.4", "luajit"],
+        typer.Option(help="Lua that runs Slurm's hook. Debian's Slurm has 5.1."),
+    ] = "5.1"
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(help="Keep the sidecar's store and table here, in new folders."),
+    ] = None
+
+    def verify(self) -> None:
+        """Refuse what does not go together."""
+        if self.beside is not None:
+            if self.queue_order is not None:
+                raise InputError("--beside is of PBS, --queue-order of Slurm: give one of them")
+            if self.mechanism is not Mechanism.PBS_SOFT_WALLTIME:
+                raise InputError(
+                    f"--beside {self.beside}: estimators run in the place of PBS's hook; give "
+                    f"--mechanism {Mechanism.PBS_SOFT_WALLTIME.value}, too"
+                )
+            parse_estimator(self.beside)
+        if self.state_dir is not None:
+            check_folder("--state-dir", self.state_dir)
+
+    @property
+    def policy_values(self) -> dict[str, Any]:
+        """What the mechanism says of a policy, by the keys of a policy file."""
+        policy = mechanism_policy(self.mechanism, Policy())
+        return {"correction": str(policy.correction), "roles": str(policy.roles)}
+
+    def kept_order(self, settings: Path | None) -> QueueOrderSettings | None:
+        """Give how the sidecar keeps the queue in order; ``None``: it does not."""
+        if self.queue_order is None:
+            return None
+        section = QueueOrderSettings() if settings is None else read_settings(settings).queue_order
+        return QueueOrderSettings.model_validate(section.model_dump() | {"order": self.queue_order})

@@ -1,0 +1,6 @@
+"""What commands print: tables, and answers in words.
+
+Asks no daemon and reads no option: it is given what there is to say.
+
+Public names: `print_whole`, `report_console`, `status_lines`, `explanation`.
+"""

@@ -1,0 +1,50 @@
+"""What ``foretime explain`` says of a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.waits import dated_clock
+
+
+def explanation(answer: dict[str, Any]) -> list[str]:
+    """Put what the daemon knows of a job in words."""
+    asked = format_duration(answer["requested_time_s"])
+    new = answer["scheduled_time_s"]
+    said = {
+        "planned": "is planned with {new}",
+        "changed": "is planned with {new} now",
+        "observed": "would be planned with {new}, but is not",
+        "advised": "would be planned with {new}, but is not",
+        "unplanned": "would be planned with {new}, but is not",
+        "left": "is planned with all of it",
+        "cleared": "is planned with all of it again",
+    }[answer["action"]].format(new="" if new is None else format_duration(new))
+    who = f"Job {answer['job_id']} of {answer['user'] or 'an unknown user'}"
+    lines = [
+        f"{who} asks for {asked}, and {said}: {answer['why']}.",
+        f"It may run for {asked} in any case: what it is planned with ends no job.",
+    ]
+    own = answer["own_jobs"]
+    if answer["estimated_from"] is not None:
+        lines.append(f"What it needs is estimated from {answer['estimated_from']}.")
+    elif own is None:
+        lines.append("None of your jobs of such a length has ended since Foretime looks.")
+    elif own["adjustment"] is None and own["submissions"] >= own["threshold"]:
+        lines.append(f"{own['submissions']} submissions of such a length have ended.")
+    elif own["adjustment"] is None:
+        lines.append(
+            f"{own['submissions']} submissions of such a length have ended; "
+            f"{own['threshold']} are needed before they are planned shorter."
+        )
+    else:
+        lines.append(
+            f"{own['submissions']} submissions of such a length have ended; most used at most "
+            f"{own['adjustment']:.0%} of what they asked for."
+        )
+    for one in answer["history"]:
+        new = one["scheduled_time_s"]
+        planned = "" if new is None else f" with {format_duration(new)}"
+        lines.append(f"  {dated_clock(one['made_at'])}  {one['action']}{planned} ({one['reason']})")
+    return lines

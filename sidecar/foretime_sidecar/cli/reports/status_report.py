@@ -1,0 +1,183 @@
+"""What ``foretime status`` says, as JSON and in lines."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from foretime_estimators.jobs.errors import StateError
+
+from foretime_sidecar.cli.options.site_settings import SiteSettings
+from foretime_sidecar.ordering.order_words import ORDERS
+from foretime_sidecar.safety.enforce_warning import INSTEAD, MEASURED, lengthens_waits
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.table.name_kinds import ENFORCE_KINDS
+from foretime_sidecar.table.table import Mode, Table, read_table
+from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.waits import spoken_clock
+
+
+def status_answer(
+    found: SiteSettings, asked: Mapping[str, tuple[dict[str, Any] | None, str | None]]
+) -> dict[str, Any]:
+    """Give how things stand, as ``--json`` does.
+
+    Parameters
+    ----------
+    found
+        The settings.
+    asked
+        What the daemon said of ``daemon``, ``breaker`` and ``queue_order``, or why it did not.
+    """
+    chosen, now = found.settings, int(time.time())
+    table, table_error = _table(chosen, now)
+    (daemon, daemon_error), (breaker, breaker_error) = asked["daemon"], asked["breaker"]
+    order, order_error = asked["queue_order"]
+    return {
+        "settings": None if found.file is None else str(found.file),
+        "mode_set": chosen.hook.mode,
+        "mode": None if table is None else table.settings.mode.value,
+        "mode_reason": None if daemon is None else daemon["mode_reason"] or None,
+        "disabled": os.path.lexists(chosen.hook.disable_file),
+        "disable_file": chosen.hook.disable_file,
+        "daemon": daemon,
+        "daemon_error": daemon_error,
+        "table": _table_as_json(chosen, table, now),
+        "table_error": table_error,
+        "breaker": breaker,
+        "breaker_error": breaker_error,
+        "queue_order": order,
+        "queue_order_error": order_error,
+    }
+
+
+def status_lines(found: SiteSettings, answer: dict[str, Any]) -> list[str]:
+    """Put the answer of ``--json`` in lines."""
+    return [f"settings {found.missing or found.file}", *_lines(found.settings, answer)]
+
+
+def _table(settings: Settings, now: int) -> tuple[Table | None, str | None]:
+    try:
+        table = read_table(Path(settings.table.path))
+    except StateError as error:
+        return None, str(error).removeprefix(f"{settings.table.path}: ")
+    if table.valid_until < now:
+        return table, f"out of date for {format_duration(now - table.valid_until)}"
+    return table, None
+
+
+def _table_as_json(settings: Settings, table: Table | None, now: int) -> dict[str, Any]:
+    path = {"path": settings.table.path}
+    if table is None:
+        return path
+    return {
+        **path,
+        "generation": table.generation,
+        "age_s": now - table.written_at,
+        "valid_s": table.valid_until - now,
+        "rows": table.row_count,
+        "scheme": table.settings.scheme.value,
+        "enforce_share_percent": table.settings.enforce_share_percent,
+    }
+
+
+def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
+    mode = answer["mode"] or "none: without a table jobs are left alone"
+    if answer["disabled"]:
+        mode = f"disabled ({answer['disable_file']} exists)"
+    elif mode != answer["mode_set"]:
+        mode += f" (set: {answer['mode_set']}"
+        mode += f"; {answer['mode_reason']})" if answer["mode_reason"] else ")"
+    elif mode == Mode.ENFORCE:
+        mode += f" ({_limits(settings)})"
+    table = answer["table"]
+    shown = answer["table_error"] or (
+        f"generation {table['generation']}, {_scheme(settings, table)}, {table['rows']} rows, "
+        f"{format_duration(max(table['age_s'], 0))} old"
+    )
+    daemon = answer["daemon"]
+    running = answer["daemon_error"] or (
+        f"{daemon['status']}, {daemon['finished_jobs']} finished jobs learned"
+        + (f"; last error: {daemon['last_error']}" if daemon["last_error"] else "")
+    )
+    lines = [
+        f"mode     {mode}",
+        f"daemon   {running}",
+        *_looks(daemon),
+        f"table    {table['path']}: {shown}",
+        f"breaker  {_breaker(answer)}",
+    ]
+    if answer["mode"] == Mode.ENFORCE and lengthens_waits(settings.hook):
+        lines.append(f"waits    {MEASURED}: {INSTEAD}")
+    if settings.queue_order.order != "none":
+        lines.append(f"order    {_order(answer)}")
+    return lines
+
+
+def _looks(daemon: dict[str, Any] | None) -> list[str]:
+    """Say how often the daemon looks at the scheduler, and why if not as often as was set."""
+    if daemon is None:
+        return []
+    reason = daemon["pause_reason"]
+    return [f"looks    every {daemon['pause_s']} s" + (f": {reason}" if reason else "")]
+
+
+def _order(answer: dict[str, Any]) -> str:
+    order = answer["queue_order"]
+    if order is None:
+        return str(answer["queue_order_error"])
+    if order["refused"] is not None:
+        return f"as Slurm has it: {order['refused']}"
+    if order["order"] is None:
+        return f"{order['set']}: the queue has not been looked at yet"
+    said = ORDERS[order["order"]]
+    if order["since"] is not None:
+        now = int(time.time())
+        switches = order["switches_of_a_day"]
+        said += f" (dynP) since {spoken_clock(order['since'], now)}; "
+        said += f"{switches} switch{'' if switches == 1 else 'es'} in 24 h"
+        if order["why"] is not None:
+            said += f"; {order['why']}"
+        kept = (order["last_try"] or {}).get("kept")
+        if kept is not None:
+            said += f"; not decided anew at the last look: {kept}"
+    if order["going_first"]:
+        said += f"; before all others, by their wait or bound: {order['going_first']:,}"
+    return said
+
+
+def _scheme(settings: Settings, table: dict[str, Any]) -> str:
+    scheme, wanted = table["scheme"], settings.accuracy.scheme
+    if scheme == "learned":
+        return f"scheme learned ({settings.learned.estimator})"
+    return f"scheme {scheme}" + ("" if scheme == wanted else f" (set: {wanted}; the log says why)")
+
+
+def _limits(settings: Settings) -> str:
+    hook = settings.hook
+    parts = [f"{hook.enforce_share_percent}% of users"]
+    for kind in ENFORCE_KINDS:
+        names = getattr(hook, f"enforce_only_{kind.plural}")
+        if names:
+            parts.append(f"{kind.plural} {', '.join(names)}")
+    return "; ".join(parts)
+
+
+def _breaker(answer: dict[str, Any]) -> str:
+    breaker = answer["breaker"]
+    if breaker is None:
+        return str(answer["breaker_error"])
+    figures = breaker["figures"]
+    outliving, wait = figures["outliving_percent"], figures["wait_p99_s"]
+    shown = (
+        f"{figures['planned_jobs']} planned jobs ended, "
+        f"{'-' if outliving is None else f'{outliving:.1f}%'} outlived t_sched, "
+        f"head job's slip {format_duration(figures['head_slip_s'])}, "
+        f"p99 wait {'-' if wait is None else format_duration(wait)}"
+    )
+    if breaker["open"]:
+        return f"open: {breaker['reason']}; look into it, then foretime enable"
+    return f"closed: {shown}"

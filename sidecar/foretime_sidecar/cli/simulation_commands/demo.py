@@ -1,0 +1,84 @@
+"""``foretime demo``: the daemon and its page beside a log, without a scheduler."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from foretime_estimators.time_units import DAY_S
+from foretime_sim.policies.families import family_named
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
+
+from foretime_sidecar.cli.frame.progress_bar import progress_bar
+from foretime_sidecar.cli.options.workload_options import (
+    OptionalLogArgument,
+    ProcessorsOption,
+    WorkloadOptions,
+)
+from foretime_sidecar.cli.options.workload_source import WorkloadSource
+from foretime_sidecar.replays.demonstration import Demonstration
+from foretime_sidecar.settings.settings import ForwardBackfill
+from foretime_sidecar.settings.settings_file import to_toml
+
+_LOOK_EVERY_S = 1800
+_GENERATED_LOAD = 0.9
+
+
+def demo(
+    log: OptionalLogArgument = None,
+    processors: ProcessorsOption = None,
+    order: Annotated[
+        Literal["fcfs", "sjf", "ljf", "xf", "wfp"], typer.Option(help="Queue order.")
+    ] = "fcfs",
+    backfill: Annotated[ForwardBackfill, typer.Option(help="Backfilling.")] = "easy",
+    days: Annotated[
+        int, typer.Option(min=0, help="Days that the daemon has looked on before it answers.")
+    ] = 2,
+    port: Annotated[
+        int, typer.Option(min=1, max=65_535, help="Of the page, on this machine alone.")
+    ] = 8642,
+    socket_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--socket", metavar="PATH", help="Listen on this unix socket, and not on the port."
+        ),
+    ] = None,
+) -> None:
+    """Try `foretime wait` and the page without a scheduler: on a mock Slurm that lives a log.
+
+    A busy moment of the log (a generated workload, if none is given) is now; its later jobs come as
+    the log has them. Nothing is written but into a temporary folder. It ends on Ctrl-C.
+
+    Example: [bold]foretime demo KTH-SP2-1996-2.1-cln.swf.gz[/bold]
+    """
+    logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
+    policy = Policy(order=Order(order), backfill=family_named(backfill))
+    options = WorkloadOptions(
+        log=log,
+        generate=None if log is not None else "lublin2003",
+        load=None if log is not None else _GENERATED_LOAD,
+        processors=processors,
+        lenient=log is not None,
+    )
+    workload, notes = WorkloadSource(options).read()
+    for note in notes:
+        typer.echo(note, err=True)
+    with tempfile.TemporaryDirectory(prefix="foretime-demo-") as name:
+        folder = Path(name)
+        listen = f"127.0.0.1:{port}" if socket_path is None else f"unix:{socket_path.absolute()}"
+        shown = Demonstration(workload, policy, folder, listen, days)
+        settings = folder / "foretime.toml"
+        settings.write_text(to_toml(shown.settings), encoding="utf-8")
+        typer.echo(f"First the daemon looks on for the {days} days before.", err=True)
+        with progress_bar("the days before", days * DAY_S, "s") as progress:
+            shown.rehearse(_LOOK_EVERY_S, progress)
+        where = f"--settings {settings}" if socket_path is None else f"--socket {socket_path}"
+        if socket_path is None:
+            typer.echo(f"The page: http://{listen}/")
+        typer.echo(f"Ask:      foretime wait -n 16 -t 2:00:00 {where}")
+        typer.echo("Ctrl-C ends it.")
+        shown.serve()

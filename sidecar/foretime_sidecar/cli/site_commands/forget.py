@@ -1,0 +1,75 @@
+"""``foretime forget``: what is stored of a user, shown or erased."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from foretime_estimators.jobs.errors import InputError
+
+from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
+from foretime_sidecar.cli.options.json_option import JsonOption
+
+_WORDS = {
+    "jobs": "finished jobs",
+    "decisions": "notes of the hook on jobs",
+    "job_decisions": "lines of the audit",
+    "served_forecasts": "forecasts of waits",
+    "start_bounds": "bounds of starts",
+    "told_users": "when they were told what their jobs use",
+    "head_jobs": "jobs seen at the queue's head",
+}
+
+
+def forget(
+    user: Annotated[
+        str | None, typer.Argument(metavar="[USER]", help="Whose; your own if left out.")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print all that is stored as JSON, and erase nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether to.")] = False,
+    as_json: JsonOption = False,
+    settings: SettingsOption = None,
+    socket_path: SocketOption = None,
+) -> None:
+    """Erase what the daemon has stored of a user, or show it.
+
+    Users may do so for themselves, root, the daemon's user and operators for anybody. The
+    scheduler's own accounting is not touched, but what ended until now is not taken from it again.
+
+    Exit codes: 0, 2 if refused or not confirmed, 3 if the daemon does not answer.
+
+    Example: [bold]foretime forget alice --show[/bold]
+    """
+    listen = where(settings, socket_path)
+    if show:
+        typer.echo(json.dumps(ask(listen, "/v1/me", {"user": user}), indent=2))
+        return
+    if not yes:
+        # Asked first: nobody is to confirm what then fails, or of somebody else than they think.
+        _confirm(ask(listen, "/v1/me", {"user": user})["user"])
+    answer = ask(listen, "/v1/me/forget", {"user": user}, "POST")
+    if as_json:
+        typer.echo(json.dumps(answer, indent=2))
+        return
+    if any(answer["erased"].values()):
+        typer.echo(f"Erased of {answer['user']}:")
+        for table, count in answer["erased"].items():
+            typer.echo(f"{count:>9,}  {_WORDS[table]}")
+        typer.echo("A table without them is published at the next look at the queue.")
+    else:
+        typer.echo(f"Nothing was stored of {answer['user']}; is that the login name?")
+    typer.echo("A mark stays: what ended until now is not taken from the accounting again.")
+
+
+def _confirm(whose: str) -> None:
+    """Ask whether to, and go on only after a yes."""
+    try:
+        sure = typer.confirm(f"Erase what is stored of {whose}? It can't be undone.", err=True)
+    except typer.Abort:  # nobody there who could answer, or Ctrl-C
+        sure = False
+    if not sure:
+        raise InputError(f"nothing of {whose} was erased; answer y to erase it, or give --yes")

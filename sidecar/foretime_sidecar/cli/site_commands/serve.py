@@ -1,0 +1,28 @@
+"""``foretime serve``: the daemon."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+import typer
+
+from foretime_sidecar.cli.options.daemon_options import SettingsOption
+from foretime_sidecar.cli.options.site_settings import site_settings
+from foretime_sidecar.web.server import Daemon
+
+
+def serve(
+    settings: SettingsOption = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log what goes well, too.")] = False,
+) -> None:
+    """Run the daemon: learn from finished jobs, publish the table, answer questions.
+
+    It runs in the foreground, logs to stderr, and ends on SIGTERM.
+
+    Example: [bold]foretime serve --verbose[/bold]
+    """
+    logging.basicConfig(
+        format="%(levelname)s %(message)s", level=logging.INFO if verbose else logging.WARNING
+    )
+    Daemon(site_settings(settings)).run()

@@ -1,0 +1,75 @@
+"""``foretime disable`` and ``foretime enable``: planning off and on at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+from foretime_estimators.jobs.errors import ForetimeError
+
+from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.cli.options.daemon_options import SettingsOption
+from foretime_sidecar.cli.options.json_option import JsonOption
+from foretime_sidecar.cli.options.site_settings import site_settings
+from foretime_sidecar.clients.slurm.controller import SlurmController
+from foretime_sidecar.safety.planning_switch import give_back, switch_off, switch_on
+
+
+def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> None:
+    """Plan no more jobs from the next submission on, and clear those that wait.
+
+    Run it as root on slurmctld's host (each of them), or PBS's. Slurm keeps time_min_as_soft_limit.
+    On PBS jobs that wait keep their soft_walltime.
+
+    Example: [bold]foretime disable[/bold]
+    """
+    chosen = site_settings(settings)
+    path = Path(chosen.hook.disable_file)
+    made = switch_off(path)
+    cleared: list[str] = []
+    if chosen.scheduler.can_end_jobs_as_planned:
+        cleared = give_back(SlurmController(chosen.scheduler.commands_dir))
+    if as_json:
+        answer = {"disable_file": str(path), "was_disabled": not made, "cleared": cleared}
+        typer.echo(json.dumps(answer, indent=2))
+        return
+    typer.echo(f"{path}: {'made' if made else 'was there already'}; no job is planned.")
+    typer.echo(f"{len(cleared)} waiting jobs got back what was asked for.")
+
+
+def enable(settings: SettingsOption = None, as_json: JsonOption = False) -> None:
+    """Plan jobs again: after foretime disable, or once the circuit breaker has opened.
+
+    Run it as root on slurmctld's host (each of them), or PBS's. Jobs that wait stay as they are.
+
+    Example: [bold]foretime enable[/bold]
+    """
+    chosen = site_settings(settings)
+    path = Path(chosen.hook.disable_file)
+    removed = switch_on(path)
+    breaker, problem = "", ""
+    try:
+        answer = ask(chosen.api.listen, "/v1/breaker/reset", {}, "POST")
+    except ForetimeError as error:
+        problem = str(error)
+    else:
+        breaker = str(answer["reason"] or "")
+    if as_json:
+        told = {
+            "disable_file": str(path),
+            "was_disabled": removed,
+            "breaker_was_open": bool(breaker),
+            "breaker_reason": breaker or None,
+            "daemon_error": problem or None,
+        }
+        typer.echo(json.dumps(told, indent=2))
+        return
+    typer.echo(f"{path}: {'removed' if removed else 'was not there'}.")
+    if breaker:
+        typer.echo(f"The circuit breaker was open and is reset: {breaker}.")
+    if problem:
+        typer.echo(f"The daemon was not told: {problem}.")
+    typer.echo(
+        f"With the daemon's next table Foretime goes by hook.mode = {chosen.hook.mode} again."
+    )

@@ -1,0 +1,66 @@
+"""`foretime serve` and `foretime config` as commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.cli.site_commands.config import config_app
+from foretime_sidecar.cli.site_commands.serve import serve
+from foretime_sidecar.settings.settings_file import parse_settings, to_markdown, to_toml
+from typer.testing import CliRunner, Result
+
+app = typer.Typer()
+app.command("serve")(serve)
+app.add_typer(config_app, name="config")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def test_config_shows_every_default() -> None:
+    assert run("config", "show").output == to_toml()
+    assert run("config", "show", "--markdown").output == to_markdown()
+
+
+def test_config_shows_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "foretime.toml"
+    path.write_text('[forecast]\norder = "xf"\n')
+    shown = run("config", "show", str(path)).output
+    assert parse_settings(shown).forecast.order == "xf"
+    assert isinstance(run("config", "show", "--markdown", str(path)).exception, InputError)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('[forecast]\norder = "expansion-factor"\n', "foretime.toml:2: forecast.order"),
+        ("[forecast]\nodrer = 1\n", "did you mean 'forecast.order'?"),
+        ('[api]\nlisten = "0.0.0.0:1"\n', "not a loopback address"),
+    ],
+)
+def test_config_check_names_what_is_wrong(tmp_path: Path, text: str, what: str) -> None:
+    path = tmp_path / "foretime.toml"
+    path.write_text(text)
+    result = run("config", "check", str(path))
+    assert isinstance(result.exception, InputError)
+    assert what in str(result.exception)
+
+
+def test_config_check_says_of_a_good_file_that_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "foretime.toml"
+    path.write_text(to_toml())
+    assert run("config", "check", str(path)).output == f"{path}: good\n"
+    path.write_text("[table]\n")
+    said = run("config", "check", str(path)).output
+    assert said == f"{path}: good; it sets nothing: every setting is at its default\n"
+
+
+@pytest.mark.parametrize("command", [["serve"], ["config", "show"], ["config", "check"]])
+def test_every_help_has_an_example(command: list[str]) -> None:
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert f"Example: foretime {' '.join(command)}" in result.output
