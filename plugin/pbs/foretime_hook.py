@@ -1,21 +1,22 @@
 # Foretime's hook for OpenPBS and PBS Professional: plans jobs with how long they really take.
 #
-# It runs inside pbs_server (Python 3.6 or newer) at queuejob, modifyjob, runjob and postqueuejob,
-# reads one file, the table (TABLE.md), and sets Resource_List.soft_walltime. It never raises an
-# error or rejects a request; on any doubt the job goes through as its user wrote it. Nothing is
-# kept from one run to the next: the server starts its interpreter anew when it likes.
+# It runs inside pbs_server (Python 3.6 or newer) at queuejob, modifyjob and runjob, reads one file,
+# the table (TABLE.md), and sets Resource_List.soft_walltime. It never raises an error or rejects a
+# request; on any doubt the job goes through as its user wrote it. Nothing is kept from one run to
+# the next: the server starts its interpreter anew when it likes.
 #
 # How to install it, what it leaves alone and what it logs: README.md.
 
-import json
-import os
-import stat
-import time
-
 import pbs
 
+try:
+    import os
+    import stat
+    import time
+except BaseException:  # the server would reject the job for a Python that is broken
+    pbs.event().accept()
+
 FORMAT = b"1"
-SMALLEST_TABLE_BYTES = 100
 MICRO = 1000000
 LONGEST_REQUEST_S = 4000000000
 # pbs_sched divides by soft_walltime: of a running job that has 0 it dies, and again at each start.
@@ -24,6 +25,7 @@ SHORTEST_SOFT_WALLTIME_S = 1
 CLOCK_TOLERANCE_S = 3600
 NO_PROJECT = "_pbs_project_default"
 CHUNK_BYTES = 1 << 20
+BLOCK_BYTES = 4096
 MOST_DIGITS = 1000
 DIGITS = frozenset(b"0123456789")
 PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -64,44 +66,55 @@ class Deadline:
 
     def check(self):
         if time.monotonic() - self.started > self.seconds:
-            raise LeftAlone("deadline", "it took more than %s s" % self.seconds)
+            raise LeftAlone("too-slow", "it took more than %s s" % self.seconds)
 
 
 # Configuration ---------------------------------------------------------------------------------
 
 
-def regular_file(path, largest, deadline):
-    """A file's bytes. Nothing but a regular file is opened, so nothing can block or never end."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError("not a regular file")
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > largest:
+class RegularFile:
+    """A regular file, open; anything else is not opened, so nothing can block or never end.
+
+    What is in its place after a rename doesn't matter: this is still the file that was opened.
+    """
+
+    def __init__(self, path, largest):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ValueError("not a regular file")
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        self.descriptor = os.open(path, flags)
+        status = os.fstat(self.descriptor)
+        self.size = status.st_size
+        if not stat.S_ISREG(status.st_mode) or self.size > largest:
+            self.close()
             raise ValueError("not a regular file of at most %d bytes" % largest)
-        # A rename meanwhile doesn't matter: this is still the file that was opened.
-        parts = []
-        left = status.st_size
-        while left > 0:
-            part = os.read(descriptor, min(left, CHUNK_BYTES))
-            if not part:
-                break
-            parts.append(part)
-            left -= len(part)
-            deadline.check()
+
+    def read(self, start, stop):
+        return os.pread(self.descriptor, stop - start, start)
+
+    def close(self):
+        os.close(self.descriptor)
+
+
+def whole_file(path):
+    """A small file's bytes."""
+    opened = RegularFile(path, CHUNK_BYTES)
+    try:
+        return opened.read(0, opened.size)
     finally:
-        os.close(descriptor)
-    return b"".join(parts)
+        opened.close()
 
 
-def configuration(deadline):
+def configuration():
     """The settings of the hook's configuration file over the defaults."""
     config = dict(DEFAULTS)
     path = getattr(pbs, "hook_config_filename", None)
     if not path:
         return config
+    import json  # where a broken one is caught
+
     try:
-        given = json.loads(regular_file(path, CHUNK_BYTES, deadline).decode("utf-8"))
+        given = json.loads(whole_file(path).decode("utf-8"))
     except (OSError, ValueError) as problem:
         raise LeftAlone("configuration", "%s: %s" % (path, problem))
     if not isinstance(given, dict):
@@ -239,7 +252,7 @@ KINDS = {
     # These two are Slurm's.
     b"slurm_partition": lambda job: "",
     b"qos": lambda job: "",
-    b"queue": lambda job: job.queue_name.split("@")[0],
+    b"queue": lambda job: job.queue_name(),
 }
 WITHOUT_CASE = (b"account", b"qos")
 # enforce can be limited to these.
@@ -258,10 +271,10 @@ def name_of(job, kind):
 
 
 class Table:
-    """The table file, of which all but the rows is checked; a bucket of rows is when needed."""
+    """The table file, of which all but the rows is read and checked; a bucket is when needed."""
 
-    def __init__(self, data, deadline):
-        self.data = data
+    def __init__(self, opened, deadline):
+        self.opened = opened
         self.deadline = deadline
         self.settings = {}
         self.leave = {kind: set() for kind in KINDS}
@@ -270,6 +283,7 @@ class Table:
         self.advice = {name: set() for name in ADVICE}
         self.reservations = []
         self.checked = {}  # buckets, by their tags
+        data = opened.read(0, BLOCK_BYTES)
         first, newline, _ = data.partition(b"\n")
         if not newline or not first.startswith(b"foretime-table "):
             raise LeftAlone("table", "not a Foretime table")
@@ -284,10 +298,15 @@ class Table:
         self.generation, length = pairs[0][2], pairs[1][2]
         _, size, head, self.written, self.valid, self.buckets = values
         trailer = b"end generation=" + self.generation + b" length=" + length + b"\n"
-        if size != len(data) or not data.endswith(trailer):
+        self.rows_end = opened.size - len(trailer)
+        if size != opened.size or opened.read(max(self.rows_end, 0), size) != trailer:
             raise LeftAlone("table", "cut short or not of one piece")
-        self.rows_end = len(data) - len(trailer)
-        line = data[head : head + 17]
+        self.rows_start = head + 17
+        if self.rows_start > self.rows_end:
+            raise LeftAlone("table", "its first line can't be right")
+        if len(data) < self.rows_start:
+            data = opened.read(0, self.rows_start)
+        line = data[head : self.rows_start]
         if (
             line[:6] != b"check "
             or line[16:] != b"\n"
@@ -360,20 +379,50 @@ class Table:
 
     def rows_of(self, encoded):
         """The rows of the bucket that a name's are in."""
-        tag = b"#%06d " % (check_sum(encoded, self.deadline) % self.buckets)
-        if tag in self.checked:
-            return self.checked[tag]
-        start = self.data.find(tag)
-        line_end = self.data.find(b"\n", start) if start >= 0 else -1
-        if line_end < 0:
-            raise LeftAlone("table", "damaged: no bucket %r" % tag)
-        next_start = self.data.find(b"#", line_end)
-        rows = self.data[line_end : next_start if next_start >= 0 else self.rows_end]
-        expected = ten_digits(self.data[start + len(tag) : line_end])
-        if expected != check_sum(rows + tag + self.generation, self.deadline):
-            raise LeftAlone("table", "damaged: bucket %r" % tag)
-        self.checked[tag] = rows
-        return rows
+        bucket = check_sum(encoded, self.deadline) % self.buckets
+        if bucket not in self.checked:
+            tag = b"#%06d " % bucket
+            found = self.bucket(bucket)
+            line_end = found.find(b"\n")
+            rows = found[line_end:]
+            expected = ten_digits(found[len(tag) : line_end])
+            if (
+                not found.startswith(tag)
+                or line_end < 0
+                or expected != check_sum(rows + tag + self.generation, self.deadline)
+            ):
+                raise LeftAlone("table", "damaged: bucket %r" % tag)
+            self.checked[bucket] = rows
+        return self.checked[bucket]
+
+    def bucket(self, wanted):
+        """The bytes of a bucket, found by halves: buckets stand in the order of their numbers."""
+        # Between these two begins the bucket, in an undamaged table.
+        low, high = self.rows_start, self.rows_end
+        while high - low > BLOCK_BYTES:
+            self.deadline.check()
+            middle = (low + high) // 2
+            at = self.next_bucket(middle, high)
+            number_read = number(self.opened.read(at + 1, at + 7)) if at < high else None
+            if at < high and number_read is None:
+                raise LeftAlone("table", "damaged: byte %d" % at)
+            if at < high and number_read <= wanted:
+                low = at
+            else:
+                high = middle
+        while low < high and self.opened.read(low, low + 7) != b"#%06d" % wanted:
+            low = self.next_bucket(low + 1, high)
+        return self.opened.read(low, self.next_bucket(low + 1, self.rows_end))
+
+    def next_bucket(self, start, stop):
+        """Where the first bucket from one place on begins, or the other place."""
+        while start < stop:
+            at = self.opened.read(start, min(start + BLOCK_BYTES, stop)).find(b"#")
+            if at >= 0:
+                return start + at
+            start = min(start + BLOCK_BYTES, stop)
+            self.deadline.check()
+        return stop
 
     def adjustment(self, scope, name, values, processor_seconds):
         """A in millionths as this row has it; None if there is none, or not for such a job."""
@@ -403,31 +452,6 @@ class Table:
         for kind, names in self.only.items():
             inside = inside and name_of(job, kind) in names
         return b"enforce" if inside else b"observe"
-
-
-def read_table(config, deadline):
-    path = config["table"]
-    try:
-        data = regular_file(path, config["largest_table_bytes"], deadline)
-    except (OSError, ValueError) as problem:
-        raise LeftAlone("table", "%s: %s" % (path, problem))
-    if len(data) < SMALLEST_TABLE_BYTES:
-        raise LeftAlone("table", "%s: not a table" % path)
-    return Table(data, deadline)
-
-
-def usable_table(config, now, deadline):
-    """The table, if jobs may be planned with it now."""
-    if disabled(config):
-        raise LeftAlone("disabled")
-    table = read_table(config, deadline)
-    if now > table.valid:
-        raise LeftAlone("table", "out of date")
-    if table.written > now + CLOCK_TOLERANCE_S:
-        raise LeftAlone("table", "written in the future: has a clock been set?")
-    if table.mode not in (b"observe", b"advise", b"enforce"):
-        raise LeftAlone("off")
-    return table
 
 
 # What PBS tells of a job -----------------------------------------------------------------------
@@ -499,9 +523,9 @@ class Job:
         self.event = event
         self.asked = event.job
         self.before = attribute(event, "job_o") if kind == "modifyjob" else None
+        self.told = {}  # PBS's server and queue, each of which takes it half a millisecond
         queue = self.get("queue")
-        self.queue_name = str(queue) if queue is not None else self.default_queue()
-        self.queue = self.find_queue(queue)
+        self.asked_queue = "" if queue is None else str(queue)
         owner = str(self.get("Job_Owner") or event.requestor or "").split("@")[0]
         self.user = str(self.get("euser") or self.runs_as(owner))
         project = str(self.get("project") or "")
@@ -541,28 +565,35 @@ class Job:
             for name in ("RUNNING", "SUSPEND", "SUSPEND_USERACTIVE", "EXITING")
         )
 
-    @staticmethod
-    def server():
-        try:
-            return pbs.server()
-        except Exception:  # whatever PBS raises: then its defaults aren't known
-            return None
+    def once(self, name, ask):
+        """What PBS tells when it is first asked, None if it raises an error."""
+        if name not in self.told:
+            try:
+                self.told[name] = ask()
+            except Exception:  # whatever PBS raises: then its defaults aren't known
+                self.told[name] = None
+        return self.told[name]
 
-    def default_queue(self):
-        queue = attribute(self.server(), "default_queue")
-        return "" if queue is None else str(queue)
+    def server(self):
+        return self.once("server", pbs.server)
 
-    def find_queue(self, queue):
+    def queue(self):
+        return self.once("queue", self.find_queue)
+
+    def queue_name(self):
+        """Its queue, or the one that PBS will put it into, without a server's name."""
+        queue = self.asked_queue or str(attribute(self.server(), "default_queue") or "")
+        return queue.split("@")[0]
+
+    def find_queue(self):
+        queue = self.get("queue")
         if attribute(queue, "queue_type") is not None:
             return queue
-        try:
-            return pbs.server().queue(self.queue_name.split("@")[0])
-        except Exception:  # as above
-            return None
+        return self.server().queue(self.queue_name())
 
     def routed(self):
         """Whether the queue only hands the job on, to one with defaults of its own."""
-        kind = attribute(self.queue, "queue_type")
+        kind = attribute(self.queue(), "queue_type")
         return kind is not None and (
             kind == getattr(pbs, "QTYPE_ROUTE", 2) or str(kind).lower().startswith("r")
         )
@@ -576,15 +607,15 @@ class Job:
             return None
         # The order in which PBS fills in what a request lacks.
         for of in ("resources_default", "resources_max"):
-            for holder in (self.queue, self.server()):
-                value = seconds(resource(holder, "walltime", of))
+            for ask in (self.queue, self.server):
+                value = seconds(resource(ask(), "walltime", of))
                 if value is not None:
                     return value
         return None
 
     def default_chunk_processors(self):
-        for holder in (self.queue, self.server()):
-            value = count(resource(holder, "ncpus", "default_chunk"))
+        for ask in (self.queue, self.server):
+            value = count(resource(ask(), "ncpus", "default_chunk"))
             if value:
                 return value
         return 1
@@ -592,7 +623,6 @@ class Job:
     def processors(self):
         """Processors that the request names, the larger of its ncpus and its chunks'."""
         most = max(count(self.resource("ncpus")), 1)
-        default = self.default_chunk_processors()
         for name, per_chunk in (("select", "ncpus"), ("nodes", "ppn")):
             chunks = self.resource(name)
             total = 0
@@ -601,11 +631,13 @@ class Job:
                 copies = 1
                 if parts[0].isdigit():
                     copies = count(parts[0])
-                each = default
+                each = None
                 for part in parts:
                     key, _, value = part.partition("=")
                     if key in (per_chunk, "ncpus") and value.isdigit():
                         each = count(value)
+                if each is None:
+                    each = self.default_chunk_processors()
                 total += copies * each
             most = max(most, total)
         return most
@@ -620,7 +652,7 @@ class Job:
         for name in ("resv", "reserve_ID"):
             if attribute(self.asked, name) is not None or attribute(self.before, name) is not None:
                 return True
-        queue = self.queue_name.split("@")[0]
+        queue = self.asked_queue.split("@")[0]
         return len(queue) > 1 and queue[0] in "RSM" and queue[1:].split(".")[0].isdigit()
 
     def opted_out(self):
@@ -726,16 +758,16 @@ def scheduled_time(table, job, requested_time):
 
 def check_plain(job, requested_time, config, now, deadline):
     """Raise LeftAlone for a job that must be planned with what its user asked for."""
-    if requested_time is None or not 0 < requested_time <= LONGEST_REQUEST_S:
-        raise LeftAlone("no-limit")
     if job.opted_out():
         raise LeftAlone("opt-out")
     if job.shrinks_to_fit():
         raise LeftAlone("shrink-to-fit")
+    if requested_time is None or not 0 < requested_time <= LONGEST_REQUEST_S:
+        raise LeftAlone("no-limit")
     if job.in_reservation():
         raise LeftAlone("reservation-job")
     start = job.start_time(now)
-    for begins, ends in dedicated_times(config, deadline):
+    for begins, ends in dedicated_times(config):
         if start < ends and start + requested_time > begins:
             raise LeftAlone("dedicated-time")
 
@@ -743,6 +775,8 @@ def check_plain(job, requested_time, config, now, deadline):
 def check_excluded(table, job, requested_time, now):
     """Raise LeftAlone for a job that the table excludes."""
     for kind in KINDS:
+        if not (table.leave[kind] or table.longest[kind]):
+            continue  # for a queue's name PBS may have to be asked
         name = name_of(job, kind)
         if name in table.leave[kind] or requested_time > table.longest[kind].get(
             name, LONGEST_REQUEST_S
@@ -760,7 +794,7 @@ def check_excluded(table, job, requested_time, now):
             raise LeftAlone("reservation")
 
 
-def dedicated_times(config, deadline):
+def dedicated_times(config):
     """The scheduler's dedicated times: lines MM/DD/YYYY HH:MM MM/DD/YYYY HH:MM, local time.
 
     The scheduler judges by soft_walltime whether a job ends before one, and would start it.
@@ -772,7 +806,7 @@ def dedicated_times(config, deadline):
         except Exception:  # an older PBS doesn't tell its home
             return []
     try:
-        text = regular_file(path, CHUNK_BYTES, deadline).decode("ascii", "replace")
+        text = whole_file(path).decode("ascii", "replace")
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as problem:
@@ -804,14 +838,37 @@ class Run:
         self.mode = b"-"
         self.generation = b"-"
         self.requested_time = None
+        self.opened = []
+
+    def close(self):
+        for opened in self.opened:
+            opened.close()
 
     def config(self):
-        config = configuration(self.deadline)
+        config = configuration()
         self.deadline.seconds = config["deadline_s"]
         return config
 
+    def read_table(self, config):
+        path = config["table"]
+        try:
+            opened = RegularFile(path, config["largest_table_bytes"])
+            self.opened.append(opened)
+            return Table(opened, self.deadline)
+        except (OSError, ValueError) as problem:
+            raise LeftAlone("table", "%s: %s" % (path, problem))
+
     def table(self, config):
-        table = usable_table(config, self.now, self.deadline)
+        """The table, if jobs may be planned with it now."""
+        if disabled(config):
+            raise LeftAlone("disabled")
+        table = self.read_table(config)
+        if self.now > table.valid:
+            raise LeftAlone("table", "out of date")
+        if table.written > self.now + CLOCK_TOLERANCE_S:
+            raise LeftAlone("table", "written in the future: has a clock been set?")
+        if table.mode not in (b"observe", b"advise", b"enforce"):
+            raise LeftAlone("off")
         self.mode, self.generation = table.mode_for(self.job), table.generation
         return table
 
@@ -821,7 +878,7 @@ class Run:
         Without a table nobody can tell; one that is out of date can.
         """
         try:
-            table = read_table(self.config(), self.deadline)
+            table = self.read_table(self.config())
         except LeftAlone:
             return True
         since = table.settings.get(UNPLANNED_SINCE)
@@ -847,7 +904,7 @@ class Run:
             ("job", job.id),
             ("user", job.user),
             ("project", job.project),
-            ("queue", job.queue_name),
+            ("queue", job.asked_queue),
             ("t_req", self.requested_time),
             ("t_sched", planned),
             ("decision", decision),
@@ -929,7 +986,7 @@ class Run:
                 return
             check_excluded(table, job, self.requested_time, self.now)
         except LeftAlone as left:
-            if left.reason != "deadline":
+            if left.reason != "too-slow":
                 job.set_plain()
                 self.log("cleared", job.soft_walltime_s, left.reason, left.detail)
 
@@ -955,7 +1012,7 @@ class Run:
                 return
             planned = self.plan(config, table)
         except LeftAlone as left:
-            if left.reason in ("table", "disabled", "off", "deadline") or before is None:
+            if left.reason in ("table", "disabled", "off", "too-slow") or before is None:
                 return
             if self.mode == b"enforce" and before != walltime:
                 job.set_plain()
@@ -967,23 +1024,6 @@ class Run:
             job.set_soft_walltime(planned)
             self.log("readjusted", planned, reason="aged")
 
-    def postqueuejob(self):
-        """The audit line: queuejob's decision could not name the job."""
-        job = self.job
-        self.requested_time = job.walltime_s()
-        planned = job.soft_walltime_s
-        if planned is not None:
-            self.log("queued", planned)
-            return
-        try:
-            config = self.config()
-            table = self.table(config)
-            planned = self.plan(config, table)
-        except LeftAlone as left:
-            self.log("left", reason=left.reason, detail=left.detail)
-            return
-        self.log("observed" if self.mode == b"observe" else "unplanned", planned)
-
 
 def write_log(level, text):
     """Write a line to the server's log: printable ASCII, of bounded length."""
@@ -994,11 +1034,13 @@ def write_log(level, text):
 def main():
     event = pbs.event()
     try:
-        for kind in ("queuejob", "modifyjob", "runjob", "postqueuejob"):
-            code = getattr(pbs, kind.upper(), None)  # an older PBS has no postqueuejob
-            if code is not None and event.type == code:
+        for kind in ("queuejob", "modifyjob", "runjob"):
+            if event.type == getattr(pbs, kind.upper()):
                 run = Run(event, kind)
-                getattr(run, kind)()
+                try:
+                    getattr(run, kind)()
+                finally:
+                    run.close()
     except BaseException as problem:  # an alarm comes as KeyboardInterrupt
         try:
             left = "%s: %s" % (type(problem).__name__, getattr(problem, "detail", "") or problem)

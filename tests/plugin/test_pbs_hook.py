@@ -430,40 +430,40 @@ def test_at_the_start_soft_walltime_is_never_above_walltime(scheduler: Scheduler
     assert scheduler.run(**scheduler.planned(40_000)).changes == {SOFT: 36_000}
 
 
-# The audit line
+# The line in the log
 
 
-def test_the_audit_line_names_the_job(scheduler: Scheduler) -> None:
-    reply = scheduler.hook.postqueuejob(scheduler.planned(), "alice", NOW)
-    assert reply.changes == {}
-    assert words(reply) == {
-        "event": "postqueuejob",
-        "job": "7.pbs",
+def test_the_line_says_all_that_was_decided(scheduler: Scheduler) -> None:
+    assert words(scheduler.queue()) == {
+        "event": "queuejob",
+        "job": "-",
         "user": "alice",
         "project": "-",
-        "queue": "workq",
+        "queue": "-",
         "t_req": "36000",
         "t_sched": "10800",
-        "decision": "queued",
+        "decision": "planned",
         "reason": "-",
-        "mode": "-",
-        "generation": "-",
+        "mode": "enforce",
+        "generation": "1",
     }
-    scheduler.write(TABLE, mode=Mode.OBSERVE)
-    observed = words(scheduler.hook.postqueuejob(scheduler.planned(None), "alice", NOW))
-    assert (observed["decision"], observed["t_sched"], observed["mode"]) == (
-        "observed",
-        "10800",
-        "observe",
-    )
-    left = words(scheduler.hook.postqueuejob(scheduler.planned(None), "bob", NOW))
-    assert left["decision"] == "observed"  # the job's owner counts, not who asks
+    assert words(scheduler.queue(queue="workq"))["queue"] == "workq"
 
 
-def test_an_older_pbs_does_without_postqueuejob(scheduler: Scheduler) -> None:
-    scheduler.hook.use_site(PbsSite(without=frozenset({"POSTQUEUEJOB", "pbs_conf", "QTYPE_ROUTE"})))
+def test_an_older_pbs_has_fewer_names(scheduler: Scheduler) -> None:
+    scheduler.hook.use_site(PbsSite(without=frozenset({"pbs_conf", "QTYPE_ROUTE"})))
     assert scheduler.queue().changes == {SOFT: 10_800}
-    assert scheduler.hook.postqueuejob(scheduler.planned(), "alice", NOW).log == []
+
+
+@pytest.mark.parametrize("name", ["json", "os", "stat"])
+def test_a_python_that_lacks_a_module_rejects_no_job(
+    scheduler: Scheduler, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PBS rejects a submission whose hook can't be loaded."""
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, name, None)
+        reply = scheduler.queue()
+    assert (reply.accepted, reply.changes) == (True, {})
 
 
 def test_lines_are_printable_and_of_bounded_length(scheduler: Scheduler) -> None:
@@ -525,7 +525,7 @@ def test_the_deadline_is_far_below_the_alarm_at_which_the_server_rejects() -> No
     registration = dict(line.split("=") for line in lines)
     shipped = json.loads(plugin_file("pbs/foretime_hook.CF").read_text())
     assert shipped["deadline_s"] * 5 <= int(registration["alarm"])
-    assert registration["event"] == "queuejob,modifyjob,runjob,postqueuejob"
+    assert registration["event"] == "queuejob,modifyjob,runjob"
     assert int(registration["order"]) > 1  # the default: after the site's own hooks
 
 
@@ -533,7 +533,7 @@ def test_the_deadline_ends_a_slow_run(scheduler: Scheduler) -> None:
     scheduler.configure(deadline_s=0)
     reply = scheduler.queue()
     assert (reply.accepted, reply.changes) == (True, {})
-    assert words(reply)["reason"] == "deadline"
+    assert words(reply)["reason"] == "too-slow"
     lowered = scheduler.modify({"Resource_List": {"walltime": 60}})
     assert lowered.changes == {SOFT: 60}
 
@@ -544,9 +544,6 @@ EVENTS: dict[str, Callable[[Scheduler], PbsReply]] = {
     "lowered": lambda scheduler: scheduler.modify({"Resource_List": {"walltime": 60}}),
     "opted out": lambda scheduler: scheduler.modify({"Variable_List": {"FORETIME": "off"}}),
     "runjob": lambda scheduler: scheduler.run(**scheduler.planned(60)),
-    "postqueuejob": lambda scheduler: scheduler.hook.postqueuejob(
-        scheduler.planned(), "alice", NOW
-    ),
 }
 
 
@@ -655,7 +652,7 @@ def test_the_file_is_python_3_6_and_light() -> None:
         "os.lstat",
         "os.open",
         "os.path",
-        "os.read",
+        "os.pread",
         "os.stat",
         "stat.S_ISREG",
         "time.mktime",

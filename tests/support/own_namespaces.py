@@ -92,6 +92,18 @@ class OwnNamespaces:
             timeout=timeout_s,
         )
 
+    def start(self, argv: Sequence[str], user: str = "root") -> subprocess.Popen[str]:
+        """Start a command inside, which ends with the namespaces at the latest."""
+        return subprocess.Popen(
+            self.command(argv, user),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=self.folder,
+            env={**self._environment, "USER": user, "LOGNAME": user},
+        )
+
     def end(self) -> None:
         """End every process inside, undo the mounts and remove the folder."""
         for stream in (self._first.stdin, self._first.stdout):

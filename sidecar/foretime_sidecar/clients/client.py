@@ -174,7 +174,8 @@ class QueuedJob:
     qos, reservation
         Names, ``None`` if none.
     admin_comment
-        Where the hook records what it decided; "" if none.
+        Where the hook records what it decided: Slurm's AdminComment, its line in PBS's server log;
+        "" if there is nothing.
     priority
         As the scheduler orders the queue, higher first; 0 if it is unknown.
     name

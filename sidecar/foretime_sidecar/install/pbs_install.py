@@ -21,9 +21,6 @@ from foretime_sidecar.clients.pbs.server import (
 )
 from foretime_sidecar.settings.settings import Settings
 
-NEWEST_EVENT = "postqueuejob"
-"""The event that older releases don't have; without it the log has no line with the job's id."""
-
 HIGHEST_ORDER = 1000
 UNPLAN = "qselect -s QHW -l soft_walltime.ge.0 | xargs -r -n 1 qalter -l soft_walltime="
 
@@ -170,10 +167,9 @@ def _is_current(
     script: str,
     config: str,
 ) -> bool:
-    events = set(attributes["event"].split(","))
     return (
         before.enabled
-        and before.events in (events, events - {NEWEST_EVENT})
+        and before.events == set(attributes["event"].split(","))
         and all(before.attributes.get(name) == attributes[name] for name in ("order", "alarm"))
         and server.hook_content(HOOK, SCRIPT).strip() == script.strip()
         and server.hook_content(HOOK, CONFIGURATION).strip() == config.strip()
@@ -197,15 +193,7 @@ def _run_all(
 ) -> None:
     for number, directive in enumerate(directives):
         try:
-            try:
-                server.qmgr(directive)
-            except CommandFailedError:
-                without = directive.replace(f",{NEWEST_EVENT}", "")
-                if without == directive:
-                    raise
-                server.qmgr(without)
-                outcome.notes.append(f"this PBS has no {NEWEST_EVENT}: the log names no job ids")
-                directive = without
+            server.qmgr(directive)
         except SchedulerError as error:
             # What got no answer may have been done nonetheless.
             untouched = created and number == 0 and isinstance(error, CommandFailedError)

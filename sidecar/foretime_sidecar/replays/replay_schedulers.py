@@ -132,8 +132,7 @@ def mocked_pbs(
     readjust_after_s
         The hook's setting: a job that has waited so long is judged anew as it starts.
     keep_decisions
-        Whether the server log is written, and the hook called after a job was queued as well, so
-        that the store gets its decisions.
+        Whether the server log is written, so that the store gets the hook's decisions.
     reservations
         As in `mocked_slurm`.
     """
@@ -150,7 +149,6 @@ def mocked_pbs(
         workload.machine_processors,
         accounting_dir=folder / "accounting",
         server_logs_dir=folder / "server_logs" if keep_decisions else None,
-        postqueuejob=keep_decisions,
         reservations=reservations,
         machine=_nodes_of(workload),
     )

@@ -1,8 +1,9 @@
 """The audit: what each job was planned with instead of its own limit, and why.
 
 It is written from what the scheduler itself says of each job at each look, so it holds what is so,
-not what the hook meant to do; why a job was left alone is worked out from the table's settings. A
-job that comes and goes between two looks is not in it.
+not what the hook meant to do. Why a job was left alone the hook itself says in PBS's server log;
+without it, and on Slurm, it is worked out from the table's settings. A job that comes and goes
+between two looks is not in it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
+from foretime_sidecar.clients.pbs.hook_line import HookLine, read_hook_line
 from foretime_sidecar.clients.slurm.job_note import JobNote, read_note
 from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions, why_plain
@@ -64,14 +66,19 @@ def judge(
     exclusions
         What is left alone.
     """
-    note = read_note(job.admin_comment)
     reason = _left_alone(job, table, exclusions)
-    if note is not None:
-        return _noted(job, note, hook, reason)
-    if job.is_short:
-        if hook.mechanism == "pbs-soft-walltime":
+    if hook.scheduler == "pbs":
+        said = read_hook_line(job.admin_comment)
+        if said is not None:
+            return _said(job, said, hook, table)
+        if job.is_short:
             return Action.PLANNED, job.time_min, "-"
-        return Action.LEFT, job.time_min, "own-time-min"
+    else:
+        note = read_note(job.admin_comment)
+        if note is not None:
+            return _noted(job, note, hook, reason)
+        if job.is_short:
+            return Action.LEFT, job.time_min, "own-time-min"
     if not reason and would_be_s is None:
         reason = "no-row"
     if not reason and would_be_s is not None and would_be_s >= job.request.requested_time:
@@ -86,6 +93,21 @@ def judge(
     if part:
         return Action.OBSERVED, would_be_s, part
     return Action.UNPLANNED, would_be_s, "hook"
+
+
+def _said(
+    job: QueuedJob, said: HookLine, hook: HookSettings, table: TableInForce
+) -> tuple[Action, int | None, str]:
+    """Say what became of a job, of which the hook in PBS has said what it did."""
+    if said.decision == "left":
+        return Action.LEFT, job.time_min, said.reason
+    if said.decision == "observed":
+        why = outside(job, hook) if table.mode == "enforce" else table.mode
+        return Action.OBSERVED, said.scheduled_time, why or "observe"
+    if job.is_short:
+        return Action.PLANNED, job.time_min, "-"
+    reason = "modified" if said.reason == "-" else said.reason
+    return Action.CLEARED, job.request.requested_time, reason
 
 
 def _noted(
@@ -202,7 +224,14 @@ class DecisionLog:
         known = learner.adjustment(request) is not None
         would_be_s = learner.scheduled_time(request) if known else None
         action, scheduled_time, reason = judge(job, self._hook, table, would_be_s, exclusions)
-        note = read_note(job.admin_comment)
+        pbs = self._hook.scheduler == "pbs"
+        note = None if pbs else read_note(job.admin_comment)
+        said = read_hook_line(job.admin_comment) if pbs else None
+        generation = table.generation
+        if note is not None:
+            generation = note.generation
+        elif said is not None and said.generation is not None:
+            generation = said.generation
         return Decision(
             made_at=now,
             job_id=key[0],
@@ -215,12 +244,11 @@ class DecisionLog:
             requested_time_s=request.requested_time if note is None else note.requested_time,
             scheduled_time_s=scheduled_time,
             reason=reason,
-            generation=table.generation if note is None else note.generation,
+            generation=generation,
         )
 
-    @staticmethod
     def _changed(
-        before: Decision, job: QueuedJob, exclusions: Exclusions, now: int, refined: Refined
+        self, before: Decision, job: QueuedJob, exclusions: Exclusions, now: int, refined: Refined
     ) -> Decision | None:
         """Give what was done since to a job that the hook had planned, ``None`` if nothing."""
         if job.state is not QueueState.PENDING or before.action not in _FOLLOWED:
@@ -237,6 +265,9 @@ class DecisionLog:
             ours = job.time_min in refined.ours_of(job)
             action, scheduled_time = Action.CLEARED, limit
             reason = ("refined" if ours else "modified") if why is None else why.value
+            said = read_hook_line(job.admin_comment) if self._hook.scheduler == "pbs" else None
+            if said is not None and said.decision == "cleared":
+                reason = said.reason
         elif note is None and not planned_before:
             return None  # its user's own
         else:

@@ -93,10 +93,6 @@ class EstimatorHook:
                 self.estimator.start_one(request, int(now))
         return reply
 
-    def postqueuejob(self, job: Mapping[str, Any], requestor: str, now: float) -> PbsReply:
-        """Do nothing."""
-        return _ACCEPTED
-
     def _reply(self, job: Mapping[str, Any], user: str, now: int, submit_time: int) -> PbsReply:
         if refusal({**job["Resource_List"], "soft_walltime": 1}):
             return _ACCEPTED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -147,27 +148,104 @@ def test_whenever_it_looks_and_dies_it_misses_none(
     assert seen == set(range(1, ended + 1))
 
 
-def test_the_hooks_decisions_are_found_as_the_log_grows(tmp_path: Path) -> None:
-    tail = DecisionTail(tmp_path)
-    day = tmp_path / day_of(NOON)
-    said = "11/20/2026 12:00:00;0008;Server@pbs;Hook;foretime;foretime: event={} job={} t_req=1"
-    day.write_text(
-        said.format("postqueuejob", "1.pbs") + "\n" + said.format("queuejob", "-") + "\n"
-    )
-    tail.follow(NOON)
-    assert tail.of("1.pbs") == "event=postqueuejob job=1.pbs t_req=1"
-    assert tail.of("2.pbs") == ""
-    with day.open("a") as file:
-        file.write(said.format("runjob", "1.pbs") + "\n" + said.format("runjob", "3[].pbs") + "\n")
-        # A user's own words in another line of the log are no decision.
-        file.write("11/20/2026 12:00:00;0008;S@pbs;Job;9.pbs;job name = ;Hook;x;foretime: ")
-        file.write("event=queuejob job=9.pbs t_req=1\n")
-    tail.follow(NOON + 60)
-    assert tail.of("1.pbs").startswith("event=runjob")
-    assert tail.of("9.pbs") == ""
-    assert tail.of("3[7].pbs").startswith("event=runjob job=3[]")
-    tail.follow(NOON + 100 * DAY)
-    assert tail.of("1.pbs") == "", "nobody asked for it in three months"
+SAID = "11/20/2026 12:00:00;0008;Server@pbs;Hook;Server@pbs;foretime: event={} job={} t_req={}\n"
+REQUEST = (
+    "11/20/2026 12:00:00;0100;Server@pbs;Req;;Type {} request received from ann@pbs, sock={}\n"
+)
+QUEUED = (
+    "11/20/2026 12:00:00;0008;Server@pbs;Job;{};Job Queued at request of ann@pbs, "
+    "owner = ann@pbs, job name = {}, queue = workq\n"
+)
+
+
+class ServerLog:
+    """A server's log of one day, and what follows it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._day = folder / day_of(NOON)
+        self.tail = DecisionTail(folder)
+
+    def write(self, *lines: str) -> None:
+        with self._day.open("a") as file:
+            file.writelines(lines)
+        self.tail.follow(NOON)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ServerLog:
+    return ServerLog(tmp_path)
+
+
+def submission(connection: int, t_req: int) -> tuple[str, str]:
+    return REQUEST.format(1, connection), SAID.format("queuejob", "-", t_req)
+
+
+def test_the_latest_line_of_a_job_counts(log: ServerLog) -> None:
+    log.write(SAID.format("modifyjob", "1.pbs", 1))
+    assert log.tail.of("1.pbs") == "event=modifyjob job=1.pbs t_req=1"
+    assert log.tail.of("2.pbs") == ""
+    log.write(SAID.format("runjob", "1.pbs", 1))
+    assert log.tail.of("1.pbs").startswith("event=runjob")
+    log.tail.follow(NOON + 100 * DAY)
+    assert log.tail.of("1.pbs") == "", "nobody asked for it in three months"
+
+
+def test_an_array_and_its_subjobs_are_found_by_the_ids_that_pbs_gives_them(log: ServerLog) -> None:
+    log.write(*submission(18, 60), QUEUED.format("3[].pbs", "STDIN"))
+    log.write(SAID.format("runjob", "3%5B2%5D.pbs", 60))
+    assert log.tail.of("3[].pbs").startswith("event=queuejob job=3[].pbs ")
+    assert log.tail.of("3[7].pbs").startswith("event=queuejob job=3[].pbs ")
+    assert log.tail.of("3[2].pbs").startswith("event=runjob job=3[2].pbs ")
+
+
+def test_a_users_words_in_another_line_are_no_decision(log: ServerLog) -> None:
+    forged = "x;Hook;x;foretime: event=queuejob job=9.pbs t_req=1"
+    log.write(*submission(18, 60), QUEUED.format("1.pbs", forged))
+    log.write(*submission(18, 90), QUEUED.format("2.pbs", "x;Job;9.pbs;Job Queued at request of "))
+    assert log.tail.of("9.pbs") == ""
+    assert log.tail.of("1.pbs").endswith(" t_req=60")
+    assert log.tail.of("2.pbs").endswith(" t_req=90")
+
+
+@given(st.data())
+def test_a_submission_gets_the_id_of_the_job_that_its_connection_queued(
+    data: st.DataObject,
+) -> None:
+    """Commands are queued at once, scripts some requests later, some are rejected."""
+    expected: dict[str, str] = {}
+    waiting: dict[int, int] = {}
+    lines: list[str] = []
+    for number in range(data.draw(st.integers(1, 12))):
+        connection = data.draw(st.integers(10, 13))
+        lines += submission(connection, number)
+        waiting.pop(connection, None)
+        outcome = data.draw(st.sampled_from(["command", "script", "rejected"]))
+        if outcome == "command":
+            lines.append(QUEUED.format(f"{number}.pbs", "STDIN"))
+            expected[f"{number}.pbs"] = f"t_req={number}"
+        elif outcome == "script":
+            waiting[connection] = number
+        for ready in data.draw(st.permutations(sorted(waiting))):
+            if data.draw(st.booleans()):
+                job = waiting.pop(ready)
+                lines.append(REQUEST.format(3, ready))
+                lines.append(REQUEST.format(5, ready))
+                lines.append(QUEUED.format(f"{job}.pbs", "STDIN"))
+                expected[f"{job}.pbs"] = f"t_req={job}"
+    with tempfile.TemporaryDirectory() as folder:
+        log = ServerLog(Path(folder))
+        parts = data.draw(st.integers(1, 3))
+        for part in range(parts):
+            log.write(*lines[part * len(lines) // parts : (part + 1) * len(lines) // parts])
+        found = {job: log.tail.of(job).split()[-1:] for job in expected}
+    assert found == {job: [said] for job, said in expected.items()}
+
+
+def test_without_requests_in_the_log_only_what_is_certain_is_taken(log: ServerLog) -> None:
+    one, two, three = (SAID.format("queuejob", "-", number) for number in (1, 2, 3))
+    log.write(one, QUEUED.format("1.pbs", "STDIN"))
+    log.write(two, three, QUEUED.format("2.pbs", "STDIN"), QUEUED.format("3.pbs", "STDIN"))
+    assert [log.tail.of(f"{job}.pbs") != "" for job in (1, 2, 3)] == [True, False, False]
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -383,7 +383,7 @@ def test_a_replay_keeps_the_hooks_decisions(tmp_path: Path) -> None:
     assert all(f"job={job_id} " in decision for job_id, decision in rows)
     assert {word for _, decision in rows for word in decision.split() if "decision=" in word} >= {
         "decision=left",
-        "decision=queued",
+        "decision=planned",
     }
 
 

@@ -101,8 +101,6 @@ elif verb == "delete":
     del hooks[name]
 elif verb == "set":
     key, value = rest[1], rest[3]
-    if "postqueuejob" in value and state["old"]:
-        leave(1, "qmgr obj=%s svr=default: invalid argument (%s) to event" % (name, value))
     hooks[name]["attributes"][key] = value
 elif verb == "import":
     with open(rest[3]) as file:
@@ -157,7 +155,6 @@ class Site:
             queues={},
             server={},
             manager=True,
-            old=False,
             fail=[],
             log=[],
             version="23.06.06",
@@ -231,7 +228,7 @@ def test_install_sets_the_hook_up(site: Site) -> None:
     assert hook["attributes"] == {
         "type": "site",
         "enabled": "true",
-        "event": "queuejob,modifyjob,runjob,postqueuejob",
+        "event": "queuejob,modifyjob,runjob",
         "alarm": "5",
         "order": "900",
     }
@@ -258,14 +255,6 @@ def test_install_brings_an_older_hook_up_to_date(site: Site) -> None:
     site.set_hook(HOOK, alarm="30", enabled="false")
     assert site.install().done
     assert site.state["hooks"] == whole
-
-
-def test_on_an_older_pbs_install_leaves_postqueuejob_out(site: Site) -> None:
-    site.change(old=True)
-    outcome = site.install()
-    assert site.hook()["attributes"]["event"] == "queuejob,modifyjob,runjob"
-    assert "no postqueuejob" in outcome.notes[0]
-    assert site.install().done == []
 
 
 def test_install_comes_after_the_sites_own_hooks(site: Site) -> None:
@@ -313,10 +302,6 @@ def test_a_step_that_fails_leaves_nothing_half_done(
         return real(directive)
 
     monkeypatch.setattr(site.server, "qmgr", qmgr)
-    if part == "event =":
-        site.change(old=False)
-        site.change(fail=[])
-        monkeypatch.setattr(pbs_install, "NEWEST_EVENT", "no such event")
     with pytest.raises(SchedulerError, match="Everything is as it was before"):
         site.install()
     assert failed

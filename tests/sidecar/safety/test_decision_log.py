@@ -142,6 +142,44 @@ def test_each_job_has_its_reason(
     assert expected[2] in REASONS
 
 
+LIMIT = REQUEST.requested_time
+IN_PBS = {"mechanism": "pbs-soft-walltime"}
+SAID_BY_THE_PBS_HOOK = [
+    (None, "queuejob", "left", "-", "opt-out", ("left", None, "opt-out")),
+    (None, "queuejob", "left", "-", "too-slow", ("left", None, "too-slow")),
+    (HOUR, "queuejob", "left", "-", "site", ("left", HOUR, "site")),
+    (None, "queuejob", "observed", "1200", "-", ("observed", 1200, "observe")),
+    (HOUR, "queuejob", "planned", "3600", "-", ("planned", HOUR, "-")),
+    (None, "queuejob", "planned", "3600", "-", ("cleared", LIMIT, "modified")),
+    (None, "modifyjob", "cleared", "-", "reservation", ("cleared", LIMIT, "reservation")),
+]
+
+
+@pytest.mark.parametrize(
+    ("soft", "event", "decision", "t_sched", "reason", "expected"), SAID_BY_THE_PBS_HOOK
+)
+def test_in_pbs_the_hooks_own_reason_counts(
+    soft: int | None,
+    event: str,
+    decision: str,
+    t_sched: str,
+    reason: str,
+    expected: tuple[str, int | None, str],
+) -> None:
+    said = f"event={event} job=7.pbs t_sched={t_sched} decision={decision} reason={reason}"
+    site = Site("observe" if decision == "observed" else "enforce", **IN_PBS)
+    assert site.note(replace(PENDING, time_min=soft, admin_comment=said)) == [expected]
+    assert expected[2] in REASONS
+
+
+def test_in_pbs_a_plan_that_the_hook_took_back_has_the_hooks_reason() -> None:
+    site = Site("enforce", **IN_PBS)
+    site.note(replace(PENDING, time_min=HOUR))
+    said = "event=modifyjob job=7.pbs t_sched=- decision=cleared reason=opt-out"
+    later = replace(PENDING, admin_comment=said)
+    assert site.note(later, now=NOW + 60) == [("cleared", LIMIT, "opt-out")]
+
+
 def test_the_audit_names_the_exclusion_that_counted() -> None:
     site = Site()
     site.exclusions = Exclusions(

@@ -75,9 +75,6 @@ class Scripted:
     def runjob(self, job: Mapping[str, Any], now: float) -> PbsReply:
         return self._answer("runjob", dict(job), now)
 
-    def postqueuejob(self, job: Mapping[str, Any], requestor: str, now: float) -> PbsReply:
-        return self._answer("postqueuejob", dict(job), requestor, now)
-
 
 def pbs_of(policy: Policy | None = None, hook: Any = None, **setup: Any) -> MockPbs:
     policy = policy or Policy(correction=Correction.PBS)
@@ -225,9 +222,9 @@ def test_walltime_defaults_come_after_the_hook() -> None:
     pbs = pbs_of(hook=hook, default_walltime_s={"batch": 600, "": 1200})
     pbs.submit(replace(JOB, requested_time=None))
     assert "walltime" not in hook.seen[0][1]["Resource_List"]
-    assert hook.seen[1][1]["Resource_List"]["walltime"] == 600, "postqueuejob sees it"
+    assert shown(pbs)["1.pbs"]["Resource_List"]["walltime"] == "00:10:00"
     pbs.submit(replace(JOB, requested_time=None, queue="other"))
-    assert hook.seen[-1][1]["Resource_List"]["walltime"] == 1200
+    assert shown(pbs)["2.pbs"]["Resource_List"]["walltime"] == "00:20:00"
     hook.answers = {"queuejob": reply(1201)}
     with pytest.raises(SchedulerError, match="Illegal attribute or resource value"):
         pbs.submit(replace(JOB, requested_time=None))
@@ -403,7 +400,8 @@ def test_the_shipped_hook_is_taken_by_pbs(tmp_path: Path) -> None:
     pbs.finish()
     assert pbs.hook_errors == 0
     lines = (tmp_path / "logs" / "20080110").read_text().splitlines()
-    assert sum("event=postqueuejob job=" in line for line in lines) == 4
+    assert sum("event=queuejob job=-" in line for line in lines) == 4
+    assert sum("Job Queued at request of" in line for line in lines) == 4
     assert any("event=modifyjob job=2.pbs" in line and "decision=lowered" in line for line in lines)
 
 

@@ -27,8 +27,6 @@ def run(folder: Path, body: str, event: str = "queuejob", site: PbsSite | None =
         return hook.modifyjob({"Resource_List": {"ncpus": 8}}, JOB, "alice", 1_000)
     if event == "runjob":
         return hook.runjob(JOB, 1_000)
-    if event == "postqueuejob":
-        return hook.postqueuejob(JOB, "alice", 1_000)
     return hook.queuejob(JOB, "alice", 1_000)
 
 
@@ -147,7 +145,6 @@ def test_what_a_hook_reads(tmp_path: Path, expression: str, value: str) -> None:
         ("queuejob", "pbs.server().job('8.pbs').Priority = 1", "BadAttributeValueError"),
         ("modifyjob", "e.job_o.Priority = 1", "BadAttributeValueError"),
         ("modifyjob", "e.job_o.Resource_List['ncpus'] = 1", "BadResourceValueError"),
-        ("postqueuejob", "r['ncpus'] = 1", "BadResourceValueError"),
     ],
 )
 def test_what_pbs_forbids_raises_its_error(
@@ -197,9 +194,9 @@ def test_what_pbs_sched_would_die_of_raises(tmp_path: Path, value: str) -> None:
 
 
 def test_a_release_without_a_name_raises_on_it(tmp_path: Path) -> None:
-    site = PbsSite(without=frozenset({"POSTQUEUEJOB"}))
-    reply = run(tmp_path, "pbs.POSTQUEUEJOB", site=site)
-    assert "POSTQUEUEJOB" in reply.message
+    site = PbsSite(without=frozenset({"QTYPE_ROUTE"}))
+    reply = run(tmp_path, "pbs.QTYPE_ROUTE", site=site)
+    assert "QTYPE_ROUTE" in reply.message
 
 
 def test_a_script_that_cannot_be_loaded(tmp_path: Path) -> None:

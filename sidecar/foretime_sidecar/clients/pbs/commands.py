@@ -7,6 +7,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -130,7 +131,7 @@ class PbsCommands(SchedulerClient):
     def _follow_decisions(self) -> DecisionTail | None:
         """Read the server logs on; ``None`` if there are none, or they can't be read.
 
-        Jobs are learned without the decisions, too, so the log says so and it goes on.
+        Jobs are learned and planned without the decisions, too, so the log says so and it goes on.
         """
         if self._decisions is None:
             return None
@@ -138,7 +139,7 @@ class PbsCommands(SchedulerClient):
             self._decisions.follow(int(self._clock()))
         except SchedulerError as error:
             if str(error) != self._told:
-                logger.warning("finished jobs are stored without the hook's decisions: %s", error)
+                logger.warning("jobs are stored without the hook's decisions: %s", error)
                 self._told = str(error)
             return None
         self._told = ""
@@ -156,6 +157,13 @@ class PbsCommands(SchedulerClient):
     def queue(self) -> Queue:
         """Read what runs and what waits."""
         jobs = parse_queue(self._run(["qstat", "-t", "-f", "-F", "json"]))
+        if (decided := self._follow_decisions()) is not None:
+            jobs = tuple(
+                replace(job, admin_comment=said)
+                if (said := decided.of(job.request.job_id))
+                else job
+                for job in jobs
+            )
         return Queue(parse_processors(self._run(["pbsnodes", "-a", "-F", "json"])), jobs)
 
     def reservations(self) -> list[Reservation]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 
 from foretime_estimators.time_units import DAY_S
 from foretime_sim.logs.pbs_records import EndedJob, JobFollower, NotAJobError, parse_line
@@ -95,7 +95,15 @@ def _end_time(job: EndedJob) -> int:
     return job.end_time
 
 
-_DECISION = re.compile(rb"^[^;]*;[^;]*;[^;]*;Hook;[^;]*;foretime: (event=\w+ job=(\d\S*) .*)")
+_HEAD = rb"^[^;]*;[^;]*;[^;]*;"
+_LINE = re.compile(
+    _HEAD + rb"(?:"
+    rb"Hook;[^;]*;foretime: event=(?P<event>\w+) job=(?P<job>\S+) (?P<said>.*)"
+    rb"|Req;[^;]*;Type (?P<request>[15]) request received from \S*, sock=(?P<connection>\d+)"
+    rb"|Job;(?P<queued>[^;]+);Job Queued at request of )"
+)
+_TELLING = re.compile(rb";foretime: event=|;Type [15] request |;Job Queued at ")
+_SUBMISSION = b"1"
 _LOOK_BACK_S, _KEPT_S = 7 * DAY_S, 90 * DAY_S
 
 
@@ -103,6 +111,11 @@ class DecisionTail:
     """What the hook decided, from its lines in ``server_logs``, by job.
 
     It keeps each job's latest line for three months. At its start it looks back a week.
+
+    At a submission a job has no id yet. It gets it when its last request, Type 1 for a command,
+    Type 5 after a script, is done: on the same connection. A server that logs no requests (bit
+    0x100 of its log_events is off) tells of no connections: there a submission's line is taken
+    for the next job that is queued, unless another job was submitted in between.
 
     Parameters
     ----------
@@ -113,6 +126,8 @@ class DecisionTail:
     def __init__(self, folder: Path) -> None:
         self._files = DayFiles(folder, "scheduler.pbs_server_logs_dir")
         self._latest: dict[str, tuple[int, str]] = {}
+        self._submitted: dict[bytes, list[str]] = {}  # by connection, what awaits its job's id
+        self._connection = b""
         self._first_day: str | None = None
         self._next_cleaning = 0
 
@@ -126,18 +141,33 @@ class DecisionTail:
         """
         if self._first_day is None:
             self._first_day = day_of(max(now - _LOOK_BACK_S, 0))
-        for job_id, line in self._lines(self._first_day):
-            self._latest[job_id] = now, line
+        for _, line in self._files.lines(self._first_day, "99999999"):
+            if _TELLING.search(line) and (found := _LINE.search(line)):
+                self._take(found, now)
         if now >= self._next_cleaning:
             oldest = now - _KEPT_S
             for job_id in [key for key, (at, _) in self._latest.items() if at < oldest]:
                 del self._latest[job_id]
             self._next_cleaning = now + DAY_S
 
-    def _lines(self, first_day: str) -> Iterator[tuple[str, str]]:
-        for _, line in self._files.lines(first_day, "99999999"):
-            if match := _DECISION.search(line):
-                yield match[2].decode("ascii", "replace"), match[1].decode("ascii", "replace")
+    def _take(self, found: re.Match[bytes], now: int) -> None:
+        if found["request"]:
+            self._connection = found["connection"]
+            if found["request"] == _SUBMISSION:
+                self._submitted.pop(self._connection, None)  # that one was rejected
+        elif found["queued"]:
+            waiting = self._submitted.pop(self._connection, [])
+            if len(waiting) == 1:
+                job_id = found["queued"].decode("utf-8", "replace")
+                self._latest[job_id] = now, f"event=queuejob job={job_id} {waiting[0]}"
+        else:
+            said = found["said"].decode("ascii", "replace")
+            if found["job"] == b"-":
+                self._submitted.setdefault(self._connection, []).append(said)
+            else:
+                job_id = unquote_to_bytes(found["job"]).decode("utf-8", "replace")
+                event = found["event"].decode("ascii")
+                self._latest[job_id] = now, f"event={event} job={job_id} {said}"
 
     def of(self, job_id: str) -> str:
         """Give the latest decision about a job, "" if there is none."""

@@ -122,11 +122,6 @@ def events(hooks: Mapping[str, HookRegistration]) -> Finding:
     missing = [name for name in want if name not in have]
     if not missing:
         return ok(", ".join(want))
-    if missing == ["postqueuejob"]:
-        return warning(
-            "it does not run at postqueuejob: the server's log names no job ids",
-            f"older releases have no such event; on others {_INSTALL}",
-        )
     return problem(f"it does not run at {', '.join(missing)}", _INSTALL)
 
 

@@ -44,7 +44,7 @@ class PbsSite:
     home
         ``PBS_HOME``; ``None``: this PBS does not tell it.
     without
-        Names that its ``pbs`` module does not have; older ones have no ``POSTQUEUEJOB``.
+        Names that its ``pbs`` module does not have, as in older releases.
     """
 
     queues: Mapping[str, Fields] = field(
@@ -159,16 +159,11 @@ class PbsHook:
         """Run when the scheduler starts a job."""
         return self._run("RUNJOB", {"job": job}, requestor, now)
 
-    def postqueuejob(self, job: Fields, requestor: str, now: float) -> PbsReply:
-        """Run after a job was queued, with its id and every default."""
-        return self._run("POSTQUEUEJOB", {"job": job}, requestor, now)
-
     def _run(self, kind: str, jobs: Mapping[str, Fields], requestor: str, now: float) -> PbsReply:
         guard = Guard()
-        settable = guard if kind != "POSTQUEUEJOB" else None
         parameters = {
             name: Entity(
-                "job", self._with_queue(job), self._resources, None if name == "job_o" else settable
+                "job", self._with_queue(job), self._resources, None if name == "job_o" else guard
             )
             for name, job in jobs.items()
         }

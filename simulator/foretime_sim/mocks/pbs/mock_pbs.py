@@ -60,9 +60,6 @@ class PbsServerHook(Protocol):
     def runjob(self, job: Mapping[str, Any], now: float) -> PbsReply:
         """Judge a job that is about to start."""
 
-    def postqueuejob(self, job: Mapping[str, Any], requestor: str, now: float) -> PbsReply:
-        """See a job that was queued."""
-
 
 class MockPbs(MockScheduler[PbsJob]):
     """A pbs_server, its scheduler, its logs and its hook, driven by a virtual clock.
@@ -205,7 +202,9 @@ class MockPbs(MockScheduler[PbsJob]):
             resources=resources,
         )  # fmt: skip
         requestor = submission.user or NOBODY
+        asker = f"{requestor}@{SERVER}"
         if self._hook is not None:
+            self._note(f"0100;Server@{SERVER};Req;;Type 1 request received from {asker}, sock=18")
             reply = self._hook.queuejob(self._request(job), requestor, self.now)
             self._log(reply, self.now)
             if not reply.accepted:
@@ -227,9 +226,10 @@ class MockPbs(MockScheduler[PbsJob]):
         )
         self._by_name[job.name] = index
         self._account(self.now, "Q", job, self._queued(job))
-        if self._hook is not None and self._setup.postqueuejob:
-            reply = self._hook.postqueuejob(self.attributes(index), requestor, self.now)
-            self._log(reply, self.now)
+        self._note(
+            f"0008;Server@{SERVER};Job;{job.name};Job Queued at request of {asker}, "
+            f"owner = {asker}, job name = STDIN, queue = {submission.queue or _DEFAULT_QUEUE}"
+        )
         return job.name
 
     def _new_name(self, submission: PbsSubmission) -> str:
@@ -429,10 +429,13 @@ class MockPbs(MockScheduler[PbsJob]):
     def _log(self, reply: PbsReply, time: int) -> None:
         for line in reply.log:
             self.hook_errors += line.event_class == _EVENT_ERROR
-            if self._setup.server_logs_dir is not None:
-                self._server_log.write(
-                    time, f";{line.event_class:04x};Server@{SERVER};Hook;foretime;{line.text}"
-                )
+            self._note(
+                f"{line.event_class:04x};Server@{SERVER};Hook;Server@{SERVER};{line.text}", time
+            )
+
+    def _note(self, what: str, time: int | None = None) -> None:
+        if self._setup.server_logs_dir is not None:
+            self._server_log.write(self.now if time is None else time, ";" + what)
 
     def _flush(self) -> None:
         self._accounting.flush()

@@ -15,11 +15,10 @@ are read-only. That ``runjob`` may set resources stands in the server's own sour
 
 Seen on a running server (OpenPBS 23.06.06): ``pbs.duration`` rounds half a second up; a resource
 that a request takes away (``qalter -l walltime=``) reads ``""``; at ``modifyjob`` the request has
-the job's ``Variable_List``, also where it does not name it; the number of ``POSTQUEUEJOB``, an
-event that older releases don't have.
+the job's ``Variable_List``, also where it does not name it.
 
-Assumed: that ``postqueuejob`` may change nothing; that ``get_local_nodename`` is the host that
-``User_List`` is matched with; the exact class of the error for a value that can't be read.
+Assumed: that ``get_local_nodename`` is the host that ``User_List`` is matched with; the exact class
+of the error for a value that can't be read.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ EVENT_CODES = {
     "RESVSUB": 0x04,
     "MOVEJOB": 0x08,
     "RUNJOB": 0x10,
-    "POSTQUEUEJOB": 0x8000000,
 }
 LOG_CLASSES = {
     "EVENT_ERROR": 0x0001,
@@ -349,7 +347,7 @@ def make_module(
     hook_config_filename, pbs_home
         ``pbs.hook_config_filename`` and ``pbs.pbs_conf["PBS_HOME"]``; ``None``: not told.
     without
-        Names that this release of PBS does not have, e.g. ``POSTQUEUEJOB``.
+        Names that this release of PBS does not have, e.g. ``pbs_conf``.
     """
 
     def logmsg(level: int, message: str) -> None:

@@ -72,8 +72,6 @@ class PbsSetup:
         ``resources_default.walltime`` by queue; under "" the server's.
     accounting_dir, server_logs_dir
         Where the logs are written; ``None``: nowhere.
-    postqueuejob
-        Whether the hook is also called after a job was queued, which only adds a line to the log.
     reservations
         Advance reservations, on the mock's clock.
     machine
@@ -91,7 +89,6 @@ class PbsSetup:
     default_walltime_s: Mapping[str, int] = field(default_factory=dict)
     accounting_dir: Path | None = None
     server_logs_dir: Path | None = None
-    postqueuejob: bool = True
     reservations: tuple[AdvanceReservation, ...] = ()
     machine: Machine | None = None
 
