@@ -3,7 +3,7 @@
 # make search  every property test with many times its examples (TIMES=20 TESTS=tests SEED=1)
 # make test-slurm  set up, then the tests on live Slurm clusters: as root, some ten minutes
 # make test-pbs  set up, build OpenPBS once, then the tests on live PBS servers: as root
-# make lint   ruff, mypy, import-linter, clang-format
+# make lint   ruff, mypy, import-linter, clang-format, clang-tidy
 # make bench  what everything costs, in one table with the goals; saved in .benchmarks
 # make sanitize  the native core under the address and undefined-behaviour sanitizers
 PYTHON ?= python3
@@ -56,6 +56,9 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/clang-format --dry-run --Werror $(filter %.cpp %.hpp,$(NATIVE))
+	@# Where nanobind was when the core was built may be gone.
+	printf '%s\n' $(filter %.cpp,$(NATIVE)) | xargs -n 1 -P "$$(nproc)" $(BIN)/clang-tidy --quiet -p build \
+	  --extra-arg=-isystem"$$($(BIN)/python -m nanobind --include_dir)"
 
 bench: setup
 	@mkdir -p .benchmarks

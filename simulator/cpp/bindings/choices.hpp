@@ -26,14 +26,7 @@ struct type_caster<Choice, enable_if_t<std::is_enum_v<Choice>>> {
       PyErr_Clear();
       return false;
     }
-    constexpr auto names = names_of(Choice{});
-    for (std::size_t place = 0; place < names.size(); ++place) {
-      if (names[place] == std::string_view(text, static_cast<std::size_t>(length))) {
-        value = static_cast<Choice>(place);
-        return true;
-      }
-    }
-    return false;
+    return foretime::find_choice(std::string_view(text, static_cast<std::size_t>(length)), value);
   }
 
   static handle from_cpp(Choice choice, rv_policy, cleanup_list*) noexcept {

@@ -1,8 +1,11 @@
 #include "bindings/engine_bindings.hpp"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <tuple>
@@ -20,12 +23,12 @@ namespace foretime {
 namespace {
 
 void use_nodes(Engine& engine, std::vector<NodeGroup> groups,
-               std::vector<std::optional<std::int64_t>> most_nodes_in_use, bool record) {
+               const std::vector<std::optional<std::int64_t>>& most_nodes_in_use, bool record) {
   NodeMachine machine{std::move(groups), {}};
   for (const auto& most : most_nodes_in_use) {
     machine.most_nodes_in_use.push_back(most.value_or(kNever));
   }
-  engine.use_nodes(std::move(machine));
+  engine.use_nodes(machine);
   if (record) engine.node_planner().record();
 }
 
@@ -59,13 +62,24 @@ Moves moves_after(Engine& engine, Work work) {
   return take_moves(engine);
 }
 
-// One value a job, of every job so far.
+const Job& at(const Engine& engine, JobIndex index) {
+  return engine.jobs().at(static_cast<std::size_t>(index));
+}
+
+// One value a job, of every job so far: of its index.
 template <class T, class Get>
 Out<T> column(const Engine& engine, Get get) {
+  const auto jobs = static_cast<JobIndex>(engine.jobs().size());
   std::vector<T> values;
   values.reserve(engine.jobs().size());
-  for (const Job& job : engine.jobs()) values.push_back(static_cast<T>(get(job)));
+  for (JobIndex index = 0; index < jobs; ++index) values.push_back(static_cast<T>(get(index)));
   return to_numpy(std::move(values));
+}
+
+// The same, of what the engine knows of a job.
+template <class T>
+Out<T> column(const Engine& engine, auto Job::* member) {
+  return column<T>(engine, [&](JobIndex index) { return at(engine, index).*member; });
 }
 
 Job make_job(Seconds submit, Processors processors, Seconds actual_runtime, Seconds requested_time,
@@ -105,10 +119,6 @@ void describe_for_slack(Engine& engine, Doubles user_priority, Doubles political
   engine.describe_for_slack(std::move(jobs));
 }
 
-const Job& at(const Engine& engine, JobIndex index) {
-  return engine.jobs().at(static_cast<std::size_t>(index));
-}
-
 }  // namespace
 
 void register_engine(nb::module_& m) {
@@ -145,17 +155,6 @@ void register_engine(nb::module_& m) {
   m.def("chosen_order", &chosen_order, nb::arg("decider"), nb::arg("ranks"), nb::arg("current"));
   m.def("case_of_table_1", &case_of_table_1, nb::arg("ranks"), nb::arg("current"));
 
-  nb::class_<SlackSettings>(m, "SlackSettings")
-      .def(nb::init<>())
-      .def_rw("slack_factor", &SlackSettings::slack_factor)
-      .def_rw("average_wait_s", &SlackSettings::average_wait, nb::arg().none())
-      .def_rw("utilization_weight", &SlackSettings::utilization_weight)
-      .def_rw("time_weight", &SlackSettings::time_weight)
-      .def_rw("priority_weight", &SlackSettings::priority_weight)
-      .def_rw("fairness_weight", &SlackSettings::fairness_weight)
-      .def_rw("insertion_order", &SlackSettings::insertion_order)
-      .def_rw("overruns", &SlackSettings::overruns);
-
   nb::class_<Guard>(m, "Guard")
       .def(nb::init<Seconds, GuardBy, double>(), nb::arg("bound_s"), nb::arg("by"),
            nb::arg("share"));
@@ -168,11 +167,8 @@ void register_engine(nb::module_& m) {
       .def_rw("scheduling_interval_s", &Policy::interval, nb::arg().none())
       .def_rw("backfill", &Policy::backfill)
       .def_rw("guard", &Policy::guard, nb::arg().none())
-      .def_rw("depth", &Policy::depth)
-      .def_rw("ageing_s", &Policy::ageing, nb::arg().none())
-      .def_rw("compression", &Policy::compression)
-      .def_rw("switching", &Policy::switching, nb::arg().none())
-      .def_rw("slack", &Policy::slack, nb::arg().none());
+      .def_rw("settings", &Policy::settings)
+      .def_rw("switching", &Policy::switching, nb::arg().none());
 
   nb::class_<Job>(m, "Job")
       .def_ro("submit_time", &Job::submit)
@@ -198,7 +194,7 @@ void register_engine(nb::module_& m) {
       .def_ro("guard_activations", &Counters::guard_activations)
       .def_ro("deepest_queue", &Counters::deepest_queue);
 
-  nb::class_<Engine> engine(m, "Engine", nb::type_slots(engine_slots));
+  nb::class_<Engine> engine(m, "Engine", nb::type_slots(engine_slots.data()));
   register_python_policies(engine);
   engine
       .def(
@@ -206,6 +202,7 @@ void register_engine(nb::module_& m) {
           [](Engine* self, Processors machine, const Policy& policy, Seconds now,
              const std::vector<std::tuple<Seconds, Seconds, Processors>>& reservations) {
             std::vector<AdvanceReservation> claims;
+            claims.reserve(reservations.size());
             for (const auto& [start, duration, processors] : reservations) {
               claims.push_back({start, duration, processors});
             }
@@ -243,12 +240,9 @@ void register_engine(nb::module_& m) {
           nb::arg("requests"))
       .def("slurm_partitions",
            [](const Engine& engine) {
-             std::vector<std::int32_t> partitions;
-             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
-               partitions.push_back(
-                   engine.nodes().pool.slurm_partition_of(static_cast<JobIndex>(i)));
-             }
-             return to_numpy(std::move(partitions));
+             return column<std::int32_t>(engine, [&](JobIndex index) {
+               return engine.nodes().pool.slurm_partition_of(index);
+             });
            })
       .def("allocated",
            [](const Engine& engine) {
@@ -267,11 +261,8 @@ void register_engine(nb::module_& m) {
           nb::arg("bgp_partition"))
       .def("bgp_partitions",
            [](const Engine& engine) {
-             std::vector<std::int32_t> partitions;
-             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
-               partitions.push_back(engine.bgp_pool().partition_of(static_cast<JobIndex>(i)));
-             }
-             return to_numpy(std::move(partitions));
+             return column<std::int32_t>(
+                 engine, [&](JobIndex index) { return engine.bgp_pool().partition_of(index); });
            })
       .def(
           "submit",
@@ -350,13 +341,10 @@ void register_engine(nb::module_& m) {
           nb::arg("index"))
       .def("first_planned_starts",
            [](const Engine& engine) {
-             std::vector<Seconds> values;
-             values.reserve(engine.jobs().size());
-             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
-               const Seconds planned = engine.first_planned_start(static_cast<JobIndex>(i));
-               values.push_back(planned == kNever ? engine.jobs()[i].start : planned);
-             }
-             return to_numpy(std::move(values));
+             return column<Seconds>(engine, [&](JobIndex index) {
+               const Seconds planned = engine.first_planned_start(index);
+               return planned == kNever ? at(engine, index).start : planned;
+             });
            })
       .def_prop_ro("order", &Engine::order)
       .def_prop_ro("switching_counters",
@@ -366,48 +354,29 @@ void register_engine(nb::module_& m) {
                    })
       .def("started_under",
            [](const Engine& engine) {
-             std::vector<std::int8_t> orders;
-             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
-               orders.push_back(
-                   static_cast<std::int8_t>(engine.started_under(static_cast<JobIndex>(i))));
-             }
-             return to_numpy(std::move(orders));
+             return column<std::int8_t>(
+                 engine, [&](JobIndex index) { return engine.started_under(index); });
            })
       .def("describe_for_slack", &describe_for_slack, nb::arg("user_priority"),
            nb::arg("political_priority"), nb::arg("average_wait_s").none())
       .def("latest_starts",
            [](const Engine& engine) {
-             std::vector<Seconds> values;
-             for (std::size_t i = 0; i < engine.jobs().size(); ++i) {
-               values.push_back(engine.latest_start(static_cast<JobIndex>(i)));
-             }
-             return to_numpy(std::move(values));
+             return column<Seconds>(engine,
+                                    [&](JobIndex index) { return engine.latest_start(index); });
            })
       .def("queue", [](const Engine& engine) { return to_numpy(engine.queue()); })
       .def("running", [](const Engine& engine) { return to_numpy(engine.running()); })
       .def("start_times",
-           [](const Engine& engine) {
-             return column<std::int64_t>(engine, [](const Job& job) { return job.start; });
-           })
+           [](const Engine& engine) { return column<std::int64_t>(engine, &Job::start); })
       .def("end_times",
-           [](const Engine& engine) {
-             return column<std::int64_t>(engine, [](const Job& job) { return job.end; });
-           })
+           [](const Engine& engine) { return column<std::int64_t>(engine, &Job::end); })
       .def("started_by",
-           [](const Engine& engine) {
-             return column<std::int8_t>(engine, [](const Job& job) { return job.started_by; });
-           })
+           [](const Engine& engine) { return column<std::int8_t>(engine, &Job::started_by); })
       .def("corrections",
-           [](const Engine& engine) {
-             return column<std::int32_t>(engine, [](const Job& job) { return job.corrections; });
-           })
+           [](const Engine& engine) { return column<std::int32_t>(engine, &Job::corrections); })
       .def("actual_runtimes",
-           [](const Engine& engine) {
-             return column<std::int64_t>(engine, [](const Job& job) { return job.actual_runtime; });
-           })
-      .def("states", [](const Engine& engine) {
-        return column<std::int8_t>(engine, [](const Job& job) { return job.state; });
-      });
+           [](const Engine& engine) { return column<std::int64_t>(engine, &Job::actual_runtime); })
+      .def("states", [](const Engine& engine) { return column<std::int8_t>(engine, &Job::state); });
 }
 
 }  // namespace foretime

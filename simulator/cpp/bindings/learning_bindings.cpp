@@ -221,7 +221,9 @@ void register_learning(nb::module_& m) {
           nb::arg("jobs"))
       // Of the jobs submitted so far, one column a role.
       .def("predicted", [](const LearningRun& run) {
-        std::vector<Seconds> queue, backfill, drain;
+        std::vector<Seconds> queue;
+        std::vector<Seconds> backfill;
+        std::vector<Seconds> drain;
         for (const RolePrediction& times : run.predicted()) {
           queue.push_back(times.queue);
           backfill.push_back(times.backfill);

@@ -18,8 +18,8 @@ using Out = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>;
 template <class T, class Value>
 Out<T> numpy_of(std::vector<Value>&& values) {
   auto* owned = new std::vector<Value>(std::move(values));
-  nanobind::capsule owner(owned,
-                          [](void* p) noexcept { delete static_cast<std::vector<Value>*>(p); });
+  const nanobind::capsule owner(
+      owned, [](void* p) noexcept { delete static_cast<std::vector<Value>*>(p); });
   return Out<T>(owned->data(), {owned->size()}, owner);
 }
 

@@ -35,7 +35,7 @@ class PythonPolicies final : public OutsidePolicy {
   std::vector<T> ask(const char* method, const Engine& engine, const std::vector<JobIndex>& queue,
                      OutsideNews&& news, More... more) {
     using Answer = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-    nb::gil_scoped_acquire locked;
+    const nb::gil_scoped_acquire locked;
     const nb::object given =
         calls_.attr(method)(nb::find(engine), to_read_only_numpy(std::vector<JobIndex>(queue)),
                             engine.now(), to_read_only_numpy(std::move(news.started)),
@@ -53,7 +53,7 @@ struct Field {
 };
 
 // What a policy may know of a job.
-constexpr Field kFields[] = {
+constexpr auto kFields = std::to_array<Field>({
     {"submit_time", [](const Job& job) { return job.submit; }},
     {"processors", [](const Job& job) { return job.processors; }},
     {"requested_time", [](const Job& job) { return job.requested; }},
@@ -62,7 +62,7 @@ constexpr Field kFields[] = {
     {"priority", [](const Job& job) { return job.priority; }},
     {"start_time", [](const Job& job) { return job.start; }},
     {"end_time", [](const Job& job) { return job.end; }},
-};
+});
 
 template <class Get>
 Out<const std::int64_t> gather(In jobs, Get get) {
@@ -101,11 +101,11 @@ int clear(PyObject* self) {
 
 }  // namespace
 
-PyType_Slot engine_slots[] = {
+const std::array<PyType_Slot, 3> engine_slots{{
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
     {0, nullptr},
-};
+}};
 
 void register_python_policies(nb::class_<Engine>& engine) {
   engine

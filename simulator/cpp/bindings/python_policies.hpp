@@ -3,12 +3,14 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
+
 #include "engine/engine.hpp"
 
 namespace foretime {
 
 // So that Python's garbage collector sees what an engine holds through the policy that it asks.
-extern PyType_Slot engine_slots[];
+extern const std::array<PyType_Slot, 3> engine_slots;
 
 void register_python_policies(nanobind::class_<Engine>& engine);
 

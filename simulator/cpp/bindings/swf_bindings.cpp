@@ -29,7 +29,7 @@ std::optional<Columns> read_columns(std::string_view text,
                                     const std::array<std::int64_t, kSwfFields>& largest) {
   std::optional<SwfTable> table;
   {
-    nb::gil_scoped_release unlocked;
+    const nb::gil_scoped_release unlocked;
     table = read_swf(text, largest);
   }
   if (!table) return std::nullopt;

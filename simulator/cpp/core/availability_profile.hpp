@@ -43,8 +43,8 @@ class AvailabilityProfile {
   // Adds to what is free in [start, end) without a check: what is free may fall below 0.
   void shift(Seconds start, Seconds end, Processors change);
 
-  // Forgets what lies before `now`; never goes back.
-  void advance(Seconds now);
+  // Forgets what lies before `to`; never goes back.
+  void advance(Seconds to);
 
   Seconds now() const { return blocks_.front().first_time(); }
   Processors capacity() const { return capacity_; }
@@ -64,8 +64,8 @@ class AvailabilityProfile {
         : least(free_processors), most(free_processors), times{time}, free{free_processors} {}
     Block(const Block& from, std::size_t first_step);
 
-    Processors least;
-    Processors most;
+    Processors least = 0;
+    Processors most = 0;
     Processors added = 0;  // still to be added to each of `free`
     std::vector<Seconds> times;
     std::vector<Processors> free;
@@ -85,7 +85,7 @@ class AvailabilityProfile {
   Place step_from(Seconds time);
   void add(Seconds start, Seconds end, Processors change);
   bool merge(const Place& place);
-  void join_if_small(std::size_t block);
+  void join_if_small(std::size_t index);
   bool find_at_least(Place& place, Processors processors) const;
   bool find_below(Place& place, Processors processors, Seconds end) const;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace foretime {
@@ -14,5 +15,17 @@ constexpr auto named(Text... names) {
 
 template <class Choice>
 inline constexpr bool kHasNames = requires(Choice choice) { names_of(choice); };
+
+// Whether there is one of that name.
+template <class Choice>
+constexpr bool find_choice(std::string_view name, Choice& found) {
+  constexpr auto names = names_of(Choice{});
+  for (std::size_t place = 0; place < names.size(); ++place) {
+    if (names[place] != name) continue;
+    found = static_cast<Choice>(place);
+    return true;
+  }
+  return false;
+}
 
 }  // namespace foretime

@@ -22,6 +22,18 @@ struct SlackSettings {
   double fairness_weight = 1;
   InsertionOrder insertion_order = InsertionOrder::kAst;
   Overruns overruns = Overruns::kKill;
+
+  template <class Visit>
+  void each(Visit visit) {
+    visit("slack_factor", slack_factor);
+    visit("average_wait_s", average_wait);
+    visit("utilization_weight", utilization_weight);
+    visit("time_weight", time_weight);
+    visit("priority_weight", priority_weight);
+    visit("fairness_weight", fairness_weight);
+    visit("insertion_order", insertion_order);
+    visit("overruns", overruns);
+  }
 };
 
 // What slack-based backfilling is told of a job.

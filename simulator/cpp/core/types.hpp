@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/family_settings.hpp"
 #include "core/names.hpp"
-#include "core/slack_settings.hpp"
 
 namespace foretime {
 
@@ -103,6 +103,26 @@ struct Guard {
   }
 };
 
+struct EasySettings {
+  std::int64_t depth = 1;
+  std::optional<Seconds> ageing;  // of candidates that are sorted; none: their times alone count
+
+  template <class Visit>
+  void each(Visit visit) {
+    visit("depth", depth);
+    visit("ageing_s", ageing);
+  }
+};
+
+struct ConservativeSettings {
+  Compression compression = Compression::kReservationOrder;
+
+  template <class Visit>
+  void each(Visit visit) {
+    visit("compression", compression);
+  }
+};
+
 struct Policy {
   Order order = Order::kFcfs;
   Correction correction = Correction::kRequested;
@@ -111,12 +131,8 @@ struct Policy {
   std::optional<Seconds> interval;  // between scheduling passes; none: one after every event
   Backfill backfill = Backfill::kEasy;
   std::optional<Guard> guard;
-  // Of single families:
-  std::int64_t depth = 1;
-  std::optional<Seconds> ageing;  // of candidates that are sorted; none: their times alone count
-  Compression compression = Compression::kReservationOrder;
+  FamilySettings settings;                   // of the backfilling
   std::optional<PolicySwitching> switching;  // none: the order is the same for good
-  std::optional<SlackSettings> slack;
 };
 
 // Processors claimed from outside.

@@ -67,8 +67,7 @@ void HeadPlanner::add_candidate(JobIndex head, const Pending& entry, double scor
   if (has_own_order(on_requested)) {
     const Job& candidate = job(entry.job);
     const Seconds key = on_requested ? time : candidate_time(policy_.backfill, candidate);
-    const double aged =
-        policy_.ageing ? aged_score(key, now_ - candidate.submit, *policy_.ageing) : 0.0;
+    const double aged = ageing_ ? aged_score(key, now_ - candidate.submit, *ageing_) : 0.0;
     candidates_.push_back({aged, key, entry});
   } else {
     candidates_.push_back({score, entry.key, entry});

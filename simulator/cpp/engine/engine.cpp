@@ -7,6 +7,15 @@
 #include "planning/slack/slack.hpp"
 
 namespace foretime {
+namespace {
+
+// Whether a change leaves a running job's end, real and expected, as it is.
+bool same_plan(const Job& a, const Job& b) {
+  return a.requested == b.requested && a.drain_time == b.drain_time &&
+         a.time_limit == b.time_limit && a.actual_runtime == b.actual_runtime;
+}
+
+}  // namespace
 
 Engine::Engine(Processors machine, const Policy& policy, Seconds now,
                std::vector<AdvanceReservation> reservations)
@@ -29,7 +38,7 @@ Scheduling Engine::scheduling() {
           full_pass_, active_guards_, counters_.guard_activations};
 }
 
-void Engine::use_nodes(NodeMachine machine) { use_nodes(NodeScheduling(std::move(machine), now_)); }
+void Engine::use_nodes(const NodeMachine& machine) { use_nodes(NodeScheduling(machine, now_)); }
 
 void Engine::use_nodes(NodeScheduling nodes) {
   planner_ = make_node_planner(scheduling(), std::move(nodes));
@@ -105,12 +114,6 @@ JobIndex Engine::add_running(const Job& started) {
   return index;
 }
 
-// Whether a change leaves a running job's end, real and expected, as it is.
-static bool same_plan(const Job& a, const Job& b) {
-  return a.requested == b.requested && a.drain_time == b.drain_time &&
-         a.time_limit == b.time_limit && a.actual_runtime == b.actual_runtime;
-}
-
 void Engine::update(JobIndex index, const Job& to) {
   Job& updated = job(index);
   const auto take_over = [&] {
@@ -129,9 +132,7 @@ void Engine::update(JobIndex index, const Job& to) {
     queue_.insert(index, updated);
     planner_->changed_waiting(index);
     changed();
-  } else if (updated.state == State::kRunning && same_plan(updated, to)) {
-    take_over();
-  } else if (updated.state == State::kRunning) {
+  } else if (updated.state == State::kRunning && !same_plan(updated, to)) {
     availability_.finish(index);
     take_over();
     availability_.reestimate(now_);
@@ -246,7 +247,7 @@ void Engine::pass() {
   pass_pending_ = false;
   pass_failed_ = false;
   availability_.reestimate(now_);
-  if (!queue_.empty() || lets_overrun()) planner_->schedule(now_, queue_, *this);
+  if (!queue_.empty() || planner_->lets_overrun()) planner_->schedule(now_, queue_, *this);
   arrived_.clear();
 }
 
@@ -491,8 +492,9 @@ void Engine::start(JobIndex index, StartedBy how) {
 // the order of the log, or under kPerEvent in that in which they started.
 void Engine::set_end(JobIndex index) {
   Job& running = job(index);
-  const Seconds runs = lets_overrun() ? running.actual_runtime
-                                      : std::min(running.actual_runtime, running.time_limit);
+  const Seconds runs = planner_->lets_overrun()
+                           ? running.actual_runtime
+                           : std::min(running.actual_runtime, running.time_limit);
   running.end = std::max(now_, running.start + runs);
   const bool per_event = policy_.event_order == EventOrder::kPerEvent;
   running.tie = per_event ? starts_++ : index;

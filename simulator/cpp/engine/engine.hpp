@@ -13,6 +13,7 @@
 #include "core/admission.hpp"
 #include "core/availability.hpp"
 #include "core/queue.hpp"
+#include "core/slack_settings.hpp"
 #include "core/types.hpp"
 #include "engine/outside_policy.hpp"
 #include "planning/bgp_planner.hpp"
@@ -25,15 +26,16 @@ namespace foretime {
 struct Interrupted {};
 
 // Times and processors are checked by engine.py before they come here.
-class Engine : private Pass {
+class Engine final : private Pass {
  public:
   Engine(Processors machine, const Policy& policy, Seconds now,
          std::vector<AdvanceReservation> reservations = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+  ~Engine() = default;
 
   // In place of the flat pool, before any job is submitted; its jobs each need a request.
-  void use_nodes(NodeMachine machine);
+  void use_nodes(const NodeMachine& machine);
   // The same as another engine has them at this time, with what its running jobs have of them,
   // which are added next, and with reservations of jobs that are added after them.
   void use_nodes(NodeScheduling nodes);
@@ -55,10 +57,10 @@ class Engine : private Pass {
   void set_interrupted(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
 
   void reserve(std::size_t jobs);
-  JobIndex submit(const Job& job);
-  JobIndex add_running(const Job& job);
+  JobIndex submit(const Job& submitted);
+  JobIndex add_running(const Job& started);
   // Takes over the times, the limit and the priority of `changed`.
-  void update(JobIndex index, const Job& changed);
+  void update(JobIndex index, const Job& to);
   void cancel(JobIndex index);
 
   // Every event before `until`; at `until` itself only as far as jobs that are still to be
@@ -156,8 +158,6 @@ class Engine : private Pass {
   void pass();
   void set_end(JobIndex index);
   void changed();
-  // Whether jobs may run beyond their time limits.
-  bool lets_overrun() const { return policy_.slack && policy_.slack->overruns != Overruns::kKill; }
   bool awaited_have_started() const { return until_awaited_ && awaited_ == 0; }
 
   // outside_policy.cpp: asking a policy from outside

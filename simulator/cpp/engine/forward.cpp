@@ -194,7 +194,7 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
       }
     } catch (...) {
       stop = true;
-      const std::lock_guard lock(failing);
+      const std::scoped_lock lock(failing);
       if (!failure) failure = std::current_exception();
     }
   };

@@ -3,6 +3,7 @@
 #include "engine/head_planner.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 namespace foretime {
 
@@ -82,7 +83,7 @@ void HeadPlanner::pass_in_order(bool full, Pass& pass) {
     backfill_blocks(queue_.blocks(), head, on_requested, pass);
     return;
   }
-  if (full && !on_requested && !policy_.ageing) {  // by t_sched, as the queue keeps them
+  if (full && !on_requested && !ageing_) {  // by t_sched, as the queue keeps them
     backfill_blocks(queue_.blocks_of_candidates(), head, on_requested, pass);
     return;
   }
@@ -135,7 +136,7 @@ void HeadPlanner::pass_by_score(Pass& pass) {
     backfill_outside(on_requested, pass);
     return;
   }
-  if (sorts_candidates(policy_.backfill) && !on_requested && !policy_.ageing) {
+  if (sorts_candidates(policy_.backfill) && !on_requested && !ageing_) {
     backfill_blocks(queue_.blocks_of_candidates(), head, on_requested, pass);
     return;
   }
@@ -171,7 +172,7 @@ std::vector<Pending> HeadPlanner::queue_in_order() {
   std::vector<Pending> queue;
   if (is_time_dependent(policy_.order)) {
     std::sort_heap(scored_.begin(), scored_.end());
-    for (auto next = scored_.rbegin(); next != scored_.rend(); ++next) queue.push_back(next->entry);
+    for (const Candidate& next : std::views::reverse(scored_)) queue.push_back(next.entry);
   } else {
     for (const auto& block : queue_.blocks()) queue.insert(queue.end(), block.begin(), block.end());
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,7 @@ class HeadPlanner final : public QueuePlanner {
   void first_fit_queue(Pass& pass);
   void first_fit_candidates(Pass& pass);
 
+  const std::optional<Seconds> ageing_ = settings_of<EasySettings>(policy_.settings).ageing;
   // Without a full pass only who has arrived needs testing, and plan_ (if valid) still holds.
   bool plan_valid_ = false;
   Plan plan_;

@@ -21,7 +21,7 @@ class PlainEasy {
   void submitted(const Job& job);
   void started(JobIndex index, Seconds now);
   void ended(JobIndex index, Seconds runtime, Seconds now);
-  void updated(JobIndex index, const Job& job, Seconds now);
+  void updated(JobIndex index, const Job& to, Seconds now);
   void cancelled(JobIndex index, Seconds now);
 
   struct Lateness {

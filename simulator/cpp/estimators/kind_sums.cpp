@@ -7,14 +7,18 @@
 namespace foretime {
 namespace {
 
+std::int64_t bits(std::int64_t number) {
+  return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(number)));
+}
+
 // From fine to coarse.
 class Kinds {
  public:
   explicit Kinds(const JobRequest& job) {
     const std::int64_t request = job.requested;
     const std::int64_t size = job.processors;
-    const std::int64_t request_class = std::bit_width(static_cast<std::uint64_t>(request));
-    const std::int64_t size_class = std::bit_width(static_cast<std::uint64_t>(size));
+    const std::int64_t request_class = bits(request);
+    const std::int64_t size_class = bits(size);
     if (job.user != kNoName) {
       if (job.executable != kNoName) {
         add(KindLevel::kExecutable, {job.user, job.executable, request, size});

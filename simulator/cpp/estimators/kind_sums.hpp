@@ -38,7 +38,7 @@ struct KindHash {
     auto hash = static_cast<std::uint64_t>(kind.level);
     for (const std::int64_t value : kind.values) {
       hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15U;
-      hash ^= hash >> 32;
+      hash ^= hash >> 32U;
     }
     return static_cast<std::size_t>(hash);
   }

@@ -39,7 +39,7 @@ Number read_number(const char*& at, const char* end) {
     return number;
   }
   // from_chars would take "inf" and "nan", too.
-  if (first == end || !(is_digit(*first) || *first == '.')) return number;
+  if (first == end || (!is_digit(*first) && *first != '.')) return number;
   const auto [behind, error] = std::from_chars(first, end, number.real);
   at = behind;
   if (error != std::errc() || !ends_word(at, end)) return number;

@@ -62,18 +62,19 @@ class FreeSteps {
  private:
   void forget_past(Seconds now) {
     const std::size_t current = step_at(now);
-    if (current > 0) steps_.erase(steps_.begin(), steps_.begin() + std::ptrdiff_t(current));
+    if (current > 0)
+      steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(current));
     steps_.front().time = std::max(steps_.front().time, now);
   }
   std::size_t step_from(Seconds time) {
     const std::size_t i = step_at(time);
     if (steps_[i].time == time) return i;
-    steps_.insert(steps_.begin() + std::ptrdiff_t(i) + 1, Step{time, steps_[i].free});
+    steps_.insert(steps_.begin() + static_cast<std::ptrdiff_t>(i) + 1, Step{time, steps_[i].free});
     return i + 1;
   }
   void merge(std::size_t i) {
     if (i > 0 && i < steps_.size() && steps_[i - 1].free == steps_[i].free) {
-      steps_.erase(steps_.begin() + std::ptrdiff_t(i));
+      steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
 

@@ -17,8 +17,8 @@ struct ResourcesHash {
   std::size_t operator()(const Resources& r) const {
     std::uint64_t hash = static_cast<std::uint64_t>(r.cpus) * 0x9E3779B97F4A7C15U;
     hash = (hash ^ static_cast<std::uint64_t>(r.memory)) * 0xBF58476D1CE4E5B9U;
-    hash = (hash ^ (hash >> 29) ^ static_cast<std::uint64_t>(r.gpus)) * 0x94D049BB133111EBU;
-    return static_cast<std::size_t>(hash ^ (hash >> 32));
+    hash = (hash ^ (hash >> 29U) ^ static_cast<std::uint64_t>(r.gpus)) * 0x94D049BB133111EBU;
+    return static_cast<std::size_t>(hash ^ (hash >> 32U));
   }
 };
 
@@ -85,7 +85,7 @@ class NodeClasses {
 
   // Gives its nodes by number, as long as `take` says that it wants more.
   template <typename Take>
-  void each(Number number, Take&& take) const {
+  void each(Number number, Take take) const {
     const std::vector<std::uint64_t>& nodes = at(number).nodes;
     for (std::size_t word = 0; word < nodes.size(); ++word) {
       for (std::uint64_t bits = nodes[word]; bits != 0; bits &= bits - 1) {

@@ -153,11 +153,11 @@ class NodePool {
     Amount after;
   };
 
-  std::int64_t tasks_on(const ResourceRequest& request, const PartitionChoice& choice,
-                        const NodeGroup& group, const Resources& free) const;
+  static std::int64_t tasks_on(const ResourceRequest& request, const PartitionChoice& choice,
+                               const NodeGroup& group, const Resources& free);
   static Amount need(const ResourceRequest& request);
-  Amount amount(const ResourceRequest& request, const PartitionChoice& choice,
-                const NodeGroup& group, const Resources& free) const;
+  static Amount amount(const ResourceRequest& request, const PartitionChoice& choice,
+                       const NodeGroup& group, const Resources& free);
   ClassInSearch& in_search(const ResourceRequest& request, const PartitionChoice& choice,
                            std::int32_t group, NodeClasses::Number number);
   void see_in_class(const ResourceRequest& request, const PartitionChoice& choice,
@@ -177,7 +177,7 @@ class NodePool {
   void sort_units(std::vector<std::pair<std::int32_t, std::int64_t>>& units, std::int64_t wanted);
   Shares shares_of_picks(const ResourceRequest& request, const PartitionChoice& choice);
   std::int64_t most_nodes(const PartitionChoice& choice, Seconds start, Seconds end) const;
-  void change_free(std::int32_t unit, const Share& share, std::int64_t sign);
+  void change_free(std::int32_t index, const Share& share, std::int64_t sign);
   void change_steps(const Shares& shares, std::int32_t slurm_partition, Seconds now, Seconds start,
                     Seconds end, std::int64_t sign);
   void change_nodes_left(const Shares& shares, std::int32_t slurm_partition, Seconds now,

@@ -34,7 +34,7 @@ struct NodeReservation {
 };
 
 struct NodeScheduling {
-  NodeScheduling(NodeMachine machine, Seconds now)
+  NodeScheduling(const NodeMachine& machine, Seconds now)
       : pool(machine, now),
         waiting(machine.most_nodes_in_use.size(), 0),
         closed_at(machine.most_nodes_in_use.size()) {}

@@ -11,7 +11,7 @@ namespace foretime {
 
 // Tasks of a job that fit into what is free of a node.
 std::int64_t NodePool::tasks_on(const ResourceRequest& request, const PartitionChoice& choice,
-                                const NodeGroup& group, const Resources& free) const {
+                                const NodeGroup& group, const Resources& free) {
   if (choice.exclusive && !group.whole && free != group.node) return 0;
   if (free.gpus < request.gpus_per_node) return 0;
   std::int64_t tasks = free.cpus / request.cpus_per_task;
@@ -30,7 +30,7 @@ NodePool::Amount NodePool::need(const ResourceRequest& request) {
 
 // What a unit with that much free has of it.
 NodePool::Amount NodePool::amount(const ResourceRequest& request, const PartitionChoice& choice,
-                                  const NodeGroup& group, const Resources& free) const {
+                                  const NodeGroup& group, const Resources& free) {
   const std::int64_t nodes = group.whole ? std::max<std::int64_t>(free.cpus, 0) : 1;
   const std::int64_t tasks = tasks_on(request, choice, group, group.whole ? group.node : free);
   if (request.nodes == 0) return {0, nodes * tasks};

@@ -81,8 +81,8 @@ std::vector<JobIndex> Conservative::promised(bool by_submission) {
 
 // After promises have been broken.
 void Conservative::renew(Seconds now, bool stuck) {
-  const bool by_submission = policy().compression == Compression::kSubmissionOrder;
-  if (policy().compression == Compression::kOneByOne && !stuck && all_hold()) {
+  const bool by_submission = compression_ == Compression::kSubmissionOrder;
+  if (compression_ == Compression::kOneByOne && !stuck && all_hold()) {
     gain(now, kNever);
     compress_one_by_one(now);
     return;
@@ -109,7 +109,7 @@ void Conservative::reinsert(Seconds now, const std::vector<JobIndex>& jobs) {
 }
 
 void Conservative::compress(Seconds now) {
-  switch (policy().compression) {
+  switch (compression_) {
     case Compression::kReservationOrder:
       if (gained_from_ < gained_until_) compress_in_order(now);
       break;

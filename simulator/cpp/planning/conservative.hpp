@@ -55,6 +55,11 @@ class Conservative : public ProfilePlanner {
   void apply_moves();
   void insert_arrivals(Seconds now, const QueueInOrder& queue);
 
+  // A family that builds on this one has settings of its own.
+  const Compression compression_ =
+      policy().backfill == Backfill::kConservative
+          ? settings_of<ConservativeSettings>(policy().settings).compression
+          : Compression::kReservationOrder;
   BlockList<Promise, LeastProcessors> promises_;  // by planned start
   std::vector<JobIndex> waiting_;                 // by submission; some have started since
   std::vector<Promise> moved_;                    // as they were before

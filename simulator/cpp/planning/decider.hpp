@@ -29,6 +29,7 @@ constexpr bool tunes_itself(Decider decider) {
 template <class Value>
 std::vector<std::size_t> ranks_of(const std::vector<Value>& values) {
   std::vector<std::size_t> ranks;
+  ranks.reserve(values.size());
   for (const Value& value : values) {
     ranks.push_back(static_cast<std::size_t>(std::count_if(
         values.begin(), values.end(), [&](const Value& other) { return other < value; })));
@@ -52,7 +53,10 @@ inline std::size_t case_of_table_1(const std::vector<std::size_t>& ranks, std::s
   if (fcfs == sjf && sjf == ljf) return 0;
   if (sjf < fcfs && sjf < ljf) return fcfs == ljf ? 9 : 1;
   if (fcfs < sjf && fcfs < ljf) return sjf == ljf ? 13 : 2;
-  if (ljf < fcfs && ljf < sjf) return fcfs < sjf ? 3 : fcfs == sjf ? 4 : 5;
+  if (ljf < fcfs && ljf < sjf) {
+    if (fcfs == sjf) return 4;
+    return fcfs < sjf ? 3 : 5;
+  }
   if (fcfs == sjf) return 6 + current;
   if (fcfs == ljf) return 10 + current;
   return 14 + current;

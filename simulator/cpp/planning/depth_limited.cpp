@@ -7,10 +7,6 @@
 
 namespace foretime {
 
-std::size_t DepthLimited::depth() const {
-  return is_easy(policy().backfill) ? static_cast<std::size_t>(policy().depth) : 0;
-}
-
 Seconds DepthLimited::next_planned_start() const {
   Seconds next = kNever;
   for (const JobIndex index : reserved_) {
@@ -25,7 +21,7 @@ Seconds DepthLimited::next_planned_start() const {
 bool DepthLimited::holds(Seconds now, const QueueInOrder& queue,
                          const std::vector<JobIndex>& arrivals) const {
   if (changed_ || broken_ || gained_from_ < gained_until_ || queue.sorted != nullptr) return false;
-  if (!blocked_ || reserved_.size() < depth() || now >= due_) return false;
+  if (!blocked_ || reserved_.size() < depth_ || now >= due_) return false;
   return arrivals.empty() || last_ < queue.queue.entry(arrivals.front(), job(arrivals.front()));
 }
 
@@ -52,7 +48,7 @@ void DepthLimited::plan(Seconds now, const QueueInOrder& queue, Starts& starts) 
     }
     reserved_.clear();
     blocked_ = false;
-    const auto behind = [&] { return blocked_ && reserved_.size() >= depth(); };
+    const auto behind = [&] { return blocked_ && reserved_.size() >= depth_; };
     queue.for_each([&](const Least& least) { return behind() && least.processors > free_; },
                    [&](const Pending& entry) {
                      if (!behind()) {
@@ -72,7 +68,7 @@ void DepthLimited::plan(Seconds now, const QueueInOrder& queue, Starts& starts) 
 }
 
 void DepthLimited::start_or_reserve(Seconds now, const Pending& entry, Starts& starts) {
-  if (depth() == 0) {
+  if (depth_ == 0) {
     if (may_start(now, entry)) {
       start_now(now, entry, starts);
     } else {

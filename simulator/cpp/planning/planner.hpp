@@ -83,6 +83,8 @@ class Planner {
   virtual Seconds next_moment() const { return kNever; }
   virtual void reached(Seconds /*now*/) {}
 
+  // Whether jobs may run beyond their time limits.
+  virtual bool lets_overrun() const { return false; }
   // Whether the head job alone has a planned start, in a queue order that the engine knows.
   virtual bool plans_head_alone() const { return false; }
   // kNever if it has none; it may be over.

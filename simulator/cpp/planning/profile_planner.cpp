@@ -192,7 +192,9 @@ Processors ProfilePlanner::really_free(Seconds now) const {
 }
 
 void ProfilePlanner::add_fixed_times(std::vector<Seconds>& times) const {
-  for (const JobIndex index : availability_.running()) times.push_back(claim_end(index));
+  const std::vector<JobIndex> running = availability_.running();
+  times.reserve(times.size() + running.size() + 2 * reservations_.size());
+  for (const JobIndex index : running) times.push_back(claim_end(index));
   for (const AdvanceReservation& claim : reservations_) {
     times.push_back(claim.start);
     times.push_back(claim.end());
@@ -211,6 +213,7 @@ std::vector<JobIndex> ProfilePlanner::arrivals_in_order(const QueueInOrder& queu
     std::sort(entries.begin(), entries.end());
   }
   std::vector<JobIndex> ordered;
+  ordered.reserve(entries.size());
   for (const Pending& entry : entries) ordered.push_back(entry.job);
   return ordered;
 }
@@ -250,8 +253,10 @@ void ProfilePlanner::schedule(Seconds now, const Queue& queue, Pass& pass) {
 }
 
 bool needs_planner(const Policy& policy, bool any_reservations) {
-  return any_reservations || policy.depth > 1 || policy.backfill == Backfill::kConservative ||
-         policy.backfill == Backfill::kPlanning || policy.backfill == Backfill::kSlack;
+  if (any_reservations) return true;
+  if (is_easy(policy.backfill)) return settings_of<EasySettings>(policy.settings).depth > 1;
+  return policy.backfill == Backfill::kConservative || policy.backfill == Backfill::kPlanning ||
+         policy.backfill == Backfill::kSlack;
 }
 
 std::unique_ptr<Planner> make_planner(std::unique_ptr<PlanProfile> profile, const Policy& policy,

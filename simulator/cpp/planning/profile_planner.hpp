@@ -153,7 +153,7 @@ class ProfilePlanner : public Planner {
   static constexpr Seconds kLongAgo = std::numeric_limits<Seconds>::min();
 
  private:
-  Seconds at(const std::vector<Seconds>& times, JobIndex index) const {
+  static Seconds at(const std::vector<Seconds>& times, JobIndex index) {
     const auto place = static_cast<std::size_t>(index);
     return place < times.size() ? times[place] : kNever;
   }

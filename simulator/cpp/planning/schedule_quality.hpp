@@ -23,7 +23,8 @@ struct Fraction {
     return static_cast<double>(numerator) / static_cast<double>(denominator);
   }
   friend std::weak_ordering operator<=>(const Fraction& a, const Fraction& b) {
-    if (a.is_infinite() || b.is_infinite()) return a.is_infinite() <=> b.is_infinite();
+    if (a.is_infinite() || b.is_infinite())
+      return static_cast<int>(a.is_infinite()) <=> static_cast<int>(b.is_infinite());
     if (a.denominator == b.denominator) return a.numerator <=> b.numerator;
     return a.numerator * b.denominator <=> b.numerator * a.denominator;
   }

@@ -11,9 +11,9 @@ Switching::Switching(std::unique_ptr<PlanProfile> profile, const Policy& policy,
                      const std::vector<Job>& jobs, const Availability& availability,
                      std::vector<AdvanceReservation> reservations)
     : ProfilePlanner(std::move(profile), policy, jobs, availability, std::move(reservations)),
-      settings_(*policy.switching) {
+      settings_(*policy.switching),
+      current_(place_of(policy.order)) {
   for (const Order order : settings_.orders) lines_.push_back({order, {}});
-  current_ = place_of(policy.order);
   counters_.switches.resize(lines_.size());
 }
 
@@ -229,6 +229,7 @@ void Switching::for_each_counted(const Line& line, Seconds now, Visit visit) con
   if (settings_.first_starts && *settings_.first_starts < line.queue.size()) {
     const std::size_t counted = *settings_.first_starts;
     std::vector<std::pair<Seconds, std::size_t>> starts;  // and the place in the line
+    starts.reserve(line.queue.size());
     for (const Waiting& waits : line.queue) starts.emplace_back(waits.planned.start, starts.size());
     std::nth_element(starts.begin(), starts.begin() + static_cast<std::ptrdiff_t>(counted),
                      starts.end());

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sim.policies.choices import NamedChoice
 from foretime_sim.policies.guard import Guard
+
+CoreSetting = bool | int | float | str | NamedChoice
+"""What a setting of a family can be in the native core; a choice goes over as its name."""
 
 
 class Place(enum.Enum):
@@ -64,6 +69,11 @@ class Backfilling:
     @property
     def shown(self) -> dict[str, str | int]:
         """The settings that reports show, by their titles."""
+        return {}
+
+    @property
+    def core_settings(self) -> Mapping[str, CoreSetting | None]:
+        """What the native core is told besides the name; ``None``: nothing of that setting."""
         return {}
 
     @property

@@ -6,12 +6,13 @@ campaigns and in settings follow.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.policies.backfilling import Backfilling, Place
+from foretime_sim.policies.backfilling import Backfilling, CoreSetting, Place
 from foretime_sim.policies.choices import NamedChoice, unknown_name
 from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.policy_switching import PolicySwitching
@@ -129,6 +130,11 @@ class Easy(Backfilling):
         return {"depth": self.depth}
 
     @property
+    def core_settings(self) -> Mapping[str, CoreSetting | None]:
+        """The depth and the ageing; candidates are in the name."""
+        return {"depth": self.depth, "ageing_s": self.ageing_s}
+
+    @property
     def head_only(self) -> bool:
         """With a depth of 1."""
         return self.depth == 1
@@ -210,6 +216,11 @@ class Conservative(Backfilling):
         """The compression."""
         return {"compression": str(self.compression)}
 
+    @property
+    def core_settings(self) -> Mapping[str, CoreSetting | None]:
+        """The compression."""
+        return {"compression": self.compression}
+
 
 @dataclass(frozen=True, slots=True)
 class Planning(Backfilling):
@@ -263,6 +274,11 @@ class Slack(Backfilling):
     def shown(self) -> dict[str, str | int]:
         """All settings."""
         return {"slack": str(self.settings)}
+
+    @property
+    def core_settings(self) -> Mapping[str, CoreSetting | None]:
+        """All settings, each by its name."""
+        return {each.name: getattr(self.settings, each.name) for each in fields(self.settings)}
 
     def refusal(self, place: Place) -> str | None:
         """Say where nobody knows what has been promised, and where no job outruns its request."""

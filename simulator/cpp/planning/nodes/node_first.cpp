@@ -15,16 +15,12 @@ void NodeFirst::schedule(Seconds /*now*/, const Queue& /*queue*/, Pass& pass) {
 // Reservations are taken over only where more than a head job is planned: those of head jobs are
 // made anew in every pass that needs to know them.
 std::optional<PlanNotes> NodeFirst::notes() const {
-  return head_only() || depth() == 0 ? std::nullopt : NodePlanner::notes();
+  return head_only() || depth_ == 0 ? std::nullopt : NodePlanner::notes();
 }
 
 // Most jobs that hold a reservation in each slurm_partition.
-std::int64_t NodeFirst::depth() const {
-  return policy_.backfill == Backfill::kFirstFit ? 0 : policy_.depth;
-}
-
 // Where at most the head job of each slurm_partition is planned.
-bool NodeFirst::head_only() const { return depth() == 1; }
+bool NodeFirst::head_only() const { return depth_ == 1; }
 
 // Reservations for the first jobs of each slurm_partition that have to wait; of the others, those
 // that fit now.
@@ -55,16 +51,14 @@ void NodeFirst::plan_first(const NodeQueue& queue, Pass& pass) {
 }
 
 bool NodeFirst::comes_behind(JobIndex index) const {
-  for (const PartitionChoice& choice : nodes_.request(index).choices) {
-    if (nodes_.waiting[static_cast<std::size_t>(choice.slurm_partition)] < depth()) {
-      return false;
-    }
-  }
-  return true;
+  const auto& choices = nodes_.request(index).choices;
+  return std::all_of(choices.begin(), choices.end(), [this](const PartitionChoice& choice) {
+    return nodes_.waiting[static_cast<std::size_t>(choice.slurm_partition)] >= depth_;
+  });
 }
 
 void NodeFirst::note_waiting(JobIndex index, const QueuePlace& place) {
-  const std::int64_t closing = std::max<std::int64_t>(1, depth());
+  const std::int64_t closing = std::max<std::int64_t>(1, depth_);
   for (const PartitionChoice& choice : nodes_.request(index).choices) {
     const auto partition = static_cast<std::size_t>(choice.slurm_partition);
     if (++nodes_.waiting[partition] == closing) nodes_.closed_at[partition] = place;

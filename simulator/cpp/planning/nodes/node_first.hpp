@@ -16,7 +16,6 @@ class NodeFirst final : public NodePlanner {
  private:
   bool keeps_plans() const override { return !head_only(); }
   bool head_only() const;
-  std::int64_t depth() const;
   bool comes_behind(JobIndex index) const;
   void note_waiting(JobIndex index, const QueuePlace& place);
   void plan_first(const NodeQueue& queue, Pass& pass);
@@ -25,6 +24,10 @@ class NodeFirst final : public NodePlanner {
   void reserve(JobIndex index, const QueuePlace& place);
   void reserve_deferred();
   void guard(JobIndex head);
+
+  const std::int64_t depth_ = policy_.backfill == Backfill::kFirstFit
+                                  ? 0
+                                  : settings_of<EasySettings>(policy_.settings).depth;
 };
 
 }  // namespace foretime

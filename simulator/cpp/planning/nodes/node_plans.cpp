@@ -101,7 +101,7 @@ void NodeConservative::reinsert(std::vector<NodeReservation> jobs) {
 // Each is moved alone, if it can start earlier, so nobody becomes later.
 void NodeConservative::compress() {
   auto& reservations = nodes_.reservations;
-  const bool one_by_one = policy_.compression == Compression::kOneByOne;
+  const bool one_by_one = compression_ == Compression::kOneByOne;
   std::sort(reservations.begin(), reservations.end(), [&](const auto& a, const auto& b) {
     if (!one_by_one && a.start != b.start) return a.start < b.start;
     return job(a.job).rank < job(b.job).rank;

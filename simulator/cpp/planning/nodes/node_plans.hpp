@@ -28,9 +28,11 @@ class NodeConservative final : public NodePlans {
   void schedule(Seconds now, const Queue& queue, Pass& pass) override;
 
  private:
-  bool by_submission() const { return policy_.compression == Compression::kSubmissionOrder; }
+  bool by_submission() const { return compression_ == Compression::kSubmissionOrder; }
   void reinsert(std::vector<NodeReservation> jobs);
   void compress();
+
+  const Compression compression_ = settings_of<ConservativeSettings>(policy_.settings).compression;
 };
 
 }  // namespace foretime

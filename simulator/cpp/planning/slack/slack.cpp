@@ -9,12 +9,6 @@
 
 namespace foretime {
 
-Slack::Slack(std::unique_ptr<PlanProfile> profile, const Policy& policy,
-             const std::vector<Job>& jobs, const Availability& availability,
-             std::vector<AdvanceReservation> reservations)
-    : Conservative(std::move(profile), policy, jobs, availability, std::move(reservations)),
-      settings_(*policy.slack) {}
-
 // What is due starts before newcomers are placed, and those are placed one by one: one that starts
 // at once does so before the next is looked at.
 void Slack::plan(Seconds now, const QueueInOrder& queue, Starts& starts) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/slack_settings.hpp"
 #include "planning/conservative.hpp"
 #include "planning/slack/slack_pricing.hpp"
 #include "planning/slack/slack_search.hpp"
@@ -12,14 +13,14 @@ namespace foretime {
 
 class Slack final : public Conservative {
  public:
-  Slack(std::unique_ptr<PlanProfile> profile, const Policy& policy, const std::vector<Job>& jobs,
-        const Availability& availability, std::vector<AdvanceReservation> reservations);
+  using Conservative::Conservative;
 
   // By job index; jobs beyond them have neither priorities nor an average wait of their own.
   void describe(std::vector<SlackJob> jobs) { described_ = std::move(jobs); }
   // First planned start + initial slack; kInfiniteSlack: it may wait for ever.
   Seconds latest_start(JobIndex index) const { return note(index).latest_start; }
 
+  bool lets_overrun() const override { return settings_.overruns != Overruns::kKill; }
   // While there are newcomers to be placed.
   bool goes_on() const override { return next_newcomer_ < newcomers_.size(); }
   std::optional<OverrunVerdict> judge_overrun(Seconds now) override;
@@ -55,7 +56,7 @@ class Slack final : public Conservative {
   double average_wait(const SlackJob& given) const;
   const Note& note(JobIndex index) const { return notes_[static_cast<std::size_t>(index)]; }
 
-  const SlackSettings settings_;
+  const SlackSettings settings_ = settings_of<SlackSettings>(policy().settings);
   std::vector<SlackJob> described_;
   std::vector<Note> notes_;  // by job index
   std::vector<JobIndex> newcomers_;

@@ -14,8 +14,8 @@
 
 namespace foretime {
 
-inline constexpr Seconds kInfiniteSlack = Seconds{1} << 62;  // as a latest start, too
-inline constexpr Seconds kMostSlack = Seconds{1} << 52;
+inline constexpr Seconds kInfiniteSlack = 1LL << 62;  // as a latest start, too
+inline constexpr Seconds kMostSlack = 1LL << 52;
 inline constexpr double kFirstSchedulerPriority = 0.5;  // of a job that has no planned start yet
 inline constexpr double kDummyPriority = 1.0;           // of the job of no time and no processors
 

@@ -4,22 +4,28 @@
 
 namespace foretime {
 
+namespace {
+
+AvailabilityProfile without(AvailabilityProfile profile, const std::vector<Movable>& movable) {
+  for (const Movable& job : movable) {
+    profile.shift(job.start, job.start + job.duration, job.processors);
+  }
+  return profile;
+}
+
+}  // namespace
+
 SlackSearch::SlackSearch(const SlackSettings& settings, const AvailabilityProfile& planned,
                          Seconds now, const std::vector<Movable>& movable,
                          const std::vector<std::size_t>& order)
     : settings_(settings),
       planned_(planned),
-      staying_(planned),
-      profile_(planned),
+      staying_(without(planned, movable)),
+      profile_(staying_),
       now_(now),
       movable_(movable),
       order_(order),
-      by_start_(std::is_sorted(order.begin(), order.end())) {
-  for (const Movable& job : movable_) {
-    staying_.shift(job.start, job.start + job.duration, job.processors);
-  }
-  profile_ = staying_;
-}
+      by_start_(std::is_sorted(order.begin(), order.end())) {}
 
 void SlackSearch::insert(SlackPlan& best, const Newcomer& newcomer, std::vector<Seconds> slots,
                          bool settled) {

@@ -13,6 +13,7 @@
 namespace foretime {
 
 // A waiting job that is planned, and may be moved.
+// NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): MoveCost has no default
 struct Movable {
   JobIndex job = 0;
   Seconds start = 0;

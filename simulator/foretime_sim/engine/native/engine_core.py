@@ -15,13 +15,14 @@ from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.advance_reservations import check_interval, check_reservations
 from foretime_sim.policies.backfilling import Place
-from foretime_sim.policies.families import Conservative, Easy, Planning, Slack
+from foretime_sim.policies.choices import NamedChoice
+from foretime_sim.policies.families import Slack
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls
 from foretime_sim.policies.policy_switching import TABLE_1_CASES, PolicySwitching
 from foretime_sim.policies.python_policy import PythonBackfill
-from foretime_sim.policies.slack import SlackJobs, SlackSettings
+from foretime_sim.policies.slack import SlackJobs
 from foretime_sim.policies.switching_counters import SwitchingCounters
 
 
@@ -73,15 +74,13 @@ def core_policy(policy: Policy) -> _core.Policy:
     core.backfill = _IN_PYTHON if isinstance(family, PythonBackfill) else family.name
     if guard is not None:
         core.guard = _core.Guard(guard.bound_s, str(guard.by), guard.share)
-    match family:
-        case Easy(depth=depth, ageing_s=ageing_s):
-            core.depth, core.ageing_s = depth, ageing_s
-        case Conservative(compression):
-            core.compression = str(compression)
-        case Planning(PolicySwitching() as switching):
-            core.switching = _core_switching(switching)
-        case Slack(settings):
-            core.slack = _core_slack(settings)
+    core.settings = {
+        name: str(value) if isinstance(value, NamedChoice) else value
+        for name, value in family.core_settings.items()
+        if value is not None
+    }
+    if policy.switching is not None:
+        core.switching = _core_switching(policy.switching)
     return core
 
 
@@ -119,19 +118,6 @@ def core_switching_counters(
         waiting_at_tries=counted.waiting_at_tries,
         cases=dict(zip(TABLE_1_CASES, counted.cases, strict=True)) if tuned else None,
     )
-
-
-def _core_slack(slack: SlackSettings) -> _core.SlackSettings:
-    core = _core.SlackSettings()
-    core.slack_factor = slack.slack_factor
-    core.average_wait_s = slack.average_wait_s
-    core.utilization_weight = slack.utilization_weight
-    core.time_weight = slack.time_weight
-    core.priority_weight = slack.priority_weight
-    core.fairness_weight = slack.fairness_weight
-    core.insertion_order = str(slack.insertion_order)
-    core.overruns = str(slack.overruns)
-    return core
 
 
 def describe_for_slack(core: _core.Engine, jobs: SlackJobs) -> None:
