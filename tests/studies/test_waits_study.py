@@ -14,6 +14,7 @@ from foretime_sim.logs.swf import write_swf
 from foretime_sim.models import lublin2003
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
+from foretime_sim.waits.block_sums import Figure
 from foretime_sim.waits.forecaster import MEDIAN
 from foretime_sim.waits.scores.moments import sampled_evenly
 from foretime_sim.workloads.job_log import log_of_workload
@@ -191,6 +192,25 @@ def test_the_report_is_whole(scored: ScoredRun, tmp_path: Path) -> None:
     assert (tmp_path / "fortnight-simulated-submission.csv").exists()
     assert set(written.figures) == {"reliability", "gaps"}
     assert (tmp_path / "reliability.svg").stat().st_size > 1_000
+
+
+def test_a_gap_that_is_none_is_not_closed(fortnight: Workload, tmp_path: Path) -> None:
+    """On a short log the plan on requests may score as perfect runtimes do, and ours otherwise."""
+    alike = ScoredRun(run_log(fortnight.head(60), SIMULATED, FEW))
+    plan, ours = alike.at_submission[PLAN], alike.at_submission[OURS]
+    plan["within_10min"] = alike.at_submission["perfect"]["within_10min"]
+    ours["within_10min"] = Figure(plan["within_10min"].value + 0.1, None)
+    found = {target.name: target for target in targets(alike)}["gap closed, within 10 min"]
+    assert np.isnan(found.value)
+    assert not found.met
+
+
+def test_a_log_on_which_nobody_waited_is_reported(fortnight: Workload, tmp_path: Path) -> None:
+    jobs = fortnight.head(60)
+    at_once = replace(jobs, logged_wait=np.ma.zeros(len(jobs), dtype=np.int64))
+    report([ScoredRun(run_log(at_once, LOGGED, FEW))], FEW, []).write(tmp_path)
+    tables = json.loads((tmp_path / "results.json").read_text())["tables"]
+    assert tables[0]["rows"][0][5:] == [1.0, 0.0]
 
 
 def test_impossible_settings_are_refused() -> None:

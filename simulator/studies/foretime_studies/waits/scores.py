@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -136,13 +137,17 @@ class ScoredRun:
         return np.asarray(held.mean(axis=0))
 
     def gap_closed(self, score: str) -> Figure:
-        """Give how much of the way from the plan on t_req to perfect runtimes we are."""
+        """Give how much of the way from the plan on t_req to perfect runtimes we are.
+
+        NaN where there is no way: on a short log both may score the same.
+        """
         ours, plan, perfect = (self.at_submission[name][score] for name in (OURS, PLAN, PERFECT))
 
         def share(one: Float64Array, base: Float64Array, best: Float64Array) -> Float64Array:
             return (one - base) / (best - base)
 
-        return combined(share, ours, plan, perfect)
+        found = combined(share, ours, plan, perfect)
+        return found if math.isfinite(found.value) else Figure(math.nan, None)
 
     def pinball_beside_best(self, score: str) -> tuple[str, Figure]:
         """Give the best honest method but ours, and our loss as a share of its, on common rows."""
