@@ -25,8 +25,8 @@ from foretime_estimators.distributions.uniform_log_classes import (
 from foretime_estimators.distributions.uniform_log_stages import fit_stages
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
-from foretime_studies.downey1997.clusters import ClusterRow, side_by_side
-from foretime_studies.downey1997.greedy import GreedyRow, greedy_choices
+from foretime_studies.downey1997.clusters import side_by_side
+from foretime_studies.downey1997.greedy import greedy_choices
 from foretime_studies.downey1997.heads import (
     HeadMoment,
     Heads,
@@ -37,7 +37,8 @@ from foretime_studies.downey1997.heads import (
     predict_exactly,
 )
 from foretime_studies.downey1997.logs import PARAGON, Names, StudiedLog
-from foretime_studies.downey1997.queues import QueueRow, whole_queues
+from foretime_studies.downey1997.queues import whole_queues
+from foretime_studies.frame.tables import Cell, Row
 
 _PREDICTED = 9_000
 """Moments at which the main predictions are made; of more, every so manieth is taken."""
@@ -162,9 +163,9 @@ class Downey1997:
     """What was found: logs, whole queues, and what choices of sizes and of clusters do."""
 
     logs: tuple[LogFound, ...]
-    queues: tuple[QueueRow, ...]
-    greedy: tuple[GreedyRow, ...]
-    clusters: tuple[ClusterRow, ...]
+    queues: tuple[tuple[Cell, ...], ...]
+    greedy: tuple[Row, ...]
+    clusters: tuple[tuple[Cell, ...], ...]
 
 
 STEPS_PER_LOG = 13
@@ -205,7 +206,7 @@ def study(
             progress(done)
 
     found = []
-    queues: list[QueueRow] = []
+    queues: list[tuple[Cell, ...]] = []
     for log in logs:
         found.append(_on_log(log, step))
         # Where jobs have no requests, they are the runtimes here: nothing to forecast with.

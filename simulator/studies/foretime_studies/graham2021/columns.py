@@ -6,9 +6,9 @@ of them afterwards. So a row knows its job's future. Every column is in exactly 
 here; a forecast is given `KNOWN` and what follows from it, nothing else.
 
 What the augmented columns count was found by adding up jobs that are in the polls themselves
-(`tests/studies/test_graham2021_polls.py`): ``*_hours_above`` are requested hours of what is queued,
-and requested hours that are left of what runs; ``*_run_hours`` are hours that queued jobs *will*
-run.
+(`tests/studies/graham2021/test_graham2021_polls.py`): ``*_hours_above`` are requested hours of what
+is queued, and requested hours that are left of what runs; ``*_run_hours`` are hours that queued
+jobs *will* run.
 """
 
 from __future__ import annotations
