@@ -19,8 +19,6 @@ from foretime_sim.waits.forecaster import MEDIAN
 from foretime_sim.waits.scores.moments import sampled_evenly
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_sim.workloads.workload import Workload
-from foretime_studies.frame.page import page_tables
-from foretime_studies.frame.tables import fill_page
 from foretime_studies.waits import runs as waits_runs
 from foretime_studies.waits.command import report
 from foretime_studies.waits.runs import (
@@ -241,16 +239,3 @@ def test_the_command(tmp_path: Path) -> None:
 def test_a_log_without_waits_can_not_be_taken_as_logged(kth: Workload) -> None:
     with pytest.raises(InputError, match="the log tells no job's wait"):
         run_log(replace(kth.head(50), logged_wait=None), LOGGED, FEW)
-
-
-def test_the_page_has_the_commands_tables(repository: Path) -> None:
-    page = repository / "docs" / "studies" / "waits.md"
-    text = page.read_text(encoding="utf-8")
-    assert fill_page(text, page_tables(page.with_suffix(""))) == text
-    for key in (
-        "targets",
-        "curie-simulated/targets",
-        "curie-logged/targets",
-        "graham2021/published",
-    ):
-        assert f"<!-- {key} -->" in text
