@@ -291,11 +291,10 @@ def _obsolete_table(found: Downey1997) -> StudyTable:
             whole = [PAPER_LOGS[PARAGON][key] for key in _PRINTED.values()]
             rows.append(paper("1995", "the whole year", whole))
             rows.append(paper("5/95-4/96", "four months before", PAPER_OBSOLETE))
-        for period in each.by_period:
-            for variant in (period.own, period.before):
-                if variant is not None:
-                    head: Row = [("log", each.log.name), ("when", period.name)]
-                    rows.append([*head, ("lines of", variant.name), *_of_variant(variant)])
+        for period, variants in each.by_period.items():
+            for variant in variants:
+                head: Row = [("log", each.log.name), ("when", period)]
+                rows.append([*head, ("lines of", variant.name), *_of_variant(variant)])
     note = (
         "At the same moments; periods with less than 3% of a log's jobs are left out. The paper "
         "does not say of what its coefficients are: they stand with the logarithms, which they are "
