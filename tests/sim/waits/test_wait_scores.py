@@ -234,6 +234,13 @@ def test_jobs_forecast_to_start_at_once_have_no_tightness() -> None:
     assert math.isnan(tightness(nobody, other, unblocked(rows)).ratio.value)
 
 
+def test_where_nobody_waited_there_is_no_tightness() -> None:
+    rows, other = outcomes([0, 0], [0, 900], now=[0.8, 0.1]), outcomes([0, 0], [5_000, 5_000])
+    found = tightness(rows, other, unblocked(rows))
+    assert found.rows == 1
+    assert math.isnan(found.ratio.value)
+
+
 def test_slices_are_by_what_was_forecast() -> None:
     blocks, _ = weeks_of(2_000, 8)
     rng = np.random.default_rng(8)

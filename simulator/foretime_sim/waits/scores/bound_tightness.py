@@ -72,7 +72,8 @@ def tightness(
     factor, other_factor = (equal_coverage(wait / its, level) for its in (bound, others))
     logs = blocks.mean(np.log(bound) - np.log(others))
     sums = blocks.figure(lambda one, two: one / two, bound, others)
-    scale: Figure = Figure(factor / other_factor, None)
+    # Where all waits are 0, no factor is too small: there is nothing to compare.
+    scale = Figure(factor / other_factor if other_factor else math.nan, None)
     if blocks.weeks is not None:
         resampled = [
             _resampled_factors(wait / its, blocks.week, blocks.weeks, level)

@@ -15,7 +15,7 @@ import numpy as np
 from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.uniform_log_classes import LifetimeClasses, parse_classifiers
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
-from foretime_estimators.time_units import WEEK_S
+from foretime_estimators.time_units import HOUR_S, MINUTE_S, WEEK_S
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.policies.families import Backfill
@@ -25,31 +25,20 @@ from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.size_choice import choose_at_submission, choose_cluster
 from foretime_sim.workloads.workload import Workload
 
+from foretime_studies.frame.tables import Cell, Column
+
 _FCFS = Policy(backfill=Backfill.NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRow:
-    """What a rule of clusters does.
-
-    Attributes
-    ----------
-    rule
-        Its name.
-    jobs
-        How many chose.
-    away
-        Share of them that went to another cluster than their own.
-    wait_s, median_s, turnaround_s
-        Mean and median wait, and mean turnaround, seconds.
-    """
-
-    rule: str
-    jobs: int
-    away: float
-    wait_s: float
-    median_s: float
-    turnaround_s: float
+COLUMNS = (
+    Column("cluster"),
+    Column("jobs", ",d"),
+    Column("elsewhere", ".0%"),
+    Column("mean wait, h", ",.2f"),
+    Column("median wait, min", ",.1f"),
+    Column("mean turnaround, h", ",.2f"),
+)
+"""What is told of a rule; elsewhere: the share of jobs that left their own cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +96,7 @@ Rule: TypeAlias = Callable[[Arrival, Sequence[Cluster]], Cluster]
 """Chooses among the clusters that a job fits on, its own being one of them."""
 
 
-def side_by_side(logs: Sequence[Workload], seed: int) -> list[ClusterRow]:
+def side_by_side(logs: Sequence[Workload], seed: int) -> list[tuple[Cell, ...]]:
     """Run every rule on the same jobs, those of the week that begins halfway through each log.
 
     Parameters
@@ -186,8 +175,8 @@ def run(
     arrivals: Sequence[Arrival],
     logs: Sequence[Workload],
     finished: Callable[[FinishedJob], None] | None = None,
-) -> ClusterRow:
-    """Let every job go where a rule says.
+) -> tuple[Cell, ...]:
+    """Let every job go where a rule says; give its row of `COLUMNS`.
 
     Parameters
     ----------
@@ -221,11 +210,11 @@ def run(
         turnarounds.append(ran[:, 1] - submitted)
     wait = np.concatenate(waits)
     homes = np.array([arrival.home for arrival in arrivals])
-    return ClusterRow(
+    return (
         name,
         len(arrivals),
         float((np.array(went) != homes).mean()),
-        float(wait.mean()),
-        float(np.median(wait)),
-        float(np.concatenate(turnarounds).mean()),
+        float(wait.mean()) / HOUR_S,
+        float(np.median(wait)) / MINUTE_S,
+        float(np.concatenate(turnarounds).mean()) / HOUR_S,
     )

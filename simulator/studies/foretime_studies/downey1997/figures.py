@@ -6,13 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array, Int64Array
-from foretime_estimators.distributions.lifetimes import Lifetimes
 from foretime_estimators.distributions.uniform_log import fit_uniform_log
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from foretime_studies.downey1997.study import Downey1997, LogFound
-from foretime_studies.frame.plots import panels
+from foretime_studies.frame.plots import both_logarithmic, dress, panels
 
 _TIMES = np.geomspace(1, 4e5, 200)
 _DRAWN = 1_500
@@ -44,14 +43,9 @@ def _empirical(runtimes: Int64Array) -> Float64Array:
     return np.asarray(np.searchsorted(ordered, _TIMES) / max(len(ordered), 1))
 
 
-def _dress(axes: Axes, title: str) -> None:
+def _dress_lifetimes(axes: Axes, title: str) -> None:
     axes.set_xscale("log")
-    axes.set_xlabel("lifetime, s")
-    axes.set_ylabel("share of jobs that end earlier")
-    axes.set_title(title, fontsize=9)
-    axes.grid(alpha=0.3)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=7)
+    dress(axes, "lifetime, s", "share of jobs that end earlier", title)
 
 
 def _all_jobs(found: LogFound) -> Figure:
@@ -62,7 +56,7 @@ def _all_jobs(found: LogFound) -> Figure:
     if line is not None:
         label = f"β0 {line.intercept:.2f}, β1 {line.slope:.2f}, R² {line.r_squared:.3f}"
         axes.plot(_TIMES, line.lifetimes.cdf(_TIMES), color="gray", label=label)
-    _dress(axes, found.log.name)
+    _dress_lifetimes(axes, found.log.name)
     return figure
 
 
@@ -83,12 +77,8 @@ def _remaining(found: LogFound) -> Figure:
         ]
         axes.plot(ages / 3_600, np.array(model) / 3_600, color="gray", label="uniform-log")
     axes.plot(ages / 3_600, ages / 3_600, "k:", linewidth=0.8, label="past repeats")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("age, h")
-    axes.set_ylabel("median remaining lifetime, h")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
+    both_logarithmic(axes)
+    dress(axes, "age, h", "median remaining lifetime, h")
     return figure
 
 
@@ -99,7 +89,7 @@ def _classes(logs: list[LogFound] | tuple[LogFound, ...]) -> Figure:
             (drawn,) = axes.plot(_TIMES, _empirical(found.log.runtimes(name)), label=name)
             if line is not None:
                 axes.plot(_TIMES, line.lifetimes.cdf(_TIMES), color=drawn.get_color(), alpha=0.4)
-        _dress(axes, found.log.name)
+        _dress_lifetimes(axes, found.log.name)
     return figure
 
 
@@ -121,12 +111,9 @@ def _scatter(found: LogFound) -> Figure:
         axes.plot(middles, means, "k-", linewidth=1, label="mean")
         axes.plot(middles, medians, "k--", linewidth=1, label="median")
         axes.plot([1, 1e6], [1, 1e6], color="gray", linewidth=0.8)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("predicted, s")
-        axes.set_ylabel("real wait at the head, s")
-        axes.set_title(name, fontsize=9)
-        axes.legend(fontsize=7)
+        both_logarithmic(axes)
+        dress(axes, "predicted, s", "real wait at the head, s", name)
+        axes.grid(visible=False)
     return figure
 
 
@@ -141,14 +128,10 @@ def _stages(found: LogFound) -> Figure:
     axes.plot(_TIMES, fitted[name].lifetimes.cdf(_TIMES), color="gray", label="one stage")
     stages = found.stages[name]
     if stages is not None:
-        _draw_stages(axes, stages)
-    _dress(axes, found.log.name)
+        label = f"{stages.stages} stages, fitted"
+        axes.plot(np.exp(stages.log_time), stages.reached, "o-", markersize=3, label=label)
+    _dress_lifetimes(axes, found.log.name)
     return figure
-
-
-def _draw_stages(axes: Axes, stages: Lifetimes) -> None:
-    ends = np.exp(stages.log_time)
-    axes.plot(ends, stages.reached, "o-", markersize=3, label=f"{stages.stages} stages, fitted")
 
 
 def _periods(found: LogFound) -> Figure:
@@ -156,5 +139,5 @@ def _periods(found: LogFound) -> Figure:
     for period in found.periods:
         runtimes = found.log.workload.actual_runtime[period.jobs]
         axes.plot(_TIMES, _empirical(runtimes), label=f"{period.name}: {len(runtimes):,} jobs")
-    _dress(axes, found.log.name)
+    _dress_lifetimes(axes, found.log.name)
     return figure

@@ -9,13 +9,12 @@ everybody better than many strategies made for the system. Here the workload is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes, RunningLives
 from foretime_estimators.distributions.uniform_log import fit_uniform_log
-from foretime_estimators.time_units import DAY_S
+from foretime_estimators.time_units import DAY_S, HOUR_S
 from foretime_sim.self_tuning.malleable import (
     HeadState,
     MalleableJobs,
@@ -26,38 +25,14 @@ from foretime_sim.self_tuning.malleable import (
 )
 from foretime_sim.waits.size_choice import choose_at_head
 
+from foretime_studies.frame.tables import Row
+
 PROCESSORS = 128
 LOADS = (0.3, 0.5, 0.7)
 _KNOWN_JOBS = 100
 """Runtimes that have to be known before they are fitted; until then lives up to a day."""
 _REFIT = 1.2
 """They are fitted anew when there are so many times as many."""
-
-
-@dataclass(frozen=True, slots=True)
-class GreedyRow:
-    """What a rule of sizes does at one load.
-
-    Attributes
-    ----------
-    load
-        Offered sequential work, as a share of the machine.
-    rule
-        Its name.
-    turnaround_s, median_s
-        Mean and median turnaround, seconds.
-    processors
-        Mean size.
-    busy
-        Share of the machine's time that jobs held, up to the last submission.
-    """
-
-    load: float
-    rule: str
-    turnaround_s: float
-    median_s: float
-    processors: float
-    busy: float
 
 
 def useful_sizes(jobs: MalleableJobs, job: int) -> Int64Array:
@@ -69,28 +44,29 @@ def useful_sizes(jobs: MalleableJobs, job: int) -> Int64Array:
     return np.asarray(sizes[helps])
 
 
-def greedy_choices(count: int, seed: int) -> list[GreedyRow]:
-    """Run every rule at every load, on the same jobs."""
-    rows = []
+def greedy_choices(count: int, seed: int) -> list[Row]:
+    """Run every rule at every load, on the same jobs; give a row of a table of each."""
+    rows: list[Row] = []
     for load in LOADS:
         jobs = draw_malleable_jobs(count, PROCESSORS, load, seed)
         for name, make in RULES.items():
             done = schedule_malleable(jobs, PROCESSORS, make(jobs))
             turnaround = done.end_time - jobs.submit_time
             rows.append(
-                GreedyRow(
-                    load,
-                    name,
-                    float(turnaround.mean()),
-                    float(np.median(turnaround)),
-                    float(done.processors.mean()),
-                    _busy(jobs, done),
-                )
+                [
+                    ("load", load, ".1f"),
+                    ("size", name),
+                    ("mean turnaround, h", float(turnaround.mean()) / HOUR_S, ",.2f"),
+                    ("median turnaround, h", float(np.median(turnaround)) / HOUR_S, ",.2f"),
+                    ("mean size", float(done.processors.mean()), ".1f"),
+                    ("busy", _busy(jobs, done), ".0%"),
+                ]
             )
     return rows
 
 
 def _busy(jobs: MalleableJobs, done: MalleableSchedule) -> float:
+    """Give the share of the machine's time that jobs held, up to the last submission."""
     last = int(jobs.submit_time[-1])
     held = np.minimum(done.end_time, last) - np.minimum(done.start_time, last)
     return float((held * done.processors).sum() / (PROCESSORS * last))

@@ -7,11 +7,11 @@ of runtimes pushed through forward runs, which follow the policy as it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from foretime_estimators.distributions.uniform_log_classes import LifetimeClasses, parse_classifiers
 from foretime_estimators.distributions.uniform_log_runtimes import UniformLogRuntimes
+from foretime_estimators.time_units import MINUTE_S
 from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
@@ -23,6 +23,7 @@ from foretime_sim.waits.scores.wait_sources import SimulatedWaits
 from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.downey1997.heads import correlation
+from foretime_studies.frame.tables import Cell, Column
 
 POLICIES: dict[str, Policy] = {
     "FCFS": Policy(backfill=Backfill.NONE),
@@ -34,43 +35,28 @@ _JOBS = 8_000
 _SAMPLES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRow:
-    """How well whole waits are predicted by one method on one log under one policy.
-
-    Attributes
-    ----------
-    log, policy, method
-        Their names.
-    waited, answered
-        Jobs asked about that waited, and how many of these had an answer.
-    raw, log_log
-        Coefficients of correlation with the real waits, and of their logarithms.
-    within_factor_2
-        Share of the answers within [t/2, 2t].
-    median_error_s
-        Median absolute error, seconds.
-    """
-
-    log: str
-    policy: str
-    method: str
-    waited: int
-    answered: int
-    raw: float
-    log_log: float
-    within_factor_2: float
-    median_error_s: float
+COLUMNS = (
+    Column("log"),
+    Column("policy"),
+    Column("method"),
+    Column("waited", ",d"),
+    Column("answered", ".0%"),
+    Column("correlation, seconds", ".2f"),
+    Column("correlation, ln", ".2f"),
+    Column("within [t/2, 2t]", ".0%"),
+    Column("median error, min", ",.0f"),
+)
+"""What is told of a method; but for the first two numbers, of the jobs that had an answer."""
 
 
-def whole_queues(workload: Workload, asked: int, seed: int) -> list[QueueRow]:
-    """Ask about jobs of a log at their submission under several policies."""
+def whole_queues(workload: Workload, asked: int, seed: int) -> list[tuple[Cell, ...]]:
+    """Ask about jobs of a log at their submission, under several policies; rows of `COLUMNS`."""
     jobs = workload.head(_JOBS)
     half = len(jobs) // 2
     chosen = np.zeros(len(jobs), dtype=np.bool_)
     rng = np.random.default_rng(seed)
     chosen[half + rng.choice(len(jobs) - half, min(asked, len(jobs) - half), replace=False)] = True
-    rows: list[QueueRow] = []
+    rows: list[tuple[Cell, ...]] = []
     for name, policy in POLICIES.items():
         methods: Sequence[WaitForecaster] = [
             *(DowneyForecaster(kind) for kind in SMALL_NEEDS),
@@ -85,16 +71,16 @@ def whole_queues(workload: Workload, asked: int, seed: int) -> list[QueueRow]:
             ratio = np.maximum(told[has], 1.0) / actual[has]
             error = np.abs(told[has] - actual[has])
             rows.append(
-                QueueRow(
+                (
                     workload.name,
                     name,
                     method,
                     int(waited.sum()),
-                    int(has.sum()),
+                    int(has.sum()) / max(int(waited.sum()), 1),
                     correlation(told, actual),
                     correlation(told, actual, log=True),
                     float(((ratio >= 0.5) & (ratio <= 2)).mean()) if has.any() else np.nan,
-                    float(np.median(error)) if has.any() else np.nan,
+                    float(np.median(error)) / MINUTE_S if has.any() else np.nan,
                 )
             )
     return rows

@@ -25,8 +25,8 @@ from foretime_estimators.distributions.uniform_log_classes import (
 from foretime_estimators.distributions.uniform_log_stages import fit_stages
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
-from foretime_studies.downey1997.clusters import ClusterRow, side_by_side
-from foretime_studies.downey1997.greedy import GreedyRow, greedy_choices
+from foretime_studies.downey1997.clusters import side_by_side
+from foretime_studies.downey1997.greedy import greedy_choices
 from foretime_studies.downey1997.heads import (
     HeadMoment,
     Heads,
@@ -37,7 +37,8 @@ from foretime_studies.downey1997.heads import (
     predict_exactly,
 )
 from foretime_studies.downey1997.logs import PARAGON, Names, StudiedLog
-from foretime_studies.downey1997.queues import QueueRow, whole_queues
+from foretime_studies.downey1997.queues import whole_queues
+from foretime_studies.frame.tables import Cell, Row
 
 _PREDICTED = 9_000
 """Moments at which the main predictions are made; of more, every so manieth is taken."""
@@ -89,24 +90,6 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class PeriodFound:
-    """Predictions in one period.
-
-    Attributes
-    ----------
-    name
-        The period's.
-    own, before
-        With its own lines, and at the same moments with those of the period before, if there is
-        one.
-    """
-
-    name: str
-    own: Variant
-    before: Variant | None
-
-
-@dataclass(frozen=True, slots=True)
 class LogFound:
     """What was found on one log.
 
@@ -129,7 +112,8 @@ class LogFound:
     periods
         Its thirds of years.
     by_period
-        What each period's own lines predict, and those of the period before.
+        By period what its own lines predict, and at the same moments those of the period before, if
+        there is one.
     exact_s, exact_at
         Exact medians, and the moments that they are of.
     """
@@ -142,7 +126,7 @@ class LogFound:
     predicted: Predicted
     variants: tuple[Variant, ...]
     periods: tuple[Period, ...]
-    by_period: tuple[PeriodFound, ...]
+    by_period: dict[str, list[Variant]]
     exact_s: Float64Array
     exact_at: Int64Array
 
@@ -162,9 +146,9 @@ class Downey1997:
     """What was found: logs, whole queues, and what choices of sizes and of clusters do."""
 
     logs: tuple[LogFound, ...]
-    queues: tuple[QueueRow, ...]
-    greedy: tuple[GreedyRow, ...]
-    clusters: tuple[ClusterRow, ...]
+    queues: tuple[tuple[Cell, ...], ...]
+    greedy: tuple[Row, ...]
+    clusters: tuple[tuple[Cell, ...], ...]
 
 
 STEPS_PER_LOG = 13
@@ -205,7 +189,7 @@ def study(
             progress(done)
 
     found = []
-    queues: list[QueueRow] = []
+    queues: list[tuple[Cell, ...]] = []
     for log in logs:
         found.append(_on_log(log, step))
         # Where jobs have no requests, they are the runtimes here: nothing to forecast with.
@@ -355,7 +339,9 @@ def periods_of(log: StudiedLog) -> tuple[Period, ...]:
     return tuple(periods)
 
 
-def _by_period(log: StudiedLog, heads: Heads, periods: Sequence[Period]) -> tuple[PeriodFound, ...]:
+def _by_period(
+    log: StudiedLog, heads: Heads, periods: Sequence[Period]
+) -> dict[str, list[Variant]]:
     """Predict with each period's own lines, and with those of the period before (section 6.1).
 
     Where a class had no line then, that of all its period's jobs stands in.
@@ -368,16 +354,16 @@ def _by_period(log: StudiedLog, heads: Heads, periods: Sequence[Period]) -> tupl
     for period in periods:
         everybody = _lifetimes(fit_uniform_log(log.workload.actual_runtime[period.jobs]))
         models.append({name: _lifetimes(line) or everybody for name, line in period.lines.items()})
-    found = []
+    found = {}
     for which, period in enumerate(periods):
         asked = [moment for moment, at in zip(few, place, strict=True) if at == which]
-        own = _variant("own four months", heads, asked, _by_class(log, models[which]))
-        before = None
-        if which:
-            of_before = _by_class(log, models[which - 1])
-            before = _variant("four months before", heads, asked, of_before)
-        found.append(PeriodFound(period.name, own, before))
-    return tuple(found)
+        lines_of = {"own four months": which, "four months before": which - 1}
+        found[period.name] = [
+            _variant(name, heads, asked, _by_class(log, models[of]))
+            for name, of in lines_of.items()
+            if of >= 0
+        ]
+    return found
 
 
 def _variant(

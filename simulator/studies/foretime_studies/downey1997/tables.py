@@ -10,11 +10,12 @@ from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import Lifetimes
 from foretime_sim.waits.downey import SMALL_NEED
 
+from foretime_studies.downey1997 import clusters, queues
 from foretime_studies.downey1997.heads import Predicted, correlation
 from foretime_studies.downey1997.logs import PARAGON, known_log
 from foretime_studies.downey1997.study import Downey1997, LogFound, Period, Variant
 from foretime_studies.frame.published import published
-from foretime_studies.frame.tables import Cell, Column, Entry, Row, StudyTable
+from foretime_studies.frame.tables import Entry, Row, StudyTable
 
 PAPER_LINES = published(__package__, "lines", keys=2)
 """Tables 1 and 4, by log and class."""
@@ -290,11 +291,10 @@ def _obsolete_table(found: Downey1997) -> StudyTable:
             whole = [PAPER_LOGS[PARAGON][key] for key in _PRINTED.values()]
             rows.append(paper("1995", "the whole year", whole))
             rows.append(paper("5/95-4/96", "four months before", PAPER_OBSOLETE))
-        for period in each.by_period:
-            for variant in (period.own, period.before):
-                if variant is not None:
-                    head: Row = [("log", each.log.name), ("when", period.name)]
-                    rows.append([*head, ("lines of", variant.name), *_of_variant(variant)])
+        for period, variants in each.by_period.items():
+            for variant in variants:
+                head: Row = [("log", each.log.name), ("when", period)]
+                rows.append([*head, ("lines of", variant.name), *_of_variant(variant)])
     note = (
         "At the same moments; periods with less than 3% of a log's jobs are left out. The paper "
         "does not say of what its coefficients are: they stand with the logarithms, which they are "
@@ -350,70 +350,25 @@ def _distance(model: Lifetimes, runtimes: Int64Array) -> float:
 
 def _queues_table(found: Downey1997) -> StudyTable:
     """Section 7.1: whole queues."""
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.log,
-            row.policy,
-            row.method,
-            row.waited,
-            row.answered / max(row.waited, 1),
-            row.raw,
-            row.log_log,
-            row.within_factor_2,
-            row.median_error_s / 60,
-        )
-        for row in found.queues
-    ]
-    columns = (
-        Column("log"), Column("policy"), Column("method"), Column("waited", ",d"),
-        Column("answered", ".0%"), Column("correlation, seconds", ".2f"),
-        Column("correlation, ln", ".2f"), Column("within [t/2, 2t]", ".0%"),
-        Column("median error, min", ",.0f"),
-    )  # fmt: skip
     note = (
         "Whole waits, asked about at submission, of those that waited among the jobs asked about; "
         "parameters of the past only. Forward runs: Downey's lifetimes, drawn 100 times."
     )
-    return StudyTable("queues", "Whole queues, and other policies", columns, tuple(rows), note)
+    title = "Whole queues, and other policies"
+    return StudyTable("queues", title, queues.COLUMNS, found.queues, note)
 
 
 def _greedy_table(found: Downey1997) -> StudyTable:
     """Show what greedy choices of size do to everybody."""
-    rows: list[Row] = [
-        [
-            ("load", row.load, ".1f"),
-            ("size", row.rule),
-            ("mean turnaround, h", row.turnaround_s / 3_600, ",.2f"),
-            ("median turnaround, h", row.median_s / 3_600, ",.2f"),
-            ("mean size", row.processors, ".1f"),
-            ("busy", row.busy, ".0%"),
-        ]
-        for row in found.greedy
-    ]
     note = "Generated malleable jobs on 128 processors, FCFS; load: their work on one processor."
-    return StudyTable.of("greedy", "Greedy choices of size", rows, note)
+    return StudyTable.of("greedy", "Greedy choices of size", found.greedy, note)
 
 
 def _clusters_table(found: Downey1997) -> StudyTable:
     """Show what choices of the cluster do to everybody."""
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.rule,
-            row.jobs,
-            row.away,
-            row.wait_s / 3_600,
-            row.median_s / 60,
-            row.turnaround_s / 3_600,
-        )
-        for row in found.clusters
-    ]
-    columns = (
-        Column("cluster"), Column("jobs", ",d"), Column("elsewhere", ".0%"),
-        Column("mean wait, h", ",.2f"), Column("median wait, min", ",.1f"),
-        Column("mean turnaround, h", ",.2f"),
-    )  # fmt: skip
     note = (
         "The machines of the logs with requests side by side, FCFS; a week of each log's jobs, "
         "which run equally long everywhere. Lifetimes are those of what has ended in that week."
     )
-    return StudyTable("clusters", "Choices of the cluster", columns, tuple(rows), note)
+    title = "Choices of the cluster"
+    return StudyTable("clusters", title, clusters.COLUMNS, found.clusters, note)

@@ -3,5 +3,6 @@
 Knows no paper.
 
 Public names: `command.study_command`, `report.StudyReport`, `tables.StudyTable`,
-`published.published`, `claims.keeps`, `runs.run_cases`, `kept_results.kept_results`.
+`published.published`, `claims.keeps`, `targets.Target`, `runs.run_cases`,
+`kept_results.kept_results`, `progress.counted_on`.
 """

@@ -73,10 +73,24 @@ def curves(
     """Draw a curve for each series."""
     for name, values in series.items():
         axes.plot(places, values, label=name, linewidth=1.2)
+    dress(axes, across, label)
+
+
+def dress(axes: Axes, across: str, up: str, title: str = "") -> None:
+    """Write what the axes and the panel are, draw a grid, and name what has a name."""
     axes.set_xlabel(across)
-    axes.set_ylabel(label)
+    axes.set_ylabel(up)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
+    if title:
+        axes.set_title(title, fontsize=9)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=7)
+
+
+def both_logarithmic(axes: Axes) -> None:
+    """Draw both axes by powers of ten."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
 
 
 def _places(groups: int, series: int, number: int) -> Float64Array:

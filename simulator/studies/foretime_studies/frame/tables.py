@@ -32,10 +32,16 @@ class Column:
     form: str = ""
 
     def write(self, cell: Cell) -> str:
-        """Write a cell as people read it; ``None`` and NaN as a dash."""
-        if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        """Write a cell as people read it; where there is no finite number as a dash."""
+        told = _finite(cell)
+        if told is None:
             return "–"
-        return cell if isinstance(cell, str) else format(cell, self.form)
+        return told if isinstance(told, str) else format(told, self.form)
+
+
+def _finite(cell: Cell) -> Cell:
+    """Give a cell, ``None`` for NaN and infinity, which JSON can't hold."""
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +118,16 @@ class StudyTable:
 
     def to_csv(self) -> str:
         """Write it as CSV, numbers unrounded; empty where there is no value."""
-        return self._frame(self.rows).to_csv(index=False, lineterminator="\n")
+        rows = [list(map(_finite, row)) for row in self.rows]
+        return self._frame(rows).to_csv(index=False, lineterminator="\n")
 
     def to_json(self) -> dict[str, Any]:
-        """Give it as JSON can hold it; NaN becomes null."""
+        """Give it as JSON can hold it; NaN and infinity become null."""
         return {
             "key": self.key,
             "title": self.title,
             "columns": [{"title": column.title, "form": column.form} for column in self.columns],
-            "rows": [
-                [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row]
-                for row in self.rows
-            ],
+            "rows": [list(map(_finite, row)) for row in self.rows],
             "note": self.note,
         }
 

@@ -7,11 +7,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from foretime_studies.frame.plots import curves, panels
+from foretime_studies.frame.plots import both_logarithmic, curves, panels
 from foretime_studies.gaussier2015.prediction_tables import drawn
 from foretime_studies.gaussier2015.predictions import ERRORS_S, PREDICTED_S, Predicted
 from foretime_studies.gaussier2015.study import (
@@ -31,7 +32,12 @@ _PER_ROW = 4
 
 def figures(found: Gaussier2015, predicted: Sequence[Predicted]) -> dict[str, Figure]:
     """Draw all of them; figure 3 with two logs or more."""
-    made = {"figure4": figure_4(predicted), "figure5": figure_5(predicted)}
+    hours, seconds = ERRORS_S / 3_600, np.asarray(PREDICTED_S, np.float64)
+    made = {
+        "figure4": _distribution(predicted, "errors", hours, "prediction less runtime, h"),
+        "figure5": _distribution(predicted, "predictions", seconds, "predicted, s"),
+    }
+    made["figure5"].axes[0].set_xscale("log")
     return made if len(found.logs) < 2 else {"figure3": figure_3(found), **made}
 
 
@@ -68,8 +74,7 @@ def figure_3(found: Gaussier2015) -> Figure:
 
 
 def _dress(axes: Axes, across: str, up: str) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    both_logarithmic(axes)
     for axis, log in ((axes.xaxis, across), (axes.yaxis, up)):
         axis.set_label_text(f"AVEbsld, {log}", fontsize=8)
         axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))
@@ -79,26 +84,13 @@ def _dress(axes: Axes, across: str, up: str) -> None:
     axes.grid(alpha=0.3)
 
 
-def figure_4(predicted: Sequence[Predicted]) -> Figure:
-    """Draw how errors are distributed."""
+def _distribution(
+    predicted: Sequence[Predicted], of: str, places: Float64Array, across: str
+) -> Figure:
+    """Draw how errors (figure 4) or predictions (figure 5) are distributed."""
     figure, (axes,) = panels(1, 6.0, 3.6)
     shown = drawn(predicted)
-    series = {name: one.errors for name, one in shown.items()}
-    curves(axes, ERRORS_S / 3_600, series, "prediction less runtime, h", "share of jobs")
-    axes.set_title(_log(shown), fontsize=9)
+    series = {name: getattr(one, of) for name, one in shown.items()}
+    curves(axes, places, series, across, "share of jobs")
+    axes.set_title(next(iter(shown.values())).log, fontsize=9)
     return figure
-
-
-def figure_5(predicted: Sequence[Predicted]) -> Figure:
-    """Draw how predictions are distributed."""
-    figure, (axes,) = panels(1, 6.0, 3.6)
-    shown = drawn(predicted)
-    series = {name: one.predictions for name, one in shown.items()}
-    curves(axes, np.asarray(PREDICTED_S, np.float64), series, "predicted, s", "share of jobs")
-    axes.set_xscale("log")
-    axes.set_title(_log(shown), fontsize=9)
-    return figure
-
-
-def _log(shown: dict[str, Predicted]) -> str:
-    return next(iter(shown.values())).log

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from foretime_estimators.arrays import Float64Array
 
 
@@ -53,10 +54,7 @@ def leave_one_out(avebsld: Float64Array, easy: Float64Array, rule: Rule = Rule.S
 
 def ranks(values: Float64Array) -> Float64Array:
     """Give each value's rank, from 1; equal values share the mean of theirs."""
-    ordered = np.sort(values)
-    first = np.searchsorted(ordered, values, side="left")
-    last = np.searchsorted(ordered, values, side="right")
-    return np.asarray((first + last + 1) / 2)
+    return np.asarray(pd.Series(values).rank(), dtype=np.float64)
 
 
 def reduction(base: float, value: float) -> float:

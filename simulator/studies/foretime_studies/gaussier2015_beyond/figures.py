@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from foretime_studies.frame.plots import bars, panels
+from foretime_studies.frame.plots import bars, dress, panels
 from foretime_studies.gaussier2015_beyond.cases import Kind
 from foretime_studies.gaussier2015_beyond.study import GAP, P99, P99_9, Beyond
 
@@ -33,8 +33,6 @@ def figures(found: Beyond) -> dict[str, Figure]:
         if GAP.least_mean is not None:
             axes.axhline(GAP.least_mean, color="black", linewidth=0.6, linestyle="--")
         axes.set_xscale("log")
-        axes.set_xlabel(f"{target.title}, worst log")
-        axes.set_ylabel("share of the gap closed, mean")
+        dress(axes, f"{target.title}, worst log", "share of the gap closed, mean")
         axes.set_ylim(min(0.0, float(np.min(gap.mean(axis=0)))) - 0.05, 1.05)
-        axes.grid(alpha=0.3)
     return {"ablation": by_log, "targets-gap": price}

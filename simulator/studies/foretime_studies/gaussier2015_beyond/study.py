@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array
@@ -22,10 +22,9 @@ from foretime_sim.campaigns.execution import Outcome
 from foretime_sim.campaigns.file import parse_campaign
 from foretime_sim.campaigns.runs import Record
 from foretime_sim.policies.policy_values import OFF
-from foretime_sim.scores.intervals import t_interval
-from foretime_sim.scores.repeats import FEWEST_REPEATS
 
 from foretime_studies.frame.known_by_behaviour import known_by_behaviour
+from foretime_studies.frame.targets import Measured, Target
 from foretime_studies.gaussier2015.study import (
     CAMPAIGN,
     StudiedLog,
@@ -42,50 +41,25 @@ from foretime_studies.gaussier2015_beyond.cases import (
 )
 
 
-class Target(NamedTuple):
-    """One target of issue 7.
+def missed(target: Target, values: Float64Array) -> Float64Array:
+    """Say by how much cases miss a target on some logs: the sum of the shares of the bounds.
 
-    Attributes
+    Parameters
     ----------
-    title
-        As tables say it.
-    least, most
-        The bound of its mean over the repeats on each log; ``None`` for none.
-    least_mean
-        The bound of its mean over the logs.
-    measure
-        Figure of a case's run, from those of EASY, of the clairvoyant one and its own.
+    target
+        Which.
+    values
+        Figures, shape (logs, cases). A bound of the mean counts once for each log.
     """
-
-    title: str
-    least: float | None
-    most: float | None
-    least_mean: float | None
-    measure: Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], float]
-
-    def met(self, value: float) -> bool:
-        """Whether a log's mean meets the target."""
-        if self.least is not None and not value >= self.least:
-            return False
-        return self.most is None or value <= self.most
-
-    def missed(self, values: Float64Array) -> Float64Array:
-        """Say by how much cases miss the target on some logs: the sum of the shares of the bounds.
-
-        Parameters
-        ----------
-        values
-            Figures, shape (logs, cases). A bound of the mean counts once for each log.
-        """
-        missed = np.zeros_like(values)
-        if self.most is not None:
-            missed += np.maximum(0, values / self.most - 1)
-        if self.least is not None:
-            missed += np.maximum(0, 1 - values / self.least)
-        if self.least_mean is not None:
-            missed += np.maximum(0, 1 - values.mean(axis=0) / self.least_mean)
-        total: Float64Array = missed.sum(axis=0)
-        return total
+    by = np.zeros_like(values)
+    if target.most is not None:
+        by += np.maximum(0, values / target.most - 1)
+    if target.least is not None:
+        by += np.maximum(0, 1 - values / target.least)
+    if target.least_mean is not None:
+        by += np.maximum(0, 1 - values.mean(axis=0) / target.least_mean)
+    total: Float64Array = by.sum(axis=0)
+    return total
 
 
 def _gap(easy: Mapping[str, Any], best: Mapping[str, Any], own: Mapping[str, Any]) -> float:
@@ -104,27 +78,15 @@ def _times(key: str) -> Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[
     return times
 
 
-GAP = Target("share of the gap closed", 0.80, None, 0.90, _gap)
-BELOW = Target("AVEbsld below EASY's", None, None, 0.50, _below)
-MEAN_WAIT = Target("mean wait, times EASY's", None, 1.0, None, _times("wait_mean_s"))
-P99 = Target("p99 wait, times EASY's", None, 1.05, None, _times("wait_p99_s"))
-P99_9 = Target("p99.9 wait, times EASY's", None, 1.05, None, _times("wait_p99_9_s"))
-LONGEST = Target("longest wait, times EASY's", None, 1.2, None, _times("wait_max_s"))
+GAP = Target("share of the gap closed", _gap, least=0.80, least_mean=0.90)
+BELOW = Target("AVEbsld below EASY's", _below, least_mean=0.50)
+MEAN_WAIT = Target("mean wait, times EASY's", _times("wait_mean_s"), most=1.0)
+P99 = Target("p99 wait, times EASY's", _times("wait_p99_s"), most=1.05)
+P99_9 = Target("p99.9 wait, times EASY's", _times("wait_p99_9_s"), most=1.05)
+LONGEST = Target("longest wait, times EASY's", _times("wait_max_s"), most=1.2)
 TARGETS = (GAP, BELOW, MEAN_WAIT, P99, P99_9, LONGEST)
 WAITS = (MEAN_WAIT, P99, P99_9, LONGEST)
 """Those of waits: no log's may grow beyond its bound."""
-
-
-class Measured(NamedTuple):
-    """Mean over the repeats, and half of Student's interval from three on."""
-
-    mean: float
-    half: float | None
-
-    def write(self, form: str = ".2f") -> str:
-        """Write both as people read them."""
-        told = format(self.mean, form)
-        return told if self.half is None else f"{told} ± {self.half:{form}}"
 
 
 class Rule(enum.Enum):
@@ -178,12 +140,7 @@ class Beyond:
 
     def measured(self, log: str, case: Case, target: Target) -> Measured:
         """Give a target's figure on a log."""
-        values = self.values(log, case, target)
-        half = None
-        if len(values) >= FEWEST_REPEATS:
-            interval = t_interval(values)
-            half = (interval.high - interval.low) / 2
-        return Measured(float(np.mean(values)), half)
+        return Measured.of(self.values(log, case, target))
 
     def matrix(self, cases: Sequence[Case], target: Target) -> Float64Array:
         """Give a target's means, shape (logs, cases)."""
@@ -202,10 +159,8 @@ class Beyond:
             others = np.arange(len(self.logs)) != place
             score = values[GAP][others].mean(axis=0)
             if judged := _JUDGED[rule]:
-                missed = np.sum(
-                    [target.missed(values[target][others]) for target in judged], axis=0
-                )
-                score = np.where(missed <= missed.min() + 1e-12, score, -np.inf)
+                by = np.sum([missed(target, values[target][others]) for target in judged], axis=0)
+                score = np.where(by <= by.min() + 1e-12, score, -np.inf)
             chosen[log.name] = cases[int(np.argmax(score))]
         return chosen
 

@@ -20,7 +20,6 @@ from foretime_studies.gaussier2015_beyond.study import (
     WAITS,
     Beyond,
     Rule,
-    Target,
 )
 
 _RULES: Mapping[Rule, str] = {
@@ -90,13 +89,13 @@ def _chosen_tables(found: Beyond, rule: Rule) -> Iterator[StudyTable]:
         if target.least_mean is not None:
             met = met and mean >= target.least_mean
         told = {
-            name: value.write() if target.met(value.mean) else f"**{value.write()}**"
+            name: value.give_or_take() if target.met(value.mean) else f"**{value.give_or_take()}**"
             for name, value in of_logs.items()
         }
         rows.append(
             [
                 ("target", target.title),
-                ("bound", _bound(target)),
+                ("bound", target.bound(" on each")),
                 *told.items(),
                 ("mean", mean, ".2f"),
                 ("met", yes(met)),
@@ -108,15 +107,6 @@ def _chosen_tables(found: Beyond, rule: Rule) -> Iterator[StudyTable]:
         [("log", name), ("on the others", case.name)] for name, case in chosen.items()
     ]
     yield StudyTable.of(f"chosen-{rule.value}", f"Chosen by {rule.value}", names)
-
-
-def _bound(target: Target) -> str:
-    bounds = (
-        ("at least {:.2f} on each", target.least),
-        ("at least {:.2f} on average", target.least_mean),
-        ("at most {:.2f} on each", target.most),
-    )
-    return ", ".join(words.format(bound) for words, bound in bounds if bound is not None)
 
 
 def _cases_table(found: Beyond, key: str, title: str, kind: Kind) -> StudyTable:
@@ -165,7 +155,10 @@ def _of_log(found: Beyond, place: int) -> StudyTable:
             [
                 ("case", case.name),
                 ("AVEbsld", float(np.mean(slowdowns)), ".2f"),
-                *((of.title, found.measured(log.name, case, of).write()) for of in (GAP, *WAITS)),
+                *(
+                    (of.title, found.measured(log.name, case, of).give_or_take())
+                    for of in (GAP, *WAITS)
+                ),
             ]
         )
     return StudyTable.of(f"log{place + 1}", log.name, rows, _note(found))

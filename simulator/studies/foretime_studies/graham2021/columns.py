@@ -6,12 +6,14 @@ of them afterwards. So a row knows its job's future. Every column is in exactly 
 here; a forecast is given `KNOWN` and what follows from it, nothing else.
 
 What the augmented columns count was found by adding up jobs that are in the polls themselves
-(`tests/studies/test_graham2021_polls.py`): ``*_hours_above`` are requested hours of what is queued,
-and requested hours that are left of what runs; ``*_run_hours`` are hours that queued jobs *will*
-run.
+(`tests/studies/graham2021/test_graham2021_polls.py`): ``*_hours_above`` are requested hours of what
+is queued, and requested hours that are left of what runs; ``*_run_hours`` are hours that queued
+jobs *will* run.
 """
 
 from __future__ import annotations
+
+from foretime_studies.frame.published import published
 
 WAIT = "poll_wait_sec"
 """What is forecast: seconds from the poll to the start."""
@@ -39,47 +41,11 @@ FAIR_SHARE = (
 KNOWN = REQUESTS + QUEUED + RUNNING + FAIR_SHARE
 """Numbers that squeue, sprio and sshare show at noon."""
 
-FUTURE = {
-    "alloc_nodes": "where it ran in the end",
-    "state": "how it ended",
-    "eligible_time": "after the poll for one job in 23",
-    "start_time": "the answer",
-    "elapsed_time": "how long it ran",
-    "end_time": "when it ended",
-    "submit_wait": "the answer from submission on",
-    "submit_wait_sec": "the same",
-    "eligible_wait": "the answer from eligibility on",
-    "eligible_wait_sec": "the same",
-    "run_time": "how long it ran",
-    "run_time_sec": "the same",
-    WAIT: "the answer",
-    "poll_wait": "the same",
-    "partition_id_x": "where it ran in the end",
-    "priority_x": "as accounting saw it last",
-    **{
-        f"q_{scope}{hours}_run_hours": "how long jobs that still queue will run"
-        for scope in _SCOPES
-        for hours in ("core", "gpu")
-    },
-}
-"""Columns that hold what is not known at noon, and why."""
-
-NOT_USED = {
-    "job_unique_id": "a number",
-    "job_summary_id": "a number",
-    "job_augment_id": "a number",
-    "pending_id": "a number",
-    "running_id": "a number",
-    "sshare_id": "a number",
-    "cluster_id": "always the same",
-    "time_limit": "time_limit_sec as text",
-    "norm_use_log_poll": "the logarithm of norm_use_poll",
-}
-"""Columns that would be no use, and why."""
-
-PUBLISHED_FUTURE = (
-    "alloc_nodes", "eligible_time", "elapsed_time", "partition_id_x",
-    "q_gpu_run_hours", "q_p_gpu_run_hours", "q_a_gpu_run_hours", "q_p_a_gpu_run_hours",
-)  # fmt: skip
-"""Columns of the future among the 76 features of the published network: 97 columns less the 20 that
-its `datasets.py` drops and the answer."""
+_LEFT_OUT = published(__package__, "columns")
+FUTURE, NOT_USED = (
+    {name: row["why"] for name, row in _LEFT_OUT.items() if row["use"] == use}
+    for use in ("future", "none")
+)
+"""Columns that hold what is not known at noon, and those that would be no use; and why."""
+PUBLISHED_FUTURE = tuple(name for name, row in _LEFT_OUT.items() if row["published"])
+"""Columns of the future among the features of the published network."""

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.time_units import HOUR_S
 from foretime_sim.machines.bluegene.floor import places
@@ -150,13 +151,7 @@ def bgp_partitions_table(found: Mira2018) -> StudyTable:
 
 def rank_correlation(a: Int64Array, b: Int64Array) -> float:
     """Give Spearman's rank correlation; ties have their mean rank."""
-    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
-
-
-def _ranks(values: Int64Array) -> Float64Array:
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Float64Array = (np.cumsum(count) - (count - 1) / 2)[place]
-    return ranks
+    return float(np.corrcoef(pd.Series(a).rank(), pd.Series(b).rank())[0, 1])
 
 
 def _in_hours(wait: Int64Array) -> tuple[float, float, float]:

@@ -6,7 +6,7 @@ log's figures can be compared: each job at its submission, by what had started a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,8 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.scores.intervals import Interval, Weeks, percentile_interval
 from foretime_sim.workloads.workload import Workload
 
+from foretime_studies.frame.progress import Progress, counted_on
+from foretime_studies.frame.published import published
 from foretime_studies.frame.report import StudyReport
 from foretime_studies.frame.tables import Row, StudyTable
 
@@ -39,11 +41,7 @@ ESTIMATORS = (
     "calibrated:0.05",
 )
 """What is compared unless other names are given."""
-PUBLISHED = (
-    ("TRIP, Fan et al., CLUSTER 2017", 0.80, 0.05),
-    ("CARDC, Supercomputing 2021", 0.805, 0.249),
-)
-"""Accuracy and share underestimated that papers print, on logs of their own."""
+PUBLISHED = published(__package__, "published")
 _END, _SUBMISSION, _START = 0, 1, 2
 
 
@@ -104,7 +102,7 @@ def _weekly_interval(workload: Workload, values: Float64Array) -> Interval | Non
 def predicted_along(
     workload: Workload,
     estimators: Sequence[RuntimeEstimator],
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Int64Array:
     """Predict every job at its submission while EASY on requested times runs the workload.
 
@@ -161,7 +159,7 @@ def _events(workload: Workload, start: Int64Array, end: Int64Array) -> list[tupl
 def study(
     workloads: Sequence[Workload],
     names: Sequence[str] = ESTIMATORS,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[RuntimeAccuracy]:
     """Measure estimators on logs.
 
@@ -176,14 +174,9 @@ def study(
     """
     found: list[RuntimeAccuracy] = []
     before = 0
-
-    def show(jobs: int) -> None:
-        if progress is not None:
-            progress(before + jobs)
-
     for workload in workloads:
         estimators = [estimator_of(name, workload) for name in names]
-        predicted = predicted_along(workload, estimators, show)
+        predicted = predicted_along(workload, estimators, counted_on(progress, before))
         before += len(workload)
         found += map(RuntimeAccuracy.of, [workload] * len(names), names, predicted)
     return found
@@ -203,9 +196,9 @@ def report(found: Sequence[RuntimeAccuracy]) -> StudyReport:
                 ("mean log error", float(np.mean([each.log_error for each in of])), ".2f"),
             ]
         )
-    published: list[Row] = [
-        [("source", source), ("accuracy", accuracy, ".1%"), ("underestimated", under, ".1%")]
-        for source, accuracy, under in PUBLISHED
+    printed: list[Row] = [
+        [("source", source), *((title, value, ".1%") for title, value in row.items())]
+        for source, row in PUBLISHED.items()
     ]
     by_log: list[Row] = [
         [
@@ -231,7 +224,7 @@ def report(found: Sequence[RuntimeAccuracy]) -> StudyReport:
     )
     made = (
         StudyTable.of("overall", "Mean over the logs", overall, means),
-        StudyTable.of("published", "Published, on other logs", published),
+        StudyTable.of("published", "Published, on other logs", printed),
         StudyTable.of("logs", "By log", by_log, intervals),
     )
     return StudyReport("How well runtimes are predicted", (how,), made)

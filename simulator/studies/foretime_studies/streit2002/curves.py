@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from foretime_estimators.arrays import Int64Array
 
+from foretime_studies.frame.published import published
 from foretime_studies.frame.tables import Entry, Row, StudyTable
 from foretime_studies.streit2002.measures import RUNTIME_CLASSES
 from foretime_studies.streit2002.runs import (
@@ -116,65 +117,23 @@ def _means_on_common_draws(runs: Sequence[Sequence[CaseResult]], of: Figure) -> 
     return [Spread.of([of(result) for result in some[:draws]]).mean for some in runs]
 
 
-CURVES = (
+_SCHEDULERS = {
+    "self-tuning": SELF_TUNING,
+    "five": FIVE,
+    "singles and advanced": (*SINGLES, ADVANCED),
+}
+CURVES = tuple(
     Curves(
-        "figure2",
-        "Figure 2: ARTwW of deciders and qualities, s",
-        "artww_s",
-        "ARTwW, s",
-        ",.0f",
-        SELF_TUNING,
-    ),
-    Curves(
-        "figure3",
-        "Figure 3: SLDwW, bound 60 s, of deciders and qualities",
-        "sldww_60",
-        "SLDwW_60",
-        ",.1f",
-        SELF_TUNING,
-        ("CTC", "PC2"),
-    ),
-    Curves(
-        "figure4",
-        "Figure 4: ARTwW of the five schedulers, s",
-        "artww_s",
-        "ARTwW, s",
-        ",.0f",
-        FIVE,
-    ),
-    Curves(
-        "figure5",
-        "Figure 5: SLDwW, bound 60 s, of the five schedulers",
-        "sldww_60",
-        "SLDwW_60",
-        ",.1f",
-        FIVE,
-    ),
-    Curves(
-        "figure6",
-        "Figure 6: ARTwW with exact requests, s",
-        "artww_s",
-        "ARTwW, s",
-        ",.0f",
-        (*SINGLES, ADVANCED),
-        requests="exact",
-    ),
-    Curves(
-        "figure7",
-        "Figure 7: SLDwW, bound 300 s, of the five schedulers",
-        "sldww_300",
-        "SLDwW_300",
-        ",.1f",
-        FIVE,
-    ),
-    Curves(
-        "figure8",
-        "Figure 8: utilization of the five schedulers",
-        "utilization",
-        "utilization",
-        ".1%",
-        FIVE,
-    ),
+        key,
+        row["title"],
+        row["measure"],
+        row["label"],
+        row["form"],
+        _SCHEDULERS[row["schedulers"]],
+        None if row["sets"] is None else tuple(row["sets"].split()),
+        row["requests"],
+    )
+    for key, row in published(__package__, "figures").items()
 )
 
 

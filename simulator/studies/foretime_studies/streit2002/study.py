@@ -118,11 +118,10 @@ class Streit2002:
         kind: Kind = "independent",
         width: Width = "printed",
         requests: Requests = "real",
-        draws: int | None = None,
     ) -> Spread | None:
-        """Give one figure over all draws, or the first ones; ``None`` where this was not run."""
+        """Give one figure over all draws; ``None`` where this was not run."""
         found = self.runs(job_set, scheduler, factor, kind=kind, width=width, requests=requests)
-        values = [of(result) for result in found[:draws]]
+        values = [of(result) for result in found]
         return Spread.of(values) if values else None
 
     def jobs(self, job_set: JobSet, draw: int = 1) -> Workload:

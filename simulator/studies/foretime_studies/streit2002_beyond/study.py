@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.kept_results import kept_results
 from foretime_studies.frame.known_by_behaviour import known_by_jobs, probe
+from foretime_studies.frame.progress import Begin, Progress, counted_on
 from foretime_studies.streit2002.measures import Measures
 from foretime_studies.streit2002.runs import (
     ADVANCED,
@@ -248,7 +249,7 @@ def study(
     *,
     workers: int = 2,
     notes: Sequence[str] = (),
-    begin: Callable[[int], Callable[[int], None]] | None = None,
+    begin: Begin | None = None,
 ) -> Streit2002Beyond:
     """Choose settings for each set on the others, and run what is judged.
 
@@ -266,8 +267,8 @@ def study(
     progress = None if begin is None else begin(len(tuned) + len(judged(anything)))
 
     def run(listed: Sequence[BeyondCase], before: int = 0) -> dict[BeyondCase, BeyondResult]:
-        more = None if progress is None else lambda done: progress(before + done)
-        return _run(listed, sources, settings, folder, workers=workers, progress=more)
+        on = counted_on(progress, before)
+        return _run(listed, sources, settings, folder, workers=workers, progress=on)
 
     results = run(tuned) if tuned else {}
     chosen = {job_set.name: _choose(job_set, results) for job_set in sets}
@@ -348,7 +349,7 @@ def _run(
     folder: Path,
     *,
     workers: int,
-    progress: Callable[[int], None] | None,
+    progress: Progress | None,
 ) -> dict[BeyondCase, BeyondResult]:
     by_name = {job_set.name: job_set for job_set in JOB_SETS}
 

@@ -19,7 +19,6 @@ AVERAGE_WAIT_S = 2_401.0
 JOBS_PER_MONTH = 2_357
 FEWEST_JOBS, MOST_JOBS = 1_924, 4_060
 """Of the months after the first (section 5.2)."""
-FIRST_MONTH_JOBS = 85
 MONTHS = published(__package__, "months")
 """Tables of 5.2 and 5.3."""
 YEAR = MONTHS.pop("all")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_studies.frame.progress import Begin, counted_on
 from foretime_studies.talby1999.cases import Case, other_cases, paper_cases
 from foretime_studies.talby1999.months import MonthlyLog
 from foretime_studies.talby1999.runs import LogRuns, run_cases, tasks_of
@@ -49,7 +50,7 @@ def study(
     repeats: int,
     seed: int,
     workers: int,
-    begin: Callable[[int], Callable[[int], None]] | None = None,
+    begin: Begin | None = None,
 ) -> Talby1999:
     """Run what is not kept yet.
 
@@ -78,11 +79,6 @@ def study(
     progress = None if begin is None else begin(whole)
     runs, before = {}, 0
     for log in logs:
-
-        def show(done: int, before: int = before, jobs: int = len(log.whole)) -> None:
-            if progress is not None:
-                progress(before + done * jobs)
-
         runs[log.name] = run_cases(
             log,
             cases_of(log),
@@ -90,7 +86,7 @@ def study(
             repeats=repeats,
             seed=seed,
             workers=workers,
-            progress=show,
+            progress=counted_on(progress, before, len(log.whole)),
         )
         before += tasks[log.name] * len(log.whole)
     return Talby1999(tuple(logs), runs, repeats)

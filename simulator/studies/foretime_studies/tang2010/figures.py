@@ -11,7 +11,7 @@ from foretime_sim.scores.job_classes import LENGTHS, SIZES
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from foretime_studies.frame.plots import bars, curves, gain_bars, panels, share_bars
+from foretime_studies.frame.plots import bars, curves, dress, gain_bars, panels, share_bars
 from foretime_studies.frame.runs import FRACTIONS, METRICS, RunFigures
 from foretime_studies.tang2010.study import (
     BLENDS,
@@ -80,9 +80,7 @@ def _figure_3(found: Tang2010) -> Figure:
                 cumulative=cumulative,
                 label=name,
             )
-        axes.set_xlabel("R = t_act / t_req")
-        axes.set_ylabel("jobs up to R" if cumulative else "share of jobs")
-        axes.grid(alpha=0.3)
+        dress(axes, "R = t_act / t_req", "jobs up to R" if cumulative else "share of jobs")
         axes.legend(fontsize=7, loc="upper left")
     return _titled(figure, found)
 

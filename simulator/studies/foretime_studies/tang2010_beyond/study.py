@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
 from foretime_sim.policies.families import Easy
 from foretime_sim.policies.guard import Guard, parse_guard
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy, Roles
-from foretime_sim.scores.intervals import Interval, t_interval
 from foretime_sim.scores.job_classes import ALL, SIZES
 from foretime_sim.scores.metrics import ScoredSpan
 from foretime_sim.scores.policy_comparison import (
@@ -29,8 +27,10 @@ from foretime_sim.scores.repeats import FEWEST_REPEATS, Repeats
 from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.claims import yes
+from foretime_studies.frame.progress import Begin, counted_on
 from foretime_studies.frame.report import StudyReport
 from foretime_studies.frame.tables import Entry, Row, StudyTable
+from foretime_studies.frame.targets import Measured, Target
 
 REQUESTS, PERFECT = "requests", "perfect"
 SELECTIVE = Roles(queue=True, backfill=True, drain=False)
@@ -87,38 +87,6 @@ class BeyondInput:
     span: ScoredSpan
 
 
-class Target(NamedTuple):
-    """One target of issue 4: what is measured in each run, and the bound of its mean.
-
-    Attributes
-    ----------
-    title
-        As tables say it.
-    least, most
-        The bound; one of them is ``None``.
-    measure
-        Figure of a scheme's run, from the runs with requests and with perfect knowledge, too.
-    """
-
-    title: str
-    least: float | None
-    most: float | None
-    measure: Callable[[CaseScores, CaseScores, CaseScores], float]
-
-    @property
-    def bound(self) -> str:
-        """As tables have it."""
-        if self.least is not None:
-            return f"at least {self.least:.2f}"
-        return "–" if self.most is None else f"at most {self.most:.2f}"
-
-    def met(self, value: float) -> bool:
-        """Whether a mean meets the target."""
-        if self.least is not None:
-            return value >= self.least
-        return self.most is None or value <= self.most
-
-
 def _share(key: str) -> Callable[[CaseScores, CaseScores, CaseScores], float]:
     def share_of_perfect(requests: CaseScores, perfect: CaseScores, scheme: CaseScores) -> float:
         base, best, new = (_value(scores, key) for scores in (requests, perfect, scheme))
@@ -155,20 +123,19 @@ def _class_wait(scores: CaseScores, size: str) -> float | None:
 
 
 TARGETS = (
-    Target("wait, share of perfect's gain", 0.40, None, _share("wait_mean_s")),
-    Target("slowdown, share of perfect's gain", 0.40, None, _share("slowdown_mean")),
-    Target("unitless wait, times requests'", None, 1.0, _times("unitless_wait_mean")),
-    Target("p99 wait, times requests'", None, 1.05, _times("wait_p99_s")),
+    Target("wait, share of perfect's gain", _share("wait_mean_s"), least=0.40),
+    Target("slowdown, share of perfect's gain", _share("slowdown_mean"), least=0.40),
+    Target("unitless wait, times requests'", _times("unitless_wait_mean"), most=1.0),
+    Target("p99 wait, times requests'", _times("wait_p99_s"), most=1.05),
     *(
-        Target(f"wait of {size} jobs, times requests'", None, 1.05, _class_times(size))
+        Target(f"wait of {size} jobs, times requests'", _class_times(size), most=1.05)
         for size in SIZES
     ),
 )
+"""Those of issue 4."""
 BESIDES = (
-    Target("longest wait, times requests'", None, None, _times("wait_max_s")),
-    Target(
-        "bounded slowdown, share of perfect's gain", None, None, _share("bounded_slowdown_mean")
-    ),
+    Target("longest wait, times requests'", _times("wait_max_s")),
+    Target("bounded slowdown, share of perfect's gain", _share("bounded_slowdown_mean")),
 )
 """Told, but no targets."""
 FIGURES = (
@@ -184,23 +151,10 @@ FIGURES = (
 """Heading, metric and form of what is told of each case."""
 
 
-class Measured(NamedTuple):
-    """Mean over the repeats, and Student's interval from three on."""
-
-    mean: float
-    interval: Interval | None
-
-    def write(self) -> str:
-        """Write both as people read them."""
-        if self.interval is None:
-            return f"{self.mean:.2f}"
-        return f"{self.mean:.2f} [{self.interval.low:.2f}, {self.interval.high:.2f}]"
-
-
 def run(
     inputs: Sequence[BeyondInput],
     repeats: Repeats,
-    begin: Callable[[int], Callable[[int], None]] | None = None,
+    begin: Begin | None = None,
 ) -> dict[str, PolicyComparison]:
     """Run every case on every input's jittered copies.
 
@@ -218,12 +172,6 @@ def run(
     done = 0
     found = {}
     for given in inputs:
-        before = done
-
-        def show(jobs: int, before: int = before) -> None:
-            if progress is not None:
-                progress(before + jobs)
-
         found[given.name] = compare_policies(
             given.workload,
             CASES,
@@ -231,7 +179,7 @@ def run(
             accuracy=AccuracySettings.tang2010(),
             span=given.span,
             class_metric="wait_mean_s",
-            progress=show,
+            progress=counted_on(progress, done),
         )
         done += len(given.workload) * len(CASES) * repeats.count
     return found
@@ -240,10 +188,7 @@ def run(
 def measured(comparison: PolicyComparison, target: Target, case: int) -> Measured:
     """Work one target's figure out in every repeat of a case."""
     values = [target.measure(run[0], run[1], run[case]) for run in comparison.runs]
-    interval = (
-        t_interval(values, comparison.repeats.level) if len(values) >= FEWEST_REPEATS else None
-    )
-    return Measured(sum(values) / len(values), interval)
+    return Measured.of(values, comparison.repeats.level)
 
 
 def targets_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
@@ -251,16 +196,16 @@ def targets_table(name: str, comparison: PolicyComparison, key: str) -> StudyTab
     names = [case.name for case in CASES]
     rows: list[Row] = []
     for target in (*TARGETS, *BESIDES):
-        row: list[Entry] = [("target", target.title), ("bound", target.bound)]
+        row: list[Entry] = [("target", target.title), ("bound", target.bound())]
         for case in SCHEMES:
             value = measured(comparison, target, names.index(case.name))
             judged = target in TARGETS and value.mean == value.mean
             row += [
-                (case.name, value.write()),
+                (case.name, value.ranging()),
                 ("met", yes(target.met(value.mean)) if judged else "–"),
             ]
         ceiling = measured(comparison, target, names.index(CEILING))
-        rows.append([*row, (CEILING, ceiling.write())])
+        rows.append([*row, (CEILING, ceiling.ranging())])
     count = comparison.repeats.count
     note = f"Means over {count} jittered runs" + (
         f", with {comparison.repeats.level:.0%} intervals." if count >= FEWEST_REPEATS else "."
@@ -287,7 +232,7 @@ def oracles_table(name: str, comparison: PolicyComparison, key: str) -> StudyTab
         [
             ("figure", target.title),
             *(
-                (case.name, measured(comparison, target, place).write())
+                (case.name, measured(comparison, target, place).ranging())
                 for place, case in enumerate(ORACLES, first)
             ),
         ]

@@ -47,7 +47,20 @@ class AskedOnce:
         self._forecaster.finished(job)
 
 
-class SameAnswer:
+class _ToldNothing:
+    """A forecaster that has no need to be told of jobs: its answers are another's."""
+
+    def submitted(self, job: JobRequest) -> None:
+        """Do nothing."""
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Do nothing."""
+
+    def finished(self, job: FinishedJob) -> None:
+        """Do nothing."""
+
+
+class SameAnswer(_ToldNothing):
     """The second one: told nothing, as the first is told everything."""
 
     def __init__(self, first: AskedOnce) -> None:
@@ -60,17 +73,8 @@ class SameAnswer:
             raise RuntimeError(f"{self.name} has not been asked about this moment")
         return self._first.answer
 
-    def submitted(self, job: JobRequest) -> None:
-        """Do nothing: the first one is told."""
 
-    def started(self, job: JobRequest, start_time: int) -> None:
-        """Do nothing: the first one is told."""
-
-    def finished(self, job: FinishedJob) -> None:
-        """Do nothing: the first one is told."""
-
-
-class KeptAnswers:
+class KeptAnswers(_ToldNothing):
     """A forecaster that says again, moment after moment, what one said in a run that is kept.
 
     Parameters
@@ -94,12 +98,3 @@ class KeptAnswers:
         if len(self._made_at) < rows.stop or (self._made_at[rows] != moment.now).any():
             raise RuntimeError(f"{self.name}: the kept run was not asked at {moment.now}")
         return WaitForecasts(self._answers.wait_s[rows], self._answers.starts_now[rows])
-
-    def submitted(self, job: JobRequest) -> None:
-        """Do nothing: it has been learned."""
-
-    def started(self, job: JobRequest, start_time: int) -> None:
-        """Do nothing: it has been learned."""
-
-    def finished(self, job: FinishedJob) -> None:
-        """Do nothing: it has been learned."""

@@ -8,23 +8,20 @@ many jobs came, and the work that they brought, is compared with that.
 
 from __future__ import annotations
 
-import argparse
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.time_units import DAY_S, HOUR_S
-from foretime_sim.logs.filters import workload_of_log
-from foretime_sim.logs.log_files import read_log
-from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.arrival_model import ArrivalSettings, ResampledArrivals
 from foretime_sim.waits.forward_forecaster import LaterArrivals
-from foretime_sim.waits.scores.wait_sources import LoggedWaits, with_known_waits
+from foretime_sim.waits.scores.wait_sources import LoggedWaits
 
+from foretime_studies.frame.tables import Row, StudyTable
 from foretime_studies.waits.plain_arrivals import PoissonArrivals
-from foretime_studies.waits.runtime_scores import Levels, crps
+from foretime_studies.waits.runtime_scores import Levels, crps, logged_waits
 
 HORIZONS_S = (HOUR_S, 6 * HOUR_S, 24 * HOUR_S)
 MEASURES = ("jobs", "processor-seconds")
@@ -141,41 +138,33 @@ def _score(
 
 
 def arrival_table(scores: Mapping[str, ArrivalScores]) -> str:
-    """Write scores as Markdown."""
-    lines = [
-        "| within | of | model | within 5% | 25% | 50% | 75% | 95% | 90% interval covers | CRPS |",
-        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for measure in MEASURES:
-        for horizon in HORIZONS_S:
-            for name, model in scores.items():
-                score = model[horizon, measure]
-                within = " | ".join(f"{100 * share:.0f}" for share in score.levels.within())
-                mean = score.crps / len(score.covered)
-                lines.append(
-                    f"| {horizon // HOUR_S} h | {measure} | {name} | {within} |"
-                    f" {100 * np.mean(score.covered):.0f} | {mean:,.3g} |"
-                )
-    return "\n".join(lines)
+    """Write scores as Markdown, shares in percent."""
+    rows: list[Row] = []
+    for measure, horizon in itertools.product(MEASURES, HORIZONS_S):
+        for name, model in scores.items():
+            score = model[horizon, measure]
+            rows.append(
+                [
+                    ("within", f"{horizon // HOUR_S} h"),
+                    ("of", measure),
+                    ("model", name),
+                    *score.levels.told(),
+                    ("90% interval covers", 100 * float(np.mean(score.covered)), ".0f"),
+                    ("CRPS", score.crps / len(score.covered), ",.3g"),
+                ]
+            )
+    return StudyTable.of("arrivals", "Later arrivals", rows).to_markdown()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Score the models on a log and print the table."""
-    parser = argparse.ArgumentParser(description="Score models of later arrivals on a log.")
-    parser.add_argument("log", type=Path)
-    parser.add_argument("--jobs", type=int, help="only the first so many")
-    parser.add_argument("--moments", type=int, default=500)
-    given = parser.parse_args(arguments)
-    workload, _ = with_known_waits(workload_of_log(read_log(given.log))[0])
-    if given.jobs is not None:
-        workload = workload.head(min(given.jobs, len(workload)))
+    source, moments = logged_waits(arguments, "later arrivals", 500)
     runtimes = RuntimeHistories()
     models: dict[str, LaterArrivals] = {
         "poisson": PoissonArrivals(84 * DAY_S),
         "resampled": ResampledArrivals(runtimes, ArrivalSettings()),
     }
-    source = LoggedWaits(workload, Policy())
-    print(arrival_table(score_arrivals(source, models, runtimes, moments=given.moments)))
+    print(arrival_table(score_arrivals(source, models, runtimes, moments=moments)))
 
 
 if __name__ == "__main__":

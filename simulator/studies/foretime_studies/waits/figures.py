@@ -8,7 +8,7 @@ import numpy as np
 from foretime_sim.waits.forecaster import LEVELS
 from matplotlib.figure import Figure
 
-from foretime_studies.frame.plots import bars, panels
+from foretime_studies.frame.plots import bars, dress, panels
 from foretime_studies.waits.runs import FORWARD, OURS, PERFECT, PLAN, QBETS
 from foretime_studies.waits.scores import GAPS, ScoredRun
 
@@ -29,11 +29,8 @@ def _reliability(runs: Sequence[ScoredRun]) -> Figure:
             held = scored.reliability(method)
             if not np.isnan(held).all():
                 panel.plot(LEVELS, held, label=method, linewidth=1.2)
+        dress(panel, "level of the quantile", "share of waits up to it")
         panel.set_title(scored.run.title, fontsize=8)
-        panel.set_xlabel("level of the quantile")
-        panel.set_ylabel("share of waits up to it")
-        panel.grid(alpha=0.3)
-        panel.legend(fontsize=7)
     return figure
 
 

@@ -26,6 +26,7 @@ from foretime_sim.logs.log_files import read_log
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.scores.wait_sources import LoggedWaits, with_known_waits
 
+from foretime_studies.frame.tables import Row, StudyTable
 from foretime_studies.waits.plain_runtimes import DrawnApart, LastRuntimes, RequestedRuntimes
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -58,6 +59,12 @@ class Levels:
         """Give the share of outcomes up to the quantile of each of `SHARES`."""
         levels = np.concatenate([*self.values, np.empty(0)])
         return [float(np.mean(levels <= share)) for share in SHARES]
+
+    def told(self) -> Row:
+        """Give the same as columns of a table, in percent."""
+        titles = ("within 5%", *(f"{share:.0%}" for share in SHARES[1:]))
+        within = zip(titles, self.within(), strict=True)
+        return [(title, 100 * share, ".0f") for title, share in within]
 
     def distance(self) -> float:
         """Give the largest distance to the uniform distribution (Kolmogorov's)."""
@@ -234,46 +241,69 @@ def models_compared() -> dict[str, RuntimeDistribution]:
 
 
 def score_table(scores: Mapping[str, ModelScores]) -> str:
-    """Write scores as Markdown."""
-    lines = [
-        "| jobs | model | within 5% | 25% | 50% | 75% | 95% | distance | log CRPS | CRPS, s |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    """Write scores as Markdown, shares in percent."""
+    rows: list[Row] = []
 
-    def row(group: str, name: str, levels: Levels, rest: str) -> None:
+    def add(
+        jobs: str, name: str, levels: Levels, log_crps: float | None, crps_s: float | None
+    ) -> None:
         if levels.values:
-            within = " | ".join(f"{100 * share:.0f}" for share in levels.within())
-            lines.append(f"| {group} | {name} | {within} | {levels.distance():.3f} | {rest} |")
+            rows.append(
+                [
+                    ("jobs", jobs),
+                    ("model", name),
+                    *levels.told(),
+                    ("distance", levels.distance(), ".3f"),
+                    ("log CRPS", log_crps, ".3f"),
+                    ("CRPS, s", crps_s, ",.0f"),
+                ]
+            )
 
     for group in ("submitted", "waiting", "running"):
         for name, model in scores.items():
             score = model.by_group[group]
             if score.jobs:
-                rest = f"{score.log_crps / score.jobs:.3f} | {score.crps_s / score.jobs:,.0f}"
-                row(group, name, score.levels, rest)
+                means = score.log_crps / score.jobs, score.crps_s / score.jobs
+                add(group, name, score.levels, *means)
     for group, of in (
         ("sum of a campaign", "campaign_sums"),
         ("sum of a user", "user_sums"),
         ("all work", "all_work"),
     ):
         for name, model in scores.items():
-            row(group, name, getattr(model, of), " |")
-    return "\n".join(lines)
+            add(group, name, getattr(model, of), None, None)
+    return StudyTable.of("runtimes", "Runtimes", rows).to_markdown()
+
+
+def logged_waits(
+    arguments: Sequence[str] | None, what: str, moments: int
+) -> tuple[LoggedWaits, int]:
+    """Read what a command says: which log, how many of its jobs, and at how many moments to ask.
+
+    Parameters
+    ----------
+    arguments
+        Of the command; ``None`` for this process's.
+    what
+        Models of which are scored.
+    moments
+        How many unless the command says otherwise.
+    """
+    parser = argparse.ArgumentParser(description=f"Score models of {what} on a log.")
+    parser.add_argument("log", type=Path)
+    parser.add_argument("--jobs", type=int, help="only the first so many")
+    parser.add_argument("--moments", type=int, default=moments)
+    given = parser.parse_args(arguments)
+    workload, _ = with_known_waits(workload_of_log(read_log(given.log))[0])
+    if given.jobs is not None:
+        workload = workload.head(min(given.jobs, len(workload)))
+    return LoggedWaits(workload, Policy()), given.moments
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Score the models on a log and print the table."""
-    parser = argparse.ArgumentParser(description="Score models of runtimes on a log.")
-    parser.add_argument("log", type=Path)
-    parser.add_argument("--jobs", type=int, help="only the first so many")
-    parser.add_argument("--moments", type=int, default=1_000)
-    given = parser.parse_args(arguments)
-    workload, _ = workload_of_log(read_log(given.log))
-    workload, _ = with_known_waits(workload)
-    if given.jobs is not None:
-        workload = workload.head(min(given.jobs, len(workload)))
-    source = LoggedWaits(workload, Policy())
-    print(score_table(score_runtimes(source, models_compared(), moments=given.moments)))
+    source, moments = logged_waits(arguments, "runtimes", 1_000)
+    print(score_table(score_runtimes(source, models_compared(), moments=moments)))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import MutableSequence, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from foretime_sim.scores.worker_processes import end_at_interrupt, interrupts_wait
 from foretime_sim.workloads.workload import Workload
 
+from foretime_studies.frame.progress import Progress, counted_on
 from foretime_studies.waits.runs import (
     WaitsRun,
     WaitsSettings,
@@ -48,7 +49,7 @@ def study(
     folder: Path,
     *,
     workers: int = 2,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> WaitsStudy:
     """Go through the logs of which no run is kept, and score every run kept with these settings.
 
@@ -75,15 +76,10 @@ def study(
         _run_beside(todo, settings, folder, workers, done, progress)
         todo = []
     for log in todo:
-        _run_and_keep(log, settings, folder, _beyond(done, progress))
+        _run_and_keep(log, settings, folder, counted_on(progress, done))
         done += len(log.workload)
     runs, stale = kept_runs(folder, settings)
     return WaitsStudy([ScoredRun(run) for run in _in_order(runs, logs)], stale)
-
-
-def _beyond(done: int, progress: Callable[[int], None] | None) -> Callable[[int], None] | None:
-    """Count on from what is done already."""
-    return None if progress is None else lambda jobs: progress(done + jobs)
 
 
 def _in_order(runs: list[WaitsRun], logs: Sequence[WaitsLog]) -> list[WaitsRun]:
@@ -98,7 +94,7 @@ def _run_beside(
     folder: Path,
     workers: int,
     done: int,
-    progress: Callable[[int], None] | None,
+    progress: Progress | None,
 ) -> None:
     """Go through several logs at once, a process each."""
     context = multiprocessing.get_context("spawn")
@@ -137,7 +133,7 @@ def _run_and_keep(
     log: WaitsLog,
     settings: WaitsSettings,
     folder: Path,
-    progress: Callable[[int], None] | None,
+    progress: Progress | None,
 ) -> None:
     key = settings.key(log.workload, log.kind)
     answered = kept_answers(folder, key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from foretime_sim.models.lublin2003 import generate
 from foretime_sim.policies.policy_switching import Quality
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_studies.frame.page import page_tables
-from foretime_studies.frame.tables import fill_page
 from foretime_studies.streit2002.runs import (
     DECIDERS,
     SCHEDULERS,
@@ -27,7 +25,7 @@ from foretime_studies.streit2002.runs import (
 from foretime_studies.streit2002.sets import KTH, LogSource
 
 Run = Callable[..., tuple[int, str, str]]
-PAGE, RESULTS = Path("docs/studies/streit2002.md"), Path("docs/studies/streit2002")
+RESULTS = Path("docs/studies/streit2002")
 
 
 @pytest.fixture(scope="module")
@@ -78,17 +76,6 @@ def test_bad_input_is_refused_in_one_line(
     assert not (tmp_path / "here").exists()
 
 
-def test_the_page_is_what_the_command_wrote(repository: Path) -> None:
-    page = (repository / PAGE).read_text()
-    assert fill_page(page, page_tables(repository / RESULTS)) == page
-    document = json.loads((repository / RESULTS / "results.json").read_text())
-    assert document["command"] in page
-    points = next(table for table in page_tables(repository / RESULTS) if table.key == "intervals")
-    assert (repository / RESULTS / "intervals.csv").read_text() == points.to_csv()
-    for linked in re.findall(r"\]\((streit2002/[^)]*)\)", page):
-        assert (repository / PAGE.parent / linked).is_file()
-
-
 def test_what_is_quick_to_run_again_is_as_written(
     repository: Path, trace: Callable[[str], Path]
 ) -> None:
@@ -115,6 +102,7 @@ def test_what_is_quick_to_run_again_is_as_written(
         assert f"{found.measures.loss_of_capacity:.5f}" in runs[key]
         assert found.switched is not None
         assert started[key][4] == f"{found.switched.started['sjf']:,}"
+    assert (repository / RESULTS / "intervals.csv").read_text() == tables["intervals"].to_csv()
     points = {row[:4]: row for row in tables["intervals"].rows}
     point = points["KTH", 1.0, "real", SJF]
     every = [

@@ -70,15 +70,15 @@ def test_report_says_what_was_met(found: dict[str, PolicyComparison]) -> None:
         assert value.interval is not None
         assert value.interval.low <= value.mean <= value.interval.high
         best = beyond.measured(found["made"], target, CASES.index(beyond.CEILING))
-        assert row[-1] == best.write()
+        assert row[-1] == best.ranging()
         met = "–" if math.isnan(value.mean) else "yes" if target.met(value.mean) else "**no**"
-        assert row[-3:-1] == (value.write(), met)
+        assert row[-3:-1] == (value.ranging(), met)
     assert {row[-2] for row in targets.rows[len(beyond.TARGETS) :]} == {"–"}
     assert "3 jittered runs, with 95% intervals" in written.to_markdown()
     assert len(oracles.rows) == len(beyond.TARGETS) + len(beyond.BESIDES)
     for place, oracle in enumerate(beyond.ORACLES, 1):
         value = beyond.measured(found["made"], beyond.TARGETS[0], CASES.index(oracle.name))
-        assert oracles.rows[0][place] == value.write()
+        assert oracles.rows[0][place] == value.ranging()
 
 
 def test_oracles_know_what_they_say() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +14,9 @@ from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.workloads.bgp_jobs import with_bgp_machine
 from foretime_sim.workloads.workload import Workload
-from foretime_studies.frame.page import page_tables
 from foretime_studies.frame.report import StudyReport
 from foretime_studies.frame.runs import StudyCase, StudyInput, run_cases
-from foretime_studies.frame.tables import StudyTable, fill_page
+from foretime_studies.frame.tables import StudyTable
 from foretime_studies.tang2010 import study as tang2010
 from foretime_studies.tang2010.claims import CLAIMS
 from foretime_studies.tang2010.command import report
@@ -142,20 +140,6 @@ def kept(repository: Path) -> dict[str, StudyReport]:
     }
     assert "results" in found
     return found
-
-
-def test_the_page_is_what_the_commands_wrote(repository: Path) -> None:
-    page = (repository / PAGE).read_text()
-    written = kept(repository)
-    assert fill_page(page, page_tables(repository / RESULTS)) == page
-    for one in written.values():
-        assert one.command in page
-    for note in written["results"].notes:
-        assert note in page
-    shown = set(re.findall(r"<!-- ([a-z0-9-]+) -->", page))
-    assert shown == {table.key for table in written["results"].tables}
-    for picture in re.findall(r"\]\((tang2010/[^)]*)\)", page):
-        assert (repository / "docs" / "studies" / picture).exists()
 
 
 def test_the_page_s_baseline_comes_out_again(repository: Path) -> None:

@@ -44,6 +44,13 @@ def test_json_gives_the_same_table_again() -> None:
     assert StudyTable.from_json(json.loads(text)).to_markdown() == TABLE.to_markdown()
 
 
+def test_what_is_infinite_is_no_number() -> None:
+    table = StudyTable.of("x", "X", [[("a", float("inf"), ".1%"), ("b", float("-inf"))]])
+    assert json.loads(json.dumps(table.to_json(), allow_nan=False))["rows"] == [[None, None]]
+    assert table.written == [["–", "–"]]
+    assert table.to_csv() == "a,b\n,\n"
+
+
 def test_a_row_of_a_table_is_a_line_of_json() -> None:
     rows = [line.strip(" ,") for line in to_lines(TABLE.to_json()).splitlines()]
     assert [row for row in rows if row.startswith("[")] == [

@@ -10,8 +10,6 @@ import pytest
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.models.lublin2003 import generate
 from foretime_sim.workloads.job_log import log_of_workload
-from foretime_studies.frame.page import page_tables
-from foretime_studies.frame.tables import fill_page
 from foretime_studies.gaussier2015_beyond.cases import CASES
 
 Run = Callable[..., tuple[int, str, str]]
@@ -60,14 +58,3 @@ def test_bad_input_is_refused_in_one_line(
     code, out, err = run("study", "gaussier2015-beyond", *given, *output)
     assert (code, out) == (2, "")
     assert says in err
-
-
-def test_the_page_is_what_was_found(repository: Path) -> None:
-    page = repository / "docs" / "studies" / "gaussier2015-beyond.md"
-    text = page.read_text(encoding="utf-8")
-    folder = page.with_suffix("")
-    assert fill_page(text, page_tables(folder)) == text
-    document = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    logs = [word for word in document["command"].split() if word.endswith(".swf.gz")]
-    assert len(logs) == 5
-    assert all(log in text for log in logs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +18,7 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slack import SlackJobs, SlackSettings
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.workloads.job_log import log_of_workload
-from foretime_studies.frame.page import page_tables
-from foretime_studies.frame.tables import StudyTable, fill_page
+from foretime_studies.frame.tables import StudyTable
 from foretime_studies.talby1999 import cases as named
 from foretime_studies.talby1999 import paper
 from foretime_studies.talby1999.cases import CONSERVATIVE, EASY, SLACK, AverageWait
@@ -213,21 +211,6 @@ def test_another_log_alone(tmp_path: Path) -> None:
 
 
 PAGE = Path("docs") / "studies" / "talby1999.md"
-
-
-def test_the_page_is_what_the_command_wrote(repository: Path) -> None:
-    page = repository / PAGE
-    text, folder = page.read_text(encoding="utf-8"), page.with_suffix("")
-    assert fill_page(text, page_tables(folder)) == text
-    written = {
-        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")
-    }
-    for document in written.values():
-        assert document["command"] in text
-    shown = set(re.findall(r"<!-- ([a-z0-9-]+) -->", text))
-    assert shown == {table["key"] for table in written["results"]["tables"]}
-    for picture in re.findall(r"\]\((talby1999/[^)]*)\)", text):
-        assert (page.parent / picture).is_file()
 
 
 def test_the_page_s_main_table_comes_out_again(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,26 +11,15 @@ from foretime_estimators.distributions.uniform_log import fit_uniform_log
 from foretime_sim.logs.log_files import read_log
 from foretime_studies.downey1997.heads import heads_of
 from foretime_studies.downey1997.logs import studied_log
-from foretime_studies.frame.page import page_tables
 from foretime_studies.frame.report import StudyReport
-from foretime_studies.frame.tables import StudyTable, fill_page
+from foretime_studies.frame.tables import StudyTable
 
-PAGE = Path("docs") / "studies" / "downey1997.md"
 RESULTS = Path("docs") / "studies" / "downey1997"
 
 
 def results(repository: Path) -> dict[str, StudyTable]:
     document = json.loads((repository / RESULTS / "results.json").read_text())
     return {table.key: table for table in StudyReport.from_json(document).tables}
-
-
-def test_the_page_is_what_the_command_wrote(repository: Path) -> None:
-    page = (repository / PAGE).read_text()
-    assert fill_page(page, page_tables(repository / RESULTS)) == page
-    document = json.loads((repository / RESULTS / "results.json").read_text())
-    assert document["command"] in page
-    for picture in re.findall(r"\]\((downey1997/[^)]*)\)", page):
-        assert (repository / "docs" / "studies" / picture).is_file()
 
 
 def test_the_paragon_again(trace: Callable[[str], Path], repository: Path) -> None:

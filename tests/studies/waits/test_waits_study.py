@@ -14,12 +14,11 @@ from foretime_sim.logs.swf import write_swf
 from foretime_sim.models import lublin2003
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
+from foretime_sim.waits.block_sums import Figure
 from foretime_sim.waits.forecaster import MEDIAN
 from foretime_sim.waits.scores.moments import sampled_evenly
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_sim.workloads.workload import Workload
-from foretime_studies.frame.page import page_tables
-from foretime_studies.frame.tables import fill_page
 from foretime_studies.waits import runs as waits_runs
 from foretime_studies.waits.command import report
 from foretime_studies.waits.runs import (
@@ -193,6 +192,25 @@ def test_the_report_is_whole(scored: ScoredRun, tmp_path: Path) -> None:
     assert (tmp_path / "reliability.svg").stat().st_size > 1_000
 
 
+def test_a_gap_that_is_none_is_not_closed(fortnight: Workload, tmp_path: Path) -> None:
+    """On a short log the plan on requests may score as perfect runtimes do, and ours otherwise."""
+    alike = ScoredRun(run_log(fortnight.head(60), SIMULATED, FEW))
+    plan, ours = alike.at_submission[PLAN], alike.at_submission[OURS]
+    plan["within_10min"] = alike.at_submission["perfect"]["within_10min"]
+    ours["within_10min"] = Figure(plan["within_10min"].value + 0.1, None)
+    found = {target.name: target for target in targets(alike)}["gap closed, within 10 min"]
+    assert np.isnan(found.value)
+    assert not found.met
+
+
+def test_a_log_on_which_nobody_waited_is_reported(fortnight: Workload, tmp_path: Path) -> None:
+    jobs = fortnight.head(60)
+    at_once = replace(jobs, logged_wait=np.ma.zeros(len(jobs), dtype=np.int64))
+    report([ScoredRun(run_log(at_once, LOGGED, FEW))], FEW, []).write(tmp_path)
+    tables = json.loads((tmp_path / "results.json").read_text())["tables"]
+    assert tables[0]["rows"][0][5:] == [1.0, 0.0]
+
+
 def test_impossible_settings_are_refused() -> None:
     with pytest.raises(InputError, match="samples is 0"):
         WaitsSettings(samples=0)
@@ -221,16 +239,3 @@ def test_the_command(tmp_path: Path) -> None:
 def test_a_log_without_waits_can_not_be_taken_as_logged(kth: Workload) -> None:
     with pytest.raises(InputError, match="the log tells no job's wait"):
         run_log(replace(kth.head(50), logged_wait=None), LOGGED, FEW)
-
-
-def test_the_page_has_the_commands_tables(repository: Path) -> None:
-    page = repository / "docs" / "studies" / "waits.md"
-    text = page.read_text(encoding="utf-8")
-    assert fill_page(text, page_tables(page.with_suffix(""))) == text
-    for key in (
-        "targets",
-        "curie-simulated/targets",
-        "curie-logged/targets",
-        "graham2021/published",
-    ):
-        assert f"<!-- {key} -->" in text

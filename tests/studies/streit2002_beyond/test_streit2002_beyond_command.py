@@ -10,8 +10,6 @@ import pytest
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.models.lublin2003 import generate
 from foretime_sim.workloads.job_log import log_of_workload
-from foretime_studies.frame.page import page_tables
-from foretime_studies.frame.tables import fill_page
 from foretime_studies.streit2002.sets import KTH, PC2, JobSource, LogSource, Pc2Source
 from foretime_studies.streit2002_beyond.study import (
     FIRST_DRAW,
@@ -104,9 +102,3 @@ def test_bad_input_is_refused(run: Run, tmp_path: Path, words: tuple[str, ...], 
     code, out, err = run("study", "streit2002-beyond", *words, "-o", tmp_path / "out")
     assert (code, out) == (2, "")
     assert says in err
-
-
-def test_the_page_is_what_was_found(repository: Path) -> None:
-    page = repository / "docs" / "studies" / "streit2002-beyond.md"
-    text = page.read_text(encoding="utf-8")
-    assert fill_page(text, page_tables(page.with_suffix(""))) == text

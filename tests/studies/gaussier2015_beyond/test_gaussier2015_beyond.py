@@ -91,8 +91,9 @@ def test_a_measure_is_the_share_of_the_gap_and_its_interval(by_hand: Beyond) -> 
     found = by_hand.measured("one", bold, beyond.GAP)
     # (100 - 24) / 80; the three differ by 1 / 80, Student's t for 2 degrees of freedom is 4.303.
     assert found.mean == pytest.approx(0.95)
-    assert found.half == pytest.approx(4.3027 / 80 / 3**0.5, rel=1e-4)
-    assert found.write() == "0.95 ± 0.03"
+    assert found.interval is not None
+    assert found.interval.high - found.mean == pytest.approx(4.3027 / 80 / 3**0.5, rel=1e-4)
+    assert found.give_or_take() == "0.95 ± 0.03"
     assert by_hand.measured("one", bold, beyond.BELOW).mean == pytest.approx(0.76)
     assert by_hand.measured("one", bold, beyond.P99).mean == pytest.approx(1.5)
 
@@ -115,9 +116,11 @@ def test_each_log_is_chosen_for_on_the_others(by_hand: Beyond) -> None:
 def test_what_is_missed_by_hand() -> None:
     values = np.array([[0.4, 1.0], [0.8, 0.7]])
     # 0.4 is half of 0.8; the means, 0.6 and 0.85, are 1/3 and 1/18 below 0.9, on each of two logs.
-    assert beyond.GAP.missed(values).tolist() == pytest.approx([1 / 2 + 2 / 3, 1 / 8 + 1 / 9])
-    assert beyond.P99.missed(values + 0.05).tolist() == pytest.approx([0, 0])
-    assert beyond.P99.missed(values * 2.1).tolist() == pytest.approx([0.6, 1 + 0.4])
+    assert beyond.missed(beyond.GAP, values).tolist() == pytest.approx(
+        [1 / 2 + 2 / 3, 1 / 8 + 1 / 9]
+    )
+    assert beyond.missed(beyond.P99, values + 0.05).tolist() == pytest.approx([0, 0])
+    assert beyond.missed(beyond.P99, values * 2.1).tolist() == pytest.approx([0.6, 1 + 0.4])
 
 
 def test_where_none_keeps_the_bounds_the_least_excess_is_taken(by_hand: Beyond) -> None:

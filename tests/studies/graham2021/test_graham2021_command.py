@@ -9,7 +9,6 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.application import app
 from foretime_studies.frame.page import page_tables
-from foretime_studies.frame.tables import fill_page
 from typer.testing import CliRunner
 
 from tests.support.graham_archives import made_polls, write_archive
@@ -39,15 +38,6 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
     ran = runner.invoke(app, ["study", "graham2021", str(text), "-o", str(tmp_path / "out")])
     assert isinstance(ran.exception, InputError)
     assert "is not a whole archive of Graham's polls" in str(ran.exception)
-
-
-def test_the_page_has_the_commands_tables(repository: Path) -> None:
-    page = repository / "docs" / "studies" / "graham2021.md"
-    text = page.read_text(encoding="utf-8")
-    tables = page_tables(page.with_suffix(""))
-    assert fill_page(text, tables) == text
-    for key in ("published", "online", "bounds", "ablations", "future"):
-        assert f"<!-- {key} -->" in text
 
 
 @pytest.mark.parametrize("word", ["41.6%", "59.9%"])

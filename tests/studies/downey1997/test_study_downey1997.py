@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from foretime_estimators.distributions.lifetimes import Lifetimes
 from foretime_estimators.jobs.jobs import JobRequest
@@ -20,6 +21,7 @@ from foretime_studies.downey1997.command import report
 from foretime_studies.downey1997.greedy import greedy_choices, useful_sizes
 from foretime_studies.downey1997.heads import correlation, heads_of, predict
 from foretime_studies.downey1997.logs import studied_log
+from foretime_studies.frame.tables import StudyTable
 
 
 def log_of(jobs: list[tuple[int, int, int]], processors: int) -> Workload:
@@ -75,9 +77,12 @@ def test_the_past_only_is_learned() -> None:
 
 
 def test_only_sizes_that_shorten_a_job_are_useful() -> None:
-    rows = greedy_choices(60, seed=3)
-    assert {row.load for row in rows} == {0.3, 0.5, 0.7}
-    assert all(row.median_s > 0 and 1 <= row.processors <= 128 and row.busy > 0 for row in rows)
+    table = StudyTable.of("greedy", "Greedy", greedy_choices(60, seed=3))
+    rows = pd.DataFrame(table.rows, columns=[column.title for column in table.columns])
+    assert set(rows["load"]) == {0.3, 0.5, 0.7}
+    assert (rows["median turnaround, h"] > 0).all()
+    assert rows["mean size"].between(1, 128).all()
+    assert (rows["busy"] > 0).all()
     jobs = MalleableJobs(np.array([0]), np.array([1_000.0]), (Speedup(6, 0),))
     assert useful_sizes(jobs, 0).tolist() == [1, 2, 4, 8]
 
@@ -91,15 +96,15 @@ def test_jobs_choose_among_clusters_by_hand() -> None:
         for name, submit, runtime in (("a", 0, 100), ("b", 10, 50), ("c", 20, 20))
     ]
     at_home = clusters.run("home", lambda _, fitting: fitting[0], arrivals, logs)
-    assert at_home.away == 0
-    assert at_home.wait_s == pytest.approx((90 + 130) / 3)
-    assert at_home.turnaround_s == pytest.approx((100 + 140 + 150) / 3)
+    wait_h, turnaround_h = (90 + 130) / 3 / 3_600, (100 + 140 + 150) / 3 / 3_600
+    assert at_home[:3] == ("home", 3, 0)
+    assert at_home[3:] == pytest.approx((wait_h, 90 / 60, turnaround_h))
     # b finds the other cluster idle. Of a's request less is left, so c waits for a until 100.
     least = clusters.run("l", lambda _, f: min(f, key=clusters.Cluster.load_s), arrivals, logs)
-    assert (least.away, least.wait_s) == pytest.approx((1 / 3, 80 / 3))
+    assert least[2:4] == pytest.approx((1 / 3, 80 / 3 / 3_600))
     # Of nothing known, the longer a job runs the longer it will: c waits for b until 60.
     told = clusters.run("p", clusters.LeastTurnaround(), arrivals, logs)
-    assert (told.away, told.wait_s) == pytest.approx((2 / 3, 40 / 3))
+    assert told[2:4] == pytest.approx((2 / 3, 40 / 3 / 3_600))
 
 
 def test_predictions_tell_short_jobs_from_long_requests() -> None:

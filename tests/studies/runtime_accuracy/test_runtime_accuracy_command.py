@@ -9,7 +9,6 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.application import app
 from foretime_studies.frame.page import page_tables
-from foretime_studies.frame.tables import fill_page
 from typer.testing import CliRunner
 
 runner = CliRunner()
@@ -48,15 +47,6 @@ def test_a_wrong_estimator_is_refused_before_logs_are_read(tmp_path: Path) -> No
     ran = runner.invoke(app, command)
     assert isinstance(ran.exception, InputError)
     assert "did you mean 'mixture'" in str(ran.exception)
-
-
-def test_the_page_has_the_commands_tables(repository: Path) -> None:
-    page = repository / "docs" / "studies" / "runtime-accuracy.md"
-    text = page.read_text(encoding="utf-8")
-    tables = page_tables(page.with_suffix(""))
-    assert fill_page(text, tables) == text
-    for table in tables:
-        assert f"<!-- {table.key} -->" in text
 
 
 @pytest.mark.parametrize("words", ["80.0%", "80.5%", "24.9%"])
