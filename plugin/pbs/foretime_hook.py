@@ -7,12 +7,15 @@
 #
 # How to install it, what it leaves alone and what it logs: README.md.
 
-import json
-import os
-import stat
-import time
-
 import pbs
+
+try:
+    import json
+    import os
+    import stat
+    import time
+except Exception:  # the server's Python isn't whole; an error here would reject the request
+    pbs.event().accept()
 
 FORMAT = b"1"
 SMALLEST_TABLE_BYTES = 100
@@ -727,6 +730,9 @@ def scheduled_time(table, job, requested_time):
 def check_plain(job, requested_time, config, now, deadline):
     """Raise LeftAlone for a job that must be planned with what its user asked for."""
     if requested_time is None or not 0 < requested_time <= LONGEST_REQUEST_S:
+        raise LeftAlone("no-limit")
+    # PBS refuses a walltime in a chunk, and if that is below t_sched, in other words than without.
+    if ":walltime=" in str(job.resource("select")):
         raise LeftAlone("no-limit")
     if job.opted_out():
         raise LeftAlone("opt-out")
