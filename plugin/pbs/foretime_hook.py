@@ -111,7 +111,8 @@ def configuration():
     path = getattr(pbs, "hook_config_filename", None)
     if not path:
         return config
-    import json  # where a broken one is caught
+    # Here, where an error of a Python that is not whole is caught.
+    import json
 
     try:
         given = json.loads(whole_file(path).decode("utf-8"))
@@ -763,6 +764,9 @@ def check_plain(job, requested_time, config, now, deadline):
     if job.shrinks_to_fit():
         raise LeftAlone("shrink-to-fit")
     if requested_time is None or not 0 < requested_time <= LONGEST_REQUEST_S:
+        raise LeftAlone("no-limit")
+    # PBS refuses a walltime in a chunk, and if that is below t_sched, in other words than without.
+    if ":walltime=" in str(job.resource("select")):
         raise LeftAlone("no-limit")
     if job.in_reservation():
         raise LeftAlone("reservation-job")

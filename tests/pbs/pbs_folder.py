@@ -1,12 +1,21 @@
-"""The folder of a test server: its /etc, /run, /var/spool and /var/tmp, and its users' homes."""
+"""The folder of a test server, and what runs in it.
+
+It holds the server's /etc, /run, /var/spool and /var/tmp, and its users' homes.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.pbs.openpbs import PREFIX
+from tests.pbs.openpbs import ENVIRONMENT, PREFIX
+from tests.support.own_namespaces import OwnNamespaces
 
 HOST = "pbs01"
 FORETIME_UID, FIRST_USER_UID = 64050, 64051
@@ -23,10 +32,51 @@ CONF = {
     "PBS_CORE_LIMIT": "unlimited",
     "PBS_SCP": "/usr/bin/scp",
 }
+_NAMESPACES = ("--mount", "--pid", "--net", "--uts", "--ipc")
+_SCRIPT = Path(__file__).with_name("pbs_namespaces.sh")
 
 
-def fill(folder: Path) -> None:
-    """Make all but PBS_HOME in a server's folder."""
+@contextmanager
+def new_folder() -> Iterator[Path]:
+    """Give a folder with all but PBS_HOME, removed if what is done with it fails."""
+    folder = Path(tempfile.mkdtemp(prefix="foretime-pbs-", dir="/tmp"))
+    try:
+        _fill(folder)
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def enter(folder: Path) -> OwnNamespaces:
+    """Make the namespaces of a server in a folder."""
+    seen = [sys.base_prefix, str(Path(__file__).resolve().parents[2])]
+    return OwnNamespaces(folder, _NAMESPACES, _SCRIPT, ENVIRONMENT, seen)
+
+
+def run(namespaces: OwnNamespaces, argv: Sequence[str], stdin: str = "") -> str:
+    """Run a command that must succeed; gives its output."""
+    reply = namespaces.run(argv, stdin=stdin)
+    if reply.returncode:
+        said = reply.stdout + reply.stderr
+        raise RuntimeError(f"{' '.join(argv)} answered {reply.returncode}: {said}")
+    return reply.stdout
+
+
+def start_daemon(namespaces: OwnNamespaces, folder: Path, daemon: str) -> None:
+    """Start one, which puts itself in the background; what it prints goes to a file."""
+    output = folder / f"{daemon}.out"
+    reply = namespaces.run(["sh", "-c", f"exec {PREFIX}/sbin/{daemon} >>{output} 2>&1"])
+    if reply.returncode:
+        raise RuntimeError(f"{daemon} answered {reply.returncode}: {output.read_text()}")
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a folder with its owners, modes and times."""
+    subprocess.run(["cp", "--archive", str(source), str(target)], check=True)
+
+
+def _fill(folder: Path) -> None:
     folder.chmod(0o755)
     # Of the machine's own, which nothing here ever writes.
     shutil.copytree("/etc", folder / "etc", symlinks=True)

@@ -7,40 +7,20 @@ of servers run side by side and none leaves anything. Inside, PBS is where its d
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import re
-import shutil
 import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from tests.pbs import pbs_folder
-from tests.pbs.openpbs import CACHE, ENVIRONMENT, PREFIX, version
-from tests.pbs.pbs_folder import HOST, PBS_HOME
-from tests.support.own_namespaces import OwnNamespaces
+from tests.pbs.first_home import READY_S, first_home
+from tests.pbs.pbs_folder import HOST, copy, enter, new_folder, start_daemon
 
-READY_S = 180
 # A test waits that long for what takes a moment on an idle machine.
 WAIT_S = 300
 _POLL_S = 0.1
-_NAMESPACES = ("--mount", "--pid", "--net", "--uts", "--ipc")
-_SCRIPT = Path(__file__).with_name("pbs_namespaces.sh")
 _DAEMONS = ("pbs_comm", "pbs_mom", "pbs_sched", "pbs_server")
-# MoM looks every second whether a job has outlived its walltime, not every ten.
-_MOM_CONFIG = "$min_check_poll 1\n$max_check_poll 1\n"
-_SETTINGS = (
-    "set server job_history_enable = true",
-    "set server query_other_jobs = true",
-    "set server flatuid = true",
-    "set server managers += manager@*",
-)
 
 
 class PbsServer:
@@ -62,11 +42,11 @@ class PbsServer:
     """
 
     def __init__(self, *, ncpus: int = 8, settings: Sequence[str] = ()) -> None:
-        template = _template()
-        with _new_folder() as self.folder:
+        template = first_home()
+        with new_folder() as self.folder:
             self.home = self.folder / "spool/pbs"
-            _copy(template, self.home)
-            self.namespaces = _namespaces(self.folder)
+            copy(template, self.home)
+            self.namespaces = enter(self.folder)
         try:
             self.start()
             self.qmgr(f"set node {HOST} resources_available.ncpus = {ncpus}", *settings)
@@ -79,7 +59,7 @@ class PbsServer:
     def start(self, *daemons: str) -> None:
         """Start its daemons, or some, and wait until the server answers and the host is free."""
         for daemon in daemons or _DAEMONS:
-            _start_daemon(self.namespaces, self.folder, daemon)
+            start_daemon(self.namespaces, self.folder, daemon)
         self.wait_for(self._host_is_free, "the host to be free", READY_S)
 
     def _host_is_free(self) -> bool:
@@ -141,14 +121,14 @@ class PbsServer:
         return self.checked(["qmgr"], stdin="\n".join([*lines, ""])) if lines else ""
 
     def try_qsub(
-        self, *options: str, user: str = "alice", script: str = "sleep 3600"
+        self, *options: str, user: str = "alice", script: str = "exec sleep 3600"
     ) -> subprocess.CompletedProcess[str]:
         """Submit a job that may be refused."""
         return self.run(
             ["qsub", "-koed", "-o/dev/null", "-e/dev/null", *options], user, stdin=f"{script}\n"
         )
 
-    def qsub(self, *options: str, user: str = "alice", script: str = "sleep 3600") -> str:
+    def qsub(self, *options: str, user: str = "alice", script: str = "exec sleep 3600") -> str:
         """Submit a job that must be accepted; gives its id."""
         reply = self.try_qsub(*options, user=user, script=script)
         if reply.returncode:
@@ -222,82 +202,3 @@ class PbsServer:
     def cycle(self) -> None:
         """Have pbs_sched look at the queue."""
         self.qmgr("set server scheduling = true")
-
-
-# A PBS_HOME that every server begins with -----------------------------------------------------
-
-
-def _template() -> Path:
-    """Give it; made once for each build of OpenPBS, as to set up a database takes half a minute."""
-    made_by = [Path(__file__), Path(pbs_folder.__file__), _SCRIPT]
-    key = hashlib.sha256(version().encode() + b"".join(path.read_bytes() for path in made_by))
-    key.update(subprocess.run(["psql", "--version"], capture_output=True, check=True).stdout)
-    template = CACHE / f"home-{key.hexdigest()[:16]}"
-    with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not template.exists():
-            for old in CACHE.glob("home-*"):
-                shutil.rmtree(old)
-            _make_template(template)
-    return template
-
-
-def _make_template(template: Path) -> None:
-    with _new_folder() as folder:
-        namespaces = _namespaces(folder)
-        try:
-            libexec = PREFIX / "libexec"
-            release = namespaces.run(["qstat", "--version"]).stdout.split()[-1]
-            install = ["server", release, str(PREFIX), str(PBS_HOME), "", "sameconf"]
-            _must(namespaces, [str(libexec / "pbs_postinstall"), *install])
-            _must(namespaces, [str(libexec / "pbs_habitat")])
-            home = folder / "spool/pbs"
-            (home / "mom_priv/config").write_text(_MOM_CONFIG)
-            _start_daemon(namespaces, folder, "pbs_server")
-            _must(namespaces, ["qmgr"], "\n".join([*_SETTINGS, ""]))
-            _must(namespaces, ["qterm", "-t", "quick"])
-            until = time.monotonic() + READY_S
-            while namespaces.run(["pgrep", "--exact", "pbs_server.bin|postgres"]).stdout:
-                if time.monotonic() > until:
-                    raise TimeoutError("the database of the first server doesn't end")
-                time.sleep(_POLL_S)
-            _copy(home, template.with_suffix(".new"))
-            template.with_suffix(".new").rename(template)
-        finally:
-            namespaces.end()
-
-
-def _namespaces(folder: Path) -> OwnNamespaces:
-    seen = [sys.base_prefix, str(Path(__file__).resolve().parents[2])]
-    return OwnNamespaces(folder, _NAMESPACES, _SCRIPT, ENVIRONMENT, seen)
-
-
-def _copy(source: Path, target: Path) -> None:
-    subprocess.run(["cp", "--archive", str(source), str(target)], check=True)
-
-
-@contextmanager
-def _new_folder() -> Iterator[Path]:
-    """Give a filled folder, which is removed if what is done with it fails."""
-    folder = Path(tempfile.mkdtemp(prefix="foretime-pbs-", dir="/tmp"))
-    try:
-        pbs_folder.fill(folder)
-        yield folder
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _start_daemon(namespaces: OwnNamespaces, folder: Path, daemon: str) -> None:
-    """Start one, which puts itself in the background; what it prints goes to a file."""
-    output = folder / f"{daemon}.out"
-    _must(namespaces, ["sh", "-c", f"exec {PREFIX}/sbin/{daemon} >>{output} 2>&1"], log=output)
-
-
-def _must(
-    namespaces: OwnNamespaces, argv: Sequence[str], stdin: str = "", log: Path | None = None
-) -> None:
-    reply = namespaces.run(argv, stdin=stdin)
-    if reply.returncode:
-        said = log.read_text() if log and log.exists() else reply.stdout + reply.stderr
-        raise RuntimeError(f"{' '.join(argv)} answered {reply.returncode}: {said}")

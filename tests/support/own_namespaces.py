@@ -31,6 +31,13 @@ class OwnNamespaces:
         standard input ends, then ends all processes and removes the folder.
     environment
         All variables of what runs inside.
+
+    Attributes
+    ----------
+    folder, environment
+        As given.
+    pid
+        The first process's, as it is called outside.
     """
 
     def __init__(
@@ -41,7 +48,7 @@ class OwnNamespaces:
         environment: Mapping[str, str],
         arguments: Sequence[str] = (),
     ) -> None:
-        self.folder, self._kinds, self._environment = folder, list(kinds), dict(environment)
+        self.folder, self._kinds, self.environment = folder, list(kinds), dict(environment)
         self._first = subprocess.Popen(
             [
                 *("unshare", *kinds, "--fork", "--kill-child", "--mount-proc"),
@@ -51,7 +58,7 @@ class OwnNamespaces:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=self._environment,
+            env=self.environment,
             start_new_session=True,
         )
         assert self._first.stdout is not None
@@ -88,7 +95,7 @@ class OwnNamespaces:
             text=True,
             check=False,
             cwd=self.folder,
-            env={**self._environment, "USER": user, "LOGNAME": user, **(environment or {})},
+            env={**self.environment, "USER": user, "LOGNAME": user, **(environment or {})},
             timeout=timeout_s,
         )
 
@@ -101,7 +108,7 @@ class OwnNamespaces:
             stderr=subprocess.STDOUT,
             text=True,
             cwd=self.folder,
-            env={**self._environment, "USER": user, "LOGNAME": user},
+            env={**self.environment, "USER": user, "LOGNAME": user},
         )
 
     def end(self) -> None:

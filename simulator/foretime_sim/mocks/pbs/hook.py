@@ -239,17 +239,17 @@ def _builtins(modules: Mapping[str, object]) -> dict[str, Any]:
 def refusal(resources: Mapping[str, Any]) -> str | None:
     """Give the error with which pbs_server refuses a job's resources; ``None`` if it takes them.
 
-    A soft_walltime above the walltime, or with shrink-to-fit bounds, is refused: "Illegal attribute
-    or resource value" and error 15180 (OpenPBS, ``pbs_soft_walltime`` functional tests).
+    A soft_walltime above the walltime, or with shrink-to-fit bounds, is refused (errors 15014 and
+    15180; the words are OpenPBS 23.06.06's).
     """
     soft = resources.get("soft_walltime")
     if soft is None:
         return None
     if any(resources.get(name) is not None for name in _UNKNOWN_TO_SHRINK):
-        return "15180: soft_walltime is not supported with Shrink to Fit jobs"
+        return "soft_walltime is not supported with Shrink to Fit jobs"
     walltime = resources.get("walltime")
     if walltime is not None and Duration(soft) > Duration(walltime):
-        return "15014: Illegal attribute or resource value"
+        return "Illegal attribute or resource value"
     return None
 
 

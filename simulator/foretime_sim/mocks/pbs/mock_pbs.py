@@ -44,6 +44,9 @@ _FIRST_JOB_ID = 1
 _JOB_NAME = re.compile(r"(\d{1,10})(\[\d{1,10}\])?(?:\.pbs)?", re.ASCII)
 _ARRAY_NUMBERS = 10_000_000  # arrays are numbered from here, above all other jobs
 _EVENT_ERROR = 0x0001
+_NOT_YOURS = (
+    "Cannot set attribute, read only or insufficient permission  Resource_List.soft_walltime"
+)
 
 
 class PbsServerHook(Protocol):
@@ -188,9 +191,7 @@ class MockPbs(MockScheduler[PbsJob]):
                 f"processors of {self._setup.processors}"
             )
         if "soft_walltime" in submission.resources:
-            raise SchedulerError(
-                "qsub: Cannot set attribute, read only or insufficient permission soft_walltime"
-            )
+            raise SchedulerError(f"qsub: {_NOT_YOURS}")
         resources: dict[str, int | str] = {
             "select": f"1:ncpus={submission.processors}",
             **submission.resources,
@@ -311,11 +312,10 @@ class MockPbs(MockScheduler[PbsJob]):
             if resource not in ("walltime", "soft_walltime"):
                 raise SchedulerError(f"qalter: Unknown resource {resource} {job.name}")
         if requestor != MANAGER:
-            raised = (resources.get("walltime") or 0) > job.walltime
-            if "soft_walltime" in resources or (job.phase is Phase.RUNNING and raised):
-                raise SchedulerError(
-                    f"qalter: Cannot set attribute, read only or insufficient permission {job.name}"
-                )
+            if "soft_walltime" in resources:
+                raise SchedulerError(f"qalter: {_NOT_YOURS} {job.name}")
+            if job.phase is Phase.RUNNING and (resources.get("walltime") or 0) > job.walltime:
+                raise SchedulerError(f"qalter: Unauthorized Request  {job.name}")
         merged = {**job.resources, **resources}
         wanted = {resource: value for resource, value in merged.items() if value is not None}
         if self._hook is not None:
@@ -333,7 +333,7 @@ class MockPbs(MockScheduler[PbsJob]):
         before = job.resources.get("soft_walltime")
         raised = before is not None and int(wanted.get("soft_walltime", 0)) > int(before)
         if requestor != MANAGER and job.phase is Phase.RUNNING and raised:
-            raise SchedulerError(f"qalter: Unauthorized Request {job.name}")
+            raise SchedulerError(f"qalter: Unauthorized Request  {job.name}")
         if why := refusal(wanted):
             raise SchedulerError(f"qalter: {why} {job.name}")
         if job.phase is Phase.RUNNING:
