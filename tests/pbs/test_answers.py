@@ -70,6 +70,15 @@ def test_the_hook_changes_no_answer(form: Form, pair: Pair, record: dict[str, ob
     assert recorded(form, hooked) == record[form.name], "record anew: python -m tests.pbs.answers"
 
 
+def test_the_hook_lowers_a_managers_soft_walltime_with_the_walltime(pair: Pair) -> None:
+    """The one answer that is another: PBS refuses a walltime below it, and the hook spares that."""
+    steps = ("manager qalter -lsoft_walltime=300 {job}", "alice qalter -lwalltime=250 {job}")
+    plain, hooked = pair.answer(Form("lowered", steps=steps))
+    refused = f"qalter: Illegal attribute or resource value {plain.job_id}\n"
+    assert (plain.replies[-1], plain.soft_walltime) == ((166, refused), "00:05:00")
+    assert (hooked.replies[-1], hooked.soft_walltime) == ((0, ""), "00:04:10")
+
+
 def test_there_are_enough_forms() -> None:
     answers = read_recorded()
     changes = [form for form in forms() if form.steps]
