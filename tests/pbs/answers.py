@@ -201,12 +201,12 @@ class AnsweringServer:
         return text.replace(str(self.server.folder), "/lab")
 
     def _decision(self, job_id: str) -> str:
-        """Read it from the line of postqueuejob, the first that has the job's id."""
-        if not job_id:
+        """Read it from the last line of queuejob before the job was queued."""
+        before, queued, _ = self.server.log().partition(f";Job;{job_id};Job Queued at request of ")
+        lines = re.findall(r"event=queuejob job=- .*", before)
+        if not queued or not lines:
             return ""
-        name = re.escape(job_id.replace("[", "%5B").replace("]", "%5D"))
-        line = re.search(rf"event=postqueuejob job={name} .*", self.server.log())
-        return " ".join(re.findall(r"(?:decision|reason)=(\S+)", line[0])) if line else ""
+        return " ".join(re.findall(r"(?:decision|reason)=(\S+)", lines[-1]))
 
 
 def recorded(form: Form, answer: Answer) -> dict[str, Any]:
