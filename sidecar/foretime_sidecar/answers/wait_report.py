@@ -64,7 +64,7 @@ def wait_report(
             break_on_hyphens=False,
         )
         if label == "Sooner" and sooner is not None:
-            lines.append(f"{'':<{_LABEL}}sbatch {sooner.sbatch}")
+            lines.append(f"{'':<{_LABEL}}{sooner.command}")
     return "\n".join(lines)
 
 

@@ -155,7 +155,7 @@ class QueuedJob:
     tasks
         How many jobs the record stands for: more than 1 for the pending tasks of a job array.
     pending_tasks
-        Which tasks those are, as Slurm writes it ("3-6,8"); "" for none, or if not told in full.
+        Which tasks those are ("3-6,8"); "" for none, or if not told in full.
     start_time
         Start of a running job; for a pending one the scheduler's own plan, ``None`` without one.
     eligible_time
@@ -229,7 +229,12 @@ class QueuedJob:
 
     @property
     def task_ids(self) -> tuple[str, ...]:
-        """Identifiers of the jobs that the record stands for, ``ARRAY_TASK`` where that is told."""
+        """Identifiers of the jobs that the record stands for.
+
+        ``ARRAY_TASK`` where Slurm tells that; on PBS the array's own for each.
+        """
+        if "[" in self.request.job_id:
+            return (self.request.job_id,) * self.tasks
         ranges = [part for part in index_ranges(self.pending_tasks) if part is not None]
         if sum(map(len, ranges)) != self.tasks:
             return (self.request.job_id,) * self.tasks

@@ -18,8 +18,8 @@ class Alternative(BaseModel):
     """Parameters of `/v1/forecast` that are others than asked."""
     text: str
     """The change in words, with what is assumed."""
-    sbatch: str
-    """The options to give."""
+    command: str
+    """What submits it so: `sbatch --time=1:00:00`, or `qsub -l walltime=01:00:00`."""
     cost: Literal["more", "same", "less"]
     """Processors x time limit than asked."""
     sooner_s: int | None

@@ -25,7 +25,7 @@ from foretime_sidecar.forecast_answer.coarsening import (
 
 def _without_jobs_ahead(text: str, reason: Reason, _: Telling) -> str:
     # What follows says how many jobs go first.
-    return text.partition(";")[0] if reason.code in ("Priority", "Resources") else text
+    return text.partition(";")[0] if reason.code in ("Priority", "Resources", "None") else text
 
 
 class Reason(Told):

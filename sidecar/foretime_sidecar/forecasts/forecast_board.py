@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sim.logs.pbs_records import array_of
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 
+from foretime_sidecar.clients.array_indices import index_ranges
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.queue.forecast_question import NewJob, QueueMoment
 
 _Job = TypeVar("_Job")
+
+_INDEX = re.compile(r"[\[-](\d+)", re.ASCII)  # of a task
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +120,11 @@ class Board:
 
     def pending_job(self, job_id: str) -> JobForecast | None:
         """Find a pending job or task; on PBS the server's name may be left out."""
-        return _named(self.tasks, job_id)
+        found, array = _named(self.tasks, job_id), array_of(job_id)
+        if found is not None or array is None:
+            return found
+        found = _named(self.tasks, array)
+        return found if found is not None and _task_waits(found.job, job_id) else None
 
     def running_job(self, job_id: str) -> QueuedJob | None:
         """Find a job that runs or is suspended, in the same way."""
@@ -128,6 +137,13 @@ def _named(jobs: Mapping[str, _Job], job_id: str) -> _Job | None:
     # As PBS's own commands take it: 12 for 12.pbs01.
     full = [name for name in jobs if name.partition(".")[0] == job_id]
     return jobs[full[0]] if len(full) == 1 else None
+
+
+def _task_waits(array: QueuedJob, job_id: str) -> bool:
+    """Whether a task of PBS's, ``12[3]``, is one of those that an array's record stands for."""
+    index = _INDEX.search(job_id)
+    ranges = [part for part in index_ranges(array.pending_tasks) if part is not None]
+    return index is not None and any(int(index[1]) in part for part in ranges)
 
 
 @dataclass(frozen=True, slots=True)

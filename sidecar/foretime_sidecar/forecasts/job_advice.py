@@ -1,4 +1,4 @@
-"""The same work in other shapes: another size, limit, time_min or slurm_partition.
+"""The same work in other shapes: another size, limit, time_min, or slurm_partition or queue.
 
 Every shape says what is assumed of the work. No limit is suggested that would have killed a job of
 the user's that was like it.
@@ -13,6 +13,7 @@ from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 
 from foretime_sidecar.forecasts.job_question import JobQuestion
 from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.submit_words import SubmitWords
 
 # Of a user's own like jobs, before a shorter limit is suggested, and how many are looked at.
 FEWEST_LIKE_JOBS = 20
@@ -35,8 +36,8 @@ class Shape:
         Parameters of ``/v1/forecast`` that are others than asked for.
     text
         In words, with what is assumed.
-    sbatch
-        The options to give.
+    options
+        What to give sbatch or qsub.
     question
         The job in that shape.
     planned_s
@@ -45,7 +46,7 @@ class Shape:
 
     change: dict[str, int | str]
     text: str
-    sbatch: str
+    options: str
     question: JobQuestion
     planned_s: int | None = None
 
@@ -64,6 +65,7 @@ def shapes(
     longest_s: int | None,
     soft_limit: bool,
     takes_time_min: bool,
+    words: SubmitWords,
 ) -> Iterator[Shape]:
     """Give other shapes, those first that change least.
 
@@ -83,21 +85,23 @@ def shapes(
         Whether the scheduler takes time_min as a soft limit.
     takes_time_min
         Whether users can set it.
+    words
+        The scheduler's.
     """
     safe_s = safe_limit(question.request, like)
     if safe_s is not None:
         if takes_time_min and not soft_limit and question.time_min_s is None:
             yield _with_time_min(question, safe_s, len(like))
-        yield _with_limit(question, safe_s, len(like))
-    for slurm_partition in elsewhere:
+        yield _with_limit(question, safe_s, len(like), words)
+    for queue in elsewhere:
         yield Shape(
-            {"partition": slurm_partition},
-            f"in slurm_partition {slurm_partition}, where you have run jobs",
-            f"--partition={slurm_partition}",
-            replace(question, request=replace(question.request, queue=slurm_partition)),
+            {"partition": queue},
+            f"in {words.queue} {queue}, where you have run jobs",
+            words.in_queue(queue),
+            replace(question, request=replace(question.request, queue=queue)),
         )
     for numerator, denominator in ((1, 2), (1, 4), (2, 1)):
-        resized = _resized(question, numerator, denominator, machine_processors, longest_s)
+        resized = _resized(question, numerator, denominator, machine_processors, longest_s, words)
         if resized is not None:
             yield resized
 
@@ -133,14 +137,14 @@ def safe_limit(request: JobRequest, like: Sequence[FinishedJob]) -> int | None:
     return limit if limit <= _WORTH * request.requested_time else None
 
 
-def _with_limit(question: JobQuestion, limit_s: int, jobs: int) -> Shape:
+def _with_limit(question: JobQuestion, limit_s: int, jobs: int, words: SubmitWords) -> Shape:
     request = replace(question.request, requested_time=limit_s)
     time_min_s = None if question.time_min_s is None else min(question.time_min_s, limit_s)
-    time = format_duration(limit_s)
     return Shape(
-        {"time": time},
-        f"with a time limit of {time}, at which it is killed; your last {jobs} such jobs took less",
-        f"--time={time}",
+        {"time": format_duration(limit_s)},
+        f"with a {words.limit} of {words.duration(limit_s)}, at which it is killed; your last "
+        f"{jobs} such jobs took less",
+        words.with_limit(limit_s),
         replace(question, request=request, time_min_s=time_min_s),
     )
 
@@ -163,6 +167,7 @@ def _resized(
     denominator: int,
     machine_processors: int,
     longest_s: int | None,
+    words: SubmitWords,
 ) -> Shape | None:
     """Give the job on numerator / denominator of its nodes or tasks; ``None`` if that can't be."""
     parts = question.tasks if question.nodes is None else question.nodes
@@ -177,17 +182,18 @@ def _resized(
     if time_s > (longest_s or _YEAR_S) or time_s < 60:
         return None
     name = "ntasks" if question.nodes is None else "nodes"
-    what = {"ntasks": "task", "nodes": "node"}[name] + ("" if scaled == 1 else "s")
-    time = format_duration(time_s)
-    change: dict[str, int | str] = {name: scaled, "time": time}
-    options = f"--{name}={scaled}"
+    part = words.part(question.cpus_per_task) if question.nodes is None else "node"
+    change: dict[str, int | str] = {name: scaled, "time": format_duration(time_s)}
     if name == "nodes" and tasks != scaled:
         change["ntasks"] = tasks
-        options += f" --ntasks={tasks}"
+    size = words.with_size(
+        None if question.nodes is None else scaled, tasks, question.cpus_per_task
+    )
     return Shape(
         change,
-        f"on {scaled} {what} instead of {parts}; the work is taken to need {time} then",
-        f"{options} --time={time}",
+        f"on {scaled} {part}{'' if scaled == 1 else 's'} instead of {parts}; the work is taken to "
+        f"need {words.duration(time_s)} then",
+        f"{size} {words.with_limit(time_s)}",
         replace(
             question,
             request=replace(question.request, processors=processors, requested_time=time_s),

@@ -8,6 +8,7 @@ from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.forecasts.forecast_board import JobForecast
 
 _LIMITED = re.compile(r"(?:Assoc|QOS)(?:Grp|Max)?\w*", re.ASCII)
+_OF_PBS = ("Not Running", "Can Never Run")
 BEGINS_LATER = "is to begin later"
 _WORDS = {
     "JobHeldUser": "held by its user; scontrol release lets it go",
@@ -29,9 +30,15 @@ _WORDS = {
 
 
 def wait_reason(forecast: JobForecast) -> dict[str, str]:
-    """Give ``code``, the scheduler's word, and ``text``."""
+    """Give ``code``, the scheduler's word, and ``text``.
+
+    PBS has a comment for people in the place of a word; then the code says as Slurm's whether the
+    job is the first that waits for room.
+    """
     job = forecast.job
     code = re.split(r"[\s,(]", job.reason, maxsplit=1)[0]
+    if job.reason.startswith(_OF_PBS):
+        code = "Priority" if forecast.ahead else "Resources"
     return {"code": code or "None", "text": _text(job, code, forecast)}
 
 

@@ -25,8 +25,8 @@ _SIZE = frozenset({"select", "nodes", "ncpus", "procs", "nodect"})
 def read_pbs_options(directives: Sequence[Directive], now: float) -> Iterator[Option]:
     """Give a script's options by the long names that sbatch has for them.
 
-    Later ones stand for earlier ones, resources one by one. What has no such name is given by
-    qsub's own; ``known`` tells whether qsub has it.
+    Later ones stand for earlier ones, but of each resource the first one counts (seen on OpenPBS
+    23.06). What has no such name is given by qsub's own; ``known`` tells whether qsub has it.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ def read_pbs_options(directives: Sequence[Directive], now: float) -> Iterator[Op
             if not option.known:
                 yield option
             elif option.name == "-l":
-                resources |= {each.name: each for each in _resources(option)}
+                for each in _resources(option):
+                    resources.setdefault(each.name, each)
             elif option.name == "-W":
                 given |= {each.name: each for each in _attributes(option)}
             else:

@@ -24,7 +24,7 @@ from foretime_sidecar.clients.slurm.job_note import read_note
 from foretime_sidecar.queue.job_columns import JobColumns, why_not_released
 from foretime_sidecar.queue.live_machine import LiveMachine
 
-FLAT_POOL = "slurm_partitions, nodes, reservations and limits are not looked at"
+FLAT_POOL = "which nodes a job may have, reservations and limits are not looked at"
 ON_NODES = (
     "limits of users, accounts and QOS are not known: jobs at one are left out",
     "nodes that are drained or down stay so",

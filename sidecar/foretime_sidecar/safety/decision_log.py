@@ -12,6 +12,8 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from foretime_sim.logs.pbs_records import array_of
+
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.clients.pbs.hook_line import HookLine, read_hook_line
 from foretime_sidecar.clients.slurm.job_note import JobNote, read_note
@@ -298,7 +300,8 @@ class DecisionLog:
         Parameters
         ----------
         job_id
-            Of this job alone, or of the array that it is a task of.
+            Of this job alone, or of the array that it is a task of. On PBS the server's name may
+            be left out.
         user
             Of this user's jobs alone.
         since
@@ -306,5 +309,7 @@ class DecisionLog:
         limit
             At most so many.
         """
-        job_ids = () if job_id is None else (job_id, job_id.partition("_")[0])
+        job_ids: tuple[str, ...] = ()
+        if job_id is not None:
+            job_ids = (job_id, array_of(job_id) or job_id.partition("_")[0])
         return self._rows.find(job_ids=job_ids, user=user, since=since, limit=limit)

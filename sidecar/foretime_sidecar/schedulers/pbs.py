@@ -9,6 +9,12 @@ from foretime_sim.policies.policy import Correction
 
 from foretime_sidecar.clients.client import QueuedJob, SchedulerConfiguration
 from foretime_sidecar.clients.pbs.commands import PbsCommands, PbsProcesses
+from foretime_sidecar.clients.pbs.job_changes import (
+    ConnectedChanges,
+    JobChanger,
+    QalterProcesses,
+    pbs_library,
+)
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.queue.forecast_question import Look
@@ -59,11 +65,16 @@ class PbsStrategy:
 
 def pbs_client(scheduler: SchedulerSettings, request_time: RequestTime) -> PbsCommands:
     """Give the client of the settings, which counts how long its requests wait."""
+    run = PbsProcesses(
+        scheduler.commands_dir, scheduler.command_timeout_s, scheduler.attempts, request_time
+    )
+    change: JobChanger = QalterProcesses(run)
+    if (library := pbs_library(scheduler.commands_dir)) is not None:
+        change = ConnectedChanges(library, change, scheduler.command_timeout_s, request_time)
     return PbsCommands(
-        PbsProcesses(
-            scheduler.commands_dir, scheduler.command_timeout_s, scheduler.attempts, request_time
-        ),
+        run,
         Path(scheduler.pbs_accounting_dir) if scheduler.pbs_accounting_dir else None,
         Path(scheduler.pbs_server_logs_dir) if scheduler.pbs_server_logs_dir else None,
         scheduler.overlap_s,
+        change=change,
     )

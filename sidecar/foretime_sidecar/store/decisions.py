@@ -111,7 +111,7 @@ class Decisions:
         Parameters
         ----------
         job_ids
-            On these jobs alone, if any is named.
+            On these jobs alone, if any is named; ``12`` also names ``12.pbs01``.
         user
             On this user's jobs alone.
         since
@@ -122,8 +122,10 @@ class Decisions:
         conditions: list[str] = []
         values: list[object] = []
         if job_ids:
-            conditions.append(f"job_id IN ({', '.join('?' * len(job_ids))})")
-            values += job_ids
+            # What follows the full stop is before "/", the next character.
+            named = "job_id = ? OR (job_id > ? || '.' AND job_id < ? || '/')"
+            conditions.append(f"({' OR '.join([named] * len(job_ids))})")
+            values += [job_id for job_id in job_ids for _ in range(3)]
         if user is not None:
             conditions.append("user = ?")
             values.append(user)

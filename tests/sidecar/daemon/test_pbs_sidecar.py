@@ -272,7 +272,7 @@ def test_a_users_jobs_are_forecast_over_http(order: str, first: int, tmp_path: P
         "waits for 8 processors; no job goes first", "waits for 8 processors; 1 job goes first",
     ]  # fmt: skip
     assert (
-        "slurm_partitions, nodes, reservations and limits are not looked at"
+        "which nodes a job may have, reservations and limits are not looked at"
         in (long["assumptions"])
     )
     # And so it comes.

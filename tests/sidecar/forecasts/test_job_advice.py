@@ -8,6 +8,7 @@ import pytest
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.forecasts.job_advice import Shape, like_jobs, safe_limit, shapes
 from foretime_sidecar.forecasts.job_question import JobParameters, JobQuestion, question_of
+from foretime_sidecar.wording.submit_words import submit_words
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def offered(question: JobQuestion, like: list[FinishedJob], **site: object) -> l
         "longest_s": None,
         "soft_limit": False,
         "takes_time_min": True,
+        "words": submit_words("slurm"),
     }
     return list(shapes(question, like, **(options | site)))  # type: ignore[arg-type]
 
@@ -39,7 +41,7 @@ def test_fewer_and_more_nodes_keep_the_processor_time() -> None:
     question = asked(nodes="4", ntasks=16, time="2:00:00")
     two, one, eight = offered(question, [])
     assert two.change == {"nodes": 2, "ntasks": 8, "time": "04:00:00"}
-    assert two.sbatch == "--nodes=2 --ntasks=8 --time=04:00:00"
+    assert two.options == "--nodes=2 --ntasks=8 --time=04:00:00"
     assert two.text.startswith("on 2 nodes instead of 4; the work is taken to need 04:00:00 then")
     assert (one.change["nodes"], one.question.request.requested_time) == (1, 8 * 3600)
     assert (eight.change["nodes"], eight.question.request.processors) == (8, 32)
@@ -49,7 +51,7 @@ def test_fewer_and_more_nodes_keep_the_processor_time() -> None:
 
 def test_tasks_are_resized_where_nodes_were_not_named() -> None:
     half, quarter, twice = offered(asked(ntasks=4, cpus_per_task=2, time="60"), [])
-    assert half.sbatch == "--ntasks=2 --time=02:00:00"
+    assert half.options == "--ntasks=2 --time=02:00:00"
     assert (quarter.question.tasks, quarter.question.request.processors) == (1, 2)
     assert twice.question.request.processors == 16
 

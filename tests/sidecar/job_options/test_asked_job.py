@@ -81,7 +81,10 @@ def test_what_is_not_looked_at_is_named() -> None:
         ("-l select=1:ncpus=4+3:ncpus=2:host=n1 -l walltime=3600", {"ntasks": "10"}),
         ("-l nodes=2:ppn=8,walltime=60:00", {"ntasks": "16", "nodes": "2"}),
         ("-l nodes=node01:ppn=4+2:ppn=8,walltime=0:1:0:0", {"ntasks": "20", "nodes": "3"}),
-        ("-l nodes=2:ppn=8\n#PBS -l walltime=1:00:00,nodes=1:ppn=4", {"ntasks": "4", "nodes": "1"}),
+        (
+            "-l nodes=2:ppn=8\n#PBS -l walltime=1:00:00,nodes=1:ppn=4",
+            {"ntasks": "16", "nodes": "2"},
+        ),
         ("-l ncpus=8 -l walltime=1:00:00", {"ntasks": "8"}),
         ("-l procs=32 -l walltime=1:00:00", {"ntasks": "32"}),
         ("-l select=4,walltime=1:00:00 -l place=excl", {"ntasks": "4", "exclusive": ""}),

@@ -99,7 +99,7 @@ def test_directives_end_at_the_first_command() -> None:
 
 
 def test_lines_for_pbs_may_be_indented() -> None:
-    script = read_script("#!/bin/sh\n #PBS -q work\n#PBS -N x # y\n", "job.sh")
+    script = read_script("#!/bin/sh\n #PBS -q work\n#PBS -N x\n", "job.sh")
     assert [line.words for line in script.pbs] == [("-q", "work"), ("-N", "x")]
 
 

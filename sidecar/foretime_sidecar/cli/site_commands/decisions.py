@@ -71,7 +71,9 @@ def decisions(
 
 
 def explain(
-    job: Annotated[str, typer.Argument(metavar="JOBID", help="The job, as squeue shows it.")],
+    job: Annotated[
+        str, typer.Argument(metavar="JOBID", help="The job, as squeue or qstat shows it.")
+    ],
     as_json: JsonOption = False,
     settings: SettingsOption = None,
     socket_path: SocketOption = None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
+from foretime_sidecar.clients.pbs.job_changes import JobChanger, QalterProcesses
 from foretime_sidecar.clients.pbs.json import (
     finished_record,
     parse_configuration,
@@ -37,7 +37,6 @@ from foretime_sidecar.clients.request_time import RequestTime
 
 logger = logging.getLogger("foretime")
 
-_MOST_JOBS = 200  # in one qalter, so that no command line is too long
 _ADVICE = Advice("install PBS's client commands (often in /opt/pbs/bin)", "check pbs_server")
 
 
@@ -84,6 +83,8 @@ class PbsCommands(SchedulerClient):
         How far before the cursor finished jobs are read again, for those recorded late.
     clock
         Epoch seconds.
+    change
+        Changes jobs; ``None`` does so with qalter.
     """
 
     def __init__(
@@ -93,8 +94,10 @@ class PbsCommands(SchedulerClient):
         server_logs_dir: Path | None = None,
         overlap_s: int = 3600,
         clock: Callable[[], float] = time.time,
+        change: JobChanger | None = None,
     ) -> None:
         self._run = run
+        self._change = change or QalterProcesses(run)
         self._accounting = None if accounting_dir is None else AccountingTail(accounting_dir)
         self._decisions = None if server_logs_dir is None else DecisionTail(server_logs_dir)
         self._overlap_s = overlap_s
@@ -175,7 +178,7 @@ class PbsCommands(SchedulerClient):
         return SiteLimits()
 
     def update(self, changes: Sequence[JobChange]) -> None:
-        """Make changes, those that are alike by one qalter.
+        """Make changes.
 
         ``time_min=0`` sets soft_walltime to the whole walltime, which PBS plans with as if there
         were none. It is not unset: the hook may set it again, and setting a resource that was
@@ -189,29 +192,23 @@ class PbsCommands(SchedulerClient):
             walltimes = {
                 job.request.job_id: job.request.requested_time for job in self.queue().jobs
             }
-        alike: dict[str, list[str]] = defaultdict(list)
+        asked: dict[str, dict[str, str]] = {}
         refused = []
         for change in changes:
             if change.site_factor is not None:
                 refused.append(f"{change.job_id}: PBS has no site factor")
             limit, soft = change.time_limit, change.time_min
-            resources = [] if limit is None else [f"walltime={limit}"]
+            resources = {} if limit is None else {"walltime": str(limit)}
             if soft == 0:
                 whole = walltimes.get(change.job_id) if limit is None else limit
                 if whole is None:
                     refused.append(f"{change.job_id}: no such job waits or runs")
                 else:
-                    resources.append(f"soft_walltime={whole if whole > 1 else ''}")
+                    resources["soft_walltime"] = str(whole) if whole > 1 else ""
             elif soft is not None:
-                resources.append(f"soft_walltime={soft}")
+                resources["soft_walltime"] = str(soft)
             if resources:
-                alike[",".join(resources)].append(change.job_id)
-        for resources_asked, job_ids in alike.items():
-            for first in range(0, len(job_ids), _MOST_JOBS):
-                some = job_ids[first : first + _MOST_JOBS]
-                try:
-                    self._run(["qalter", "-l", resources_asked, *some])
-                except SchedulerError as error:
-                    refused.append(str(error))
+                asked.setdefault(change.job_id, {}).update(resources)
+        refused += self._change(asked)
         if refused:
             raise SchedulerError("; ".join(refused))

@@ -184,7 +184,7 @@ def _queued(job_id: str, job: Json, now: int | None) -> QueuedJob | None:
     if state is None:
         return None
     pending = state is QueueState.PENDING
-    tasks = 1
+    tasks, remaining = 1, None
     if parent:
         remaining = _text(job, "array_indices_remaining")
         if remaining is None:
@@ -208,6 +208,7 @@ def _queued(job_id: str, job: Json, now: int | None) -> QueuedJob | None:
         _request(job_id, job, walltime),
         state,
         tasks,
+        remaining or "",
         start_time=_planned_start(job) if pending else started,
         eligible_time=_eligible(job, letter, now) if pending else _moment(job.get("etime")),
         time_min=soft if soft and walltime is not None and soft < walltime else None,

@@ -17,6 +17,7 @@ from foretime_estimators.jobs.errors import StateError
 from foretime_sim.logs.pbs_accounting import FILE_NAME
 from foretime_sim.mocks.plugin_files import plugin_file
 
+from foretime_sidecar.clients.pbs.pbs_conf import pbs_conf
 from foretime_sidecar.clients.pbs.server import (
     CONFIGURATION,
     HOOK,
@@ -261,15 +262,8 @@ def _entries(answer: Mapping[str, Any], kind: str) -> dict[str, Mapping[str, Any
 
 def pbs_home() -> Path | None:
     """Give PBS_HOME from the environment or pbs.conf; ``None`` if neither says."""
-    if home := os.environ.get("PBS_HOME"):
-        return Path(home)
-    conf = Path(os.environ.get("PBS_CONF_FILE", "/etc/pbs.conf"))
-    try:
-        text = conf.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    found = re.search(r"^\s*PBS_HOME\s*=\s*(\S+)", text, flags=re.MULTILINE)
-    return Path(found[1]) if found else None
+    home = pbs_conf("PBS_HOME")
+    return None if home is None else Path(home)
 
 
 def primetime(home: Path | None) -> Finding:

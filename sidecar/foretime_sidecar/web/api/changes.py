@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request
 
 from foretime_sidecar.settings.daemon_address import TOKEN_HEADER, TOKEN_PATH
-from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
+from foretime_sidecar.web.auth.callers import SHOW_WHO_YOU_ARE, ApiError, Caller, caller_of
 from foretime_sidecar.web.auth.change_tokens import VALID_S, ChangeTokens
 
 Asker = Annotated[Caller, Depends(caller_of)]
@@ -50,5 +50,5 @@ def _known(caller: Caller) -> str:
         403,
         "this connection does not tell who you are, so nothing can be changed over it",
         "user",
-        "ask through the daemon's unix socket, or show a token of Slurm's",
+        SHOW_WHO_YOU_ARE,
     )

@@ -32,8 +32,9 @@ from foretime_sidecar.queue.forecast_question import NewJob
 from foretime_sidecar.web.api import forecast_answers
 from foretime_sidecar.web.api.bound_answers import bound_answer
 from foretime_sidecar.web.api.private_answers import HIDE_ACCOUNTS, coarse_forecast, coarse_grid
-from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
+from foretime_sidecar.web.auth.callers import SHOW_WHO_YOU_ARE, ApiError, Caller, caller_of
 from foretime_sidecar.web.connections.fair_turns import FairTurns
+from foretime_sidecar.wording.submit_words import submit_words
 
 _PATIENCE_S = 10  # for the first forecasts after a start
 _OWN_JOBS = 2_000  # that advice looks through
@@ -195,7 +196,7 @@ class ForecastDesk:
                 "this site hides other people's jobs, and this connection does not tell who you "
                 "are",
                 "user",
-                "ask through the daemon's unix socket, or show a token of Slurm's",
+                SHOW_WHO_YOU_ARE,
             )
 
     # -- jobs in the queue -----------------------------------------------------------------------
@@ -228,7 +229,7 @@ class ForecastDesk:
                 f"whether job {job_id} is yours is not known, as this connection does not tell who "
                 "you are",
                 "job_id",
-                "ask through the daemon's unix socket, or show a token of Slurm's",
+                SHOW_WHO_YOU_ARE,
             )
         raise ApiError(
             404,
@@ -290,6 +291,7 @@ class ForecastDesk:
         asked, forecast = self._answer(question, caller)
         sidecar, board = self._sidecar, forecast.board
         own = self._own_jobs(question.request.user)
+        words = submit_words(sidecar.settings.scheduler.kind)
         found = shapes(
             question,
             like_jobs(own, question.request),
@@ -298,6 +300,7 @@ class ForecastDesk:
             longest_s=sidecar.limits.longest_time(question.request.queue),
             soft_limit=board.moment.look.soft_limit,
             takes_time_min=sidecar.scheduler.users_set_time_min,
+            words=words,
         )
         likely_s = asked.likely_wait_s or 0
         # Nobody can be sooner than the job is to begin: of the rest a part counts.
@@ -319,7 +322,7 @@ class ForecastDesk:
                 Alternative(
                     change=shape.change,
                     text=shape.text,
-                    sbatch=shape.sbatch,
+                    command=f"{words.command} {shape.options}",
                     cost=_cost(shape.processor_seconds, area),
                     sooner_s=sooner_s,
                     forecast=answer,

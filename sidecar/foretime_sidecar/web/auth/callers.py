@@ -16,6 +16,9 @@ from foretime_sidecar.web.auth.identity import Identity, IdentityError
 from foretime_sidecar.web.auth.peer import Peer
 
 # These tell nothing of anybody's jobs, and must be answered under any load.
+SHOW_WHO_YOU_ARE = "ask through the daemon's unix socket, or show a token that it knows"
+"""What to do about a connection that does not tell who asks."""
+
 FOR_MONITORING = frozenset({"/healthz", "/metrics"})
 
 
@@ -117,7 +120,7 @@ class Caller:
                 403,
                 "this connection does not tell who you are, so nothing of yours is shown",
                 "user",
-                "ask through the daemon's unix socket, or show a token of Slurm's",
+                SHOW_WHO_YOU_ARE,
             )
         return self.user
 

@@ -139,7 +139,8 @@ class _Page:
             "asked": asked,
             "more_asked": any(name in asked for name in _FIELDS[_FIRST_FIELDS:]),
             "shades": shade_names(),
-            "slurm_partitions": [],
+            "pbs": self._desk.sidecar.settings.scheduler.kind == "pbs",
+            "queues": [],
             **dict.fromkeys(("trouble", "queue", "wrong", "answer", "maps", "record")),
             **_jobs([], 0, "1", now),
         }
@@ -162,9 +163,9 @@ class _Page:
         shown |= _jobs(pending.jobs, pending.others.pending, parameters.get("page", "1"), now)
         shown["maps"] = self._maps(caller)
         shown["record"] = self._record(now)
-        # Of jobs that the caller sees: others may be in slurm_partitions that are hidden.
+        # Of jobs that the caller sees: others may be in some that are hidden.
         queues = {name for job in pending.jobs for name in (job.partition or "").split(",")}
-        shown["slurm_partitions"] = sorted(queues - {""})
+        shown["queues"] = sorted(queues - {""})
         if not asked:
             return 200, shown
         try:
@@ -188,7 +189,7 @@ class _Page:
         )
 
     def _order(self, caller: Caller, now: int) -> dict[str, str] | None:
-        """Say which order the queue is kept in, since when and why; ``None``: Slurm's own."""
+        """Say which order Foretime keeps the queue in, since when and why; ``None``: in none."""
         answer = queue_order_answer(self._desk, caller)
         if answer["order"] is None or answer["refused"] is not None:
             return None
@@ -291,7 +292,7 @@ def _alternatives(advised: Advice) -> list[dict[str, Any]]:
                 "likely": spoken_wait(times.likely_wait_s),
                 "bound": spoken_wait(times.wait_s["0.95"], up=True),
                 "cost": one.cost,
-                "sbatch": one.sbatch,
+                "command": one.command,
                 "cheapest": index == advised.cheapest,
             }
         )

@@ -138,7 +138,7 @@ def test_the_cheapest_change_that_starts_it_sooner_is_offered(tmp_path: Path) ->
     assert change["forecast"]["likely_wait_s"] == 0
     for each in (result, of_job):
         assert each.exit_code == 0, each.output
-        assert f"\n         sbatch {change['sbatch']}\n" in each.output
+        assert f"\n         {change['command']}\n" in each.output
         words = " ".join(each.output.split("\nSooner")[1].split())
         assert words.startswith(f"{change['text']}: likely ")
         assert " sooner, 95% sure within " in words
