@@ -1000,7 +1000,10 @@ class Run:
         walltime = job.walltime_s()
         # It got here by ways that the server does not check, such as another queue's default.
         if before is not None and self.may_be_ours():
-            if walltime is not None and before > walltime:
+            if walltime is None:  # qmove may leave it so, and runs no hook that may change the job
+                job.set_soft_walltime(None)
+                self.log("cleared", reason="no-limit")
+            elif before > walltime:
                 self.lower(walltime)
             elif before < SHORTEST_SOFT_WALLTIME_S:
                 job.set_soft_walltime(None)

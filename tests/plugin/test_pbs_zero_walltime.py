@@ -167,3 +167,11 @@ def test_whatever_comes_it_is_never_below_1_second(
     after = {**after, "soft_walltime": reply.changes[SOFT]}
     present = {name: value for name, value in after.items() if value not in (None, "")}
     assert refusal(present) is None
+
+
+def test_at_the_start_a_job_without_walltime_has_no_soft_walltime(scheduler: Scheduler) -> None:
+    """Where qmove took a queue's default from it; with and without a table."""
+    moved = {"Resource_List": {"soft_walltime": 600, "select": "1:ncpus=4"}}
+    for _ in range(2):
+        assert taken_away(scheduler.run(now=1_500, **moved), "no-limit")
+        scheduler.table.unlink(missing_ok=True)

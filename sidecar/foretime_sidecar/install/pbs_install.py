@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import ForetimeError, SchedulerError
@@ -19,18 +18,19 @@ from foretime_sidecar.clients.pbs.server import (
     HookRegistration,
     PbsServer,
 )
+from foretime_sidecar.install.pbs_scheduler import Outcome
 from foretime_sidecar.settings.settings import Settings
 
 HIGHEST_ORDER = 1000
-UNPLAN = "qselect -s QHW -l soft_walltime.ge.0 | xargs -r -n 1 qalter -l soft_walltime="
+WAITING = "QHWB"
+"""States of jobs that wait, and of arrays that have begun."""
+
+RUNNING = "RSU"
+_MOST_NAMED = 5
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What was done, one line each, and what is worth knowing besides."""
-
-    done: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+def _unplan(states: str) -> str:
+    return f"qselect -s {states} -l soft_walltime.ge.0 | xargs -r -n 1 qalter -l soft_walltime="
 
 
 def registration() -> dict[str, str]:
@@ -73,13 +73,14 @@ def install_directives(script: str, config: str, attributes: Mapping[str, str]) 
 def uninstall_lines() -> list[str]:
     """Give the commands that take the hook out, in their order.
 
-    First it plans no more but still lets users lower their walltime; then waiting jobs lose their
+    First it plans no more but still lets users lower their walltime; then jobs lose their
     soft_walltime (unset, as without the hook one as long as the walltime would have PBS refuse a
-    lower walltime); then it goes.
+    lower walltime), those that run as far as PBS lets them; then it goes.
     """
     return [
         f"qmgr -c '{set_directive('event', 'modifyjob')}'",
-        UNPLAN,
+        _unplan(WAITING),
+        f"{_unplan(RUNNING)} || true",
         f"qmgr -c 'delete hook {HOOK}'",
     ]
 
@@ -117,7 +118,7 @@ def install(server: PbsServer, settings: Settings) -> Outcome:
 
 
 def uninstall(server: PbsServer) -> Outcome:
-    """Take the hook out, and their soft_walltime from waiting jobs.
+    """Take the hook out, and their soft_walltime from waiting and running jobs.
 
     Raises
     ------
@@ -131,26 +132,43 @@ def uninstall(server: PbsServer) -> Outcome:
     directive = set_directive("event", "modifyjob")
     server.qmgr(directive)
     outcome.done.append(f"qmgr -c '{directive}'")
-    kept: list[str] = []
-    for job_id in server.planned_jobs():
+    # Before their arrays lose it, as qselect goes by those.
+    running = server.planned_jobs(RUNNING, subjobs=True)
+    subjobs = [job_id for job_id in running if "[" in job_id]
+    kept = _clear(server, WAITING, outcome)
+    if kept:
+        raise SchedulerError(
+            f"{len(kept)} waiting jobs keep their soft_walltime: {_named(kept)}; the hook "
+            "stays, so that their users can lower walltime, but plans no job: run this again"
+        )
+    kept = dict.fromkeys(subjobs, "PBS changes no subjob") | _clear(server, RUNNING, outcome)
+    server.qmgr(f"delete hook {HOOK}")
+    outcome.done.append(f"qmgr -c 'delete hook {HOOK}'")
+    if kept:
+        outcome.notes.append(
+            f"{len(kept)} running jobs keep their soft_walltime until they end: {_named(kept)}"
+        )
+    return outcome
+
+
+def _clear(server: PbsServer, states: str, outcome: Outcome) -> dict[str, str]:
+    """Unset soft_walltime of all jobs in some states; give what was said of those that keep it."""
+    refused: dict[str, str] = {}
+    for job_id in server.planned_jobs(states):
         try:
             server.clear(job_id)
         except CommandFailedError as error:
-            kept.append(f"{job_id} ({error.said})")
+            refused[job_id] = error.said
         else:
             outcome.done.append(f"qalter -l soft_walltime= {job_id}")
-    # One that has begun or ended since then no longer waits.
-    waiting = set(server.planned_jobs()) if kept else set()
-    kept = [job for job in kept if job.partition(" ")[0] in waiting]
-    if kept:
-        raise SchedulerError(
-            f"{len(kept)} waiting jobs keep their soft_walltime: {', '.join(kept[:5])}; the hook "
-            "stays, so that their users can lower walltime, but plans no job: run this again"
-        )
-    server.qmgr(f"delete hook {HOOK}")
-    outcome.done.append(f"qmgr -c 'delete hook {HOOK}'")
-    outcome.notes.append("running jobs and begun arrays keep their soft_walltime until they end")
-    return outcome
+    # One that has begun or ended since then is no longer among them.
+    left = set(server.planned_jobs(states)) if refused else set()
+    return {job_id: said for job_id, said in refused.items() if job_id in left}
+
+
+def _named(jobs: Mapping[str, str]) -> str:
+    named = [f"{job_id} ({said})" for job_id, said in jobs.items()]
+    return ", ".join(named[:_MOST_NAMED]) + (" and more" if named[_MOST_NAMED:] else "")
 
 
 def _order(attributes: Mapping[str, str], hooks: Mapping[str, HookRegistration]) -> int:

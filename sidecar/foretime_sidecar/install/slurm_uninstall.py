@@ -13,7 +13,7 @@ from foretime_sidecar.install.slurm_conf import SlurmConf, octets
 from foretime_sidecar.install.slurm_install import LUA, SOFT_LIMIT, Outcome, SlurmSite
 from foretime_sidecar.install.slurm_script import without_line
 from foretime_sidecar.safety.limit_repairs import planned_short
-from foretime_sidecar.safety.planning_switch import give_back, switch_off, switch_on
+from foretime_sidecar.safety.planning_switch import give_back_on_slurm, switch_off, switch_on
 
 
 def uninstall_steps(site: SlurmSite) -> list[str]:
@@ -121,7 +121,7 @@ def uninstall(site: SlurmSite) -> Outcome:
 
 
 def _clear_jobs(site: SlurmSite, outcome: Outcome) -> None:
-    changed = give_back(site.controller)
+    changed = give_back_on_slurm(site.controller)
     if changed:
         outcome.done.append(f"gave {len(changed)} waiting jobs back what was asked for")
 

@@ -204,7 +204,7 @@ def _partitions_of(
 def why_plain(
     job: QueuedJob, exclusions: Exclusions, now: int, start_within_s: int = 0
 ) -> Why | None:
-    """Say why a pending job must be planned with its whole limit, ``None`` if it need not be.
+    """Say why a job must be planned with its whole limit, ``None`` if it need not be.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def why_plain(
     now
         Epoch seconds.
     start_within_s
-        It may start until so long after ``now`` without being looked at again.
+        It may start until so long after ``now`` without being looked at again, if it waits.
     """
     requested_time = job.request.requested_time
     if requested_time == UNLIMITED_S or requested_time > LONGEST_REQUEST_S:
@@ -237,9 +237,12 @@ def why_plain(
         for longest in exclusions.longest
     ):
         return Why.TOO_LONG
-    pending = job.state is QueueState.PENDING
-    earliest_start = max(now, (pending and job.eligible_time) or 0)
-    latest_end = max(now + start_within_s, earliest_start) + requested_time
+    if job.state is QueueState.PENDING:
+        earliest_start = max(now, job.eligible_time or 0)
+        latest_end = max(now + start_within_s, earliest_start) + requested_time
+    else:
+        earliest_start = now
+        latest_end = (job.start_time or now) + job.suspended_time + requested_time
     for reservation in exclusions.reservations:
         where = reservation.slurm_partitions
         if (

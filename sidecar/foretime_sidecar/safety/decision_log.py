@@ -253,7 +253,11 @@ class DecisionLog:
         self, before: Decision, job: QueuedJob, exclusions: Exclusions, now: int, refined: Refined
     ) -> Decision | None:
         """Give what was done since to a job that the hook had planned, ``None`` if nothing."""
-        if job.state is not QueueState.PENDING or before.action not in _FOLLOWED:
+        if before.action not in _FOLLOWED:
+            return None
+        # PBS alone changes what a running job is planned with.
+        running = job.state is not QueueState.PENDING
+        if running and (exclusions.scheduler != "pbs" or job.is_short):
             return None
         note = read_note(job.admin_comment)
         if note is not None and note.lowered_limit is not None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import InputError, SchedulerError
 
+from foretime_sidecar.clients.client import JobChange
 from foretime_sidecar.clients.slurm.controller import SlurmController
-from foretime_sidecar.safety.limit_repairs import changes_of, undone
+from foretime_sidecar.safety.limit_repairs import Repair, changes_of, undone
 
 _ROUNDS = 5
 _PAUSE_S = 0.2
+_MOST_NAMED = 5
 _TEXT = "Made by foretime disable: no job is planned while this file exists.\n"
 
 
@@ -31,7 +34,7 @@ def switch_off(path: Path) -> bool:
         return False
     except OSError as error:
         raise InputError(
-            f"{path}: can't make it: {error.strerror}; be root on slurmctld's host"
+            f"{path}: can't make it: {error.strerror}; be root on the scheduler's host"
         ) from error
     return True
 
@@ -50,41 +53,64 @@ def switch_on(path: Path) -> bool:
         return False
     except OSError as error:
         raise InputError(
-            f"{path}: can't remove it: {error.strerror}; be root on slurmctld's host"
+            f"{path}: can't remove it: {error.strerror}; be root on the scheduler's host"
         ) from error
     return True
 
 
-def give_back(controller: SlurmController) -> list[str]:
+def give_back(
+    due: Callable[[], Sequence[Repair]], update: Callable[[Sequence[JobChange]], None], who: str
+) -> list[str]:
     """Plan all waiting jobs with what their users asked for again; give the jobs changed.
 
     The file must be there already, so that no new one is planned; one that is being submitted
     meanwhile, or that the daemon plans in the middle of its look, is caught by another round.
 
+    Parameters
+    ----------
+    due
+        Looks at the queue, and gives the changes of waiting jobs that are planned short.
+    update
+        Makes changes.
+    who
+        Who may make them.
+
     Raises
     ------
     SchedulerError
-        If jobs are left that are planned short.
+        If jobs are left that are planned short; the others have been changed.
     """
-    done: dict[str, None] = {}
+    asked: dict[str, None] = {}
     problem: SchedulerError | None = None
     for _ in range(_ROUNDS):
-        repairs = undone(controller.jobs(), "planning is switched off")
+        repairs = due()
         if not repairs:
-            return list(done)
+            return list(asked)
+        asked |= dict.fromkeys(_job_ids(repairs))
         try:
-            controller.update(changes_of(repairs))
+            update(changes_of(repairs))
         except SchedulerError as error:
             problem = error  # a job may have started or ended meanwhile: look again
-        else:
-            done |= dict.fromkeys(repair.change.job_id for repair in repairs)
         time.sleep(_PAUSE_S)
-    left = undone(controller.jobs(), "")
+    left = list(_job_ids(due()))
     if not left:
-        return list(done)
-    named = ", ".join(repair.change.job_id for repair in left[:5])
+        return list(asked)
     why = f" ({problem})" if problem is not None else ""
     raise SchedulerError(
-        f"{len(left)} waiting jobs are still planned short: {named}{why}; run this again, as root "
-        "or a Slurm operator"
+        f"{len(left)} waiting jobs are still planned short: {', '.join(left[:_MOST_NAMED])}{why}; "
+        f"{len(asked.keys() - set(left))} others got back what was asked for; run this again, as "
+        f"{who}"
     )
+
+
+def give_back_on_slurm(controller: SlurmController) -> list[str]:
+    """Do it on Slurm; see `give_back`."""
+    return give_back(
+        lambda: undone(controller.jobs(), "planning is switched off"),
+        controller.update,
+        "root or a Slurm operator",
+    )
+
+
+def _job_ids(repairs: Iterable[Repair]) -> Iterable[str]:
+    return (repair.change.job_id for repair in repairs)

@@ -33,7 +33,7 @@ REASONS = {
     "heterogeneous": "parts of heterogeneous jobs are left alone",
     "deadline": "jobs with a deadline are left alone",
     "reservation-job": "jobs in a reservation are left alone",
-    "reservation": "with all of its time limit it could reach a reservation",
+    "reservation": "with all of its time limit it could reach a reservation or dedicated time",
     "own-time-min": "its user gave a --time-min, and it is left alone",
     "table": "there was no valid table when it was submitted: the daemon did not run",
     "off": "the table said off",

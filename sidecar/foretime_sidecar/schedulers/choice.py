@@ -39,5 +39,5 @@ def strategy_of(
 ) -> SchedulerStrategy:
     """Give what the daemon does for the settings' scheduler; parameters as of `SlurmStrategy`."""
     if settings.scheduler.kind == "pbs":
-        return PbsStrategy()
+        return PbsStrategy(client, store, lock)
     return SlurmStrategy(settings, client, store, lock, runtimes, bounds, unhurried=unhurried)

@@ -1,13 +1,14 @@
-"""PBS: it never ends a job at its soft_walltime, so nothing need be mended; it keeps its order."""
+"""PBS: it never ends a job at its soft_walltime, and keeps its order."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from foretime_sim.policies.policy import Correction
 
-from foretime_sidecar.clients.client import QueuedJob, SchedulerConfiguration
+from foretime_sidecar.clients.client import QueuedJob, SchedulerClient, SchedulerConfiguration
 from foretime_sidecar.clients.pbs.commands import PbsCommands, PbsProcesses
 from foretime_sidecar.clients.pbs.job_changes import (
     ConnectedChanges,
@@ -19,22 +20,40 @@ from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
+from foretime_sidecar.safety.soft_walltimes import SoftWalltimes
 from foretime_sidecar.settings.settings import SchedulerSettings
+from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mode
 
 
 class PbsStrategy:
-    """The hook does all; see `SchedulerStrategy`."""
+    """Takes back what the hook could not know of; see `SchedulerStrategy`.
+
+    Parameters
+    ----------
+    client, store, lock
+        The sidecar's.
+    """
 
     correction = Correction.PBS
     users_set_time_min = False
     ordering = None
 
+    def __init__(self, client: SchedulerClient, store: Store, lock: threading.RLock) -> None:
+        self._store = store
+        self._lock = lock
+        self._soft_walltimes = SoftWalltimes(client)
+
     def watch(self, look: Look) -> None:
         """Do nothing: the starvation guard is Slurm's."""
 
     def why_not_enforced(self) -> str:
-        """Give "": nothing here speaks against it."""
+        """Say so while PBS refuses to take plans back."""
+        if self._soft_walltimes.refused:
+            return (
+                "PBS refused to plan jobs with all of their walltime again; see the log, and make "
+                "the daemon's user a manager of PBS"
+            )
         return ""
 
     def refined(
@@ -49,7 +68,18 @@ class PbsStrategy:
     def mend(
         self, look: Look, exclusions: Exclusions | None, mode: Mode, pause_s: int, refined: Refined
     ) -> None:
-        """Do nothing: no limit was changed."""
+        """Take soft_walltime from jobs that could reach a reservation or dedicated time."""
+        planned_until = None
+        if mode is not Mode.ENFORCE:
+            with self._lock:
+                planned_until = self._store.planned_until()
+        self._soft_walltimes.mend(
+            look.queue.jobs,
+            exclusions or Exclusions(scheduler="pbs"),
+            look.taken_at,
+            2 * pause_s,
+            planned_until,
+        )
 
     def arrange(
         self,
@@ -77,4 +107,5 @@ def pbs_client(scheduler: SchedulerSettings, request_time: RequestTime) -> PbsCo
         Path(scheduler.pbs_server_logs_dir) if scheduler.pbs_server_logs_dir else None,
         scheduler.overlap_s,
         change=change,
+        dedicated_time=scheduler.pbs_dedicated_time_file,
     )

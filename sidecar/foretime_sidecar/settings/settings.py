@@ -81,6 +81,13 @@ class SchedulerSettings(Section):
         default="/var/spool/pbs/server_logs",
         description="PBS's server logs, where the hook's decisions stand; empty: do without them.",
     )
+    pbs_dedicated_time_file: str = Field(
+        default="/var/spool/pbs/sched_priv/dedicated_time",
+        description=(
+            "The dedicated times of PBS's scheduler, which Foretime's user must be able to read; "
+            "empty: there are none."
+        ),
+    )
     poll_interval_s: int = Field(
         default=60, ge=1, description="Pause between two looks at the scheduler."
     )

@@ -327,6 +327,11 @@ class Store:
         last_valid, first_written = rows[0]
         return max(last_valid or 0, now if first_written is None else first_written)
 
+    def planned_until(self) -> int:
+        """Give until when a table let jobs be planned, epoch seconds; 0 if none ever did."""
+        rows = self.rows("SELECT max(valid_until) FROM table_generations WHERE mode = 'enforce'")
+        return rows[0][0] or 0
+
     def latest_generation(self) -> TableGeneration | None:
         """Give the last table begun, ``None`` if there was none."""
         return self._table_generation("", ())

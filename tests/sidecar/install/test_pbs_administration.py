@@ -25,8 +25,9 @@ from foretime_sidecar.clients.pbs.server import CONFIGURATION, HOOK, SCRIPT, Pbs
 from foretime_sidecar.install import pbs_install
 from foretime_sidecar.install.doctor import pbs as doctor_pbs
 from foretime_sidecar.install.doctor.checkup import Diagnosis, Finding, Health, examine, exit_code
-from foretime_sidecar.install.doctor.pbs import accounting, pbs_checks
+from foretime_sidecar.install.doctor.pbs import accounting, dedicated_time, pbs_checks
 from foretime_sidecar.install.doctor.table import fresh_table, local_file_system, safe_path
+from foretime_sidecar.install.pbs_scheduler import Outcome, PbsScheduler, pbs_home
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.table.table import Mode, Table, TableSettings, write_table
 from foretime_sim.mocks.plugin_files import plugin_file
@@ -58,16 +59,18 @@ if command == "qstat":
         print(json.dumps({"timestamp": state["time"], "Queue": state["queues"]}))
     leave(0)
 if command == "qselect":
-    assert words == ["-s", "QHW", "-l", "soft_walltime.ge.0"], words
+    each = words[0] == "-T"
+    assert words[each::2] == ["-s", "-l"] and words[-1] == "soft_walltime.ge.0", words
     for name, job in state["jobs"].items():
-        if job["state"] in "QHW" and job["soft"]:
+        subjob = "[" in name and "[]" not in name
+        if job["state"] in words[each + 1] and job["soft"] and subjob <= each:
             print(name)
     leave(0)
 if command == "qalter":
     assert words[:2] == ["-l", "soft_walltime="], words
     job = state["jobs"][words[2]]
     if job.get("gone"):
-        job["state"] = "R"
+        job["state"] = "E"
     if job.get("stuck") or job.get("gone"):
         leave(153, "qalter: Request invalid for state of job " + words[2])
     job["soft"] = ""
@@ -111,6 +114,10 @@ elif verb == "export":
     print(hooks[name][rest[1]], end="")
 leave(0)
 """
+
+
+LINE = 'resources: "ncpus, mem, arch, host, vnode, aoe, eoe"'
+PLAIN_CONFIG = f"# backfill_prime: true ALL\n# resources: x\n{LINE}\n"
 
 
 class FakeServer(PbsServer):
@@ -170,10 +177,14 @@ class Site:
         self.settings = Settings.model_validate(
             {
                 "table": {"path": str(self.table)},
-                "scheduler": {"pbs_accounting_dir": ""},
+                "scheduler": {"pbs_accounting_dir": "", "pbs_dedicated_time_file": ""},
                 "hook": {"disable_file": str(folder / "foretime.off")},
             }
         )
+
+    @property
+    def sched_config(self) -> Path:
+        return Path(os.environ["PBS_HOME"]) / "sched_priv" / "sched_config"
 
     @property
     def state(self) -> dict[str, Any]:
@@ -199,8 +210,10 @@ class Site:
         hooks[name][kind] = text
         self.change(hooks=hooks)
 
-    def install(self) -> pbs_install.Outcome:
-        return pbs_install.install(self.server, self.settings)
+    def install(self) -> Outcome:
+        outcome = pbs_install.install(self.server, self.settings)
+        PbsScheduler(pbs_home()).install(outcome)
+        return outcome
 
     def directives(self) -> list[str]:
         return [words[2] for words in self.state["log"] if words[0] == "qmgr"]
@@ -214,7 +227,7 @@ class Site:
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     home = tmp_path / "home"
     (home / "sched_priv").mkdir(parents=True)
-    (home / "sched_priv" / "sched_config").write_text("# backfill_prime: true ALL\n")
+    (home / "sched_priv" / "sched_config").write_text(PLAIN_CONFIG)
     monkeypatch.setenv("PBS_HOME", str(home))
     return Site(tmp_path)
 
@@ -237,7 +250,7 @@ def test_install_sets_the_hook_up(site: Site) -> None:
     assert configured["table"] == str(site.table)
     assert configured["disable_file"] == site.settings.hook.disable_file  # not the shipped one
     assert outcome.done[0] == "qmgr -c 'create hook foretime'"
-    assert outcome.done[-1] == "qmgr -c 'set hook foretime enabled = true'"
+    assert outcome.done[-2] == "qmgr -c 'set hook foretime enabled = true'"
 
 
 def test_install_again_does_nothing(site: Site) -> None:
@@ -342,13 +355,18 @@ def test_uninstall_takes_soft_walltimes_from_waiting_jobs(site: Site) -> None:
         "3.pbs": {"state": "W", "soft": "", "stuck": True},
         "4.pbs": {"state": "R", "soft": "0:10:00"},
         "5.pbs": {"state": "Q", "soft": "0:10:00", "gone": True},
+        "6[].pbs": {"state": "B", "soft": "0:10:00"},
+        "6[1].pbs": {"state": "R", "soft": "0:10:00"},
+        "7.pbs": {"state": "R", "soft": "0:10:00", "stuck": True},
     }
     site.change(jobs=jobs, log=[])
     outcome = pbs_install.uninstall(site.server)
     assert site.state["hooks"] == {}
     softs = {name: job["soft"] for name, job in site.state["jobs"].items()}
-    kept = "0:10:00"
-    assert softs == {"1.pbs": "", "2[].pbs": "", "3.pbs": "", "4.pbs": kept, "5.pbs": kept}
+    assert [name for name, soft in softs.items() if soft] == ["5.pbs", "6[1].pbs", "7.pbs"]
+    (note,) = outcome.notes
+    assert note.startswith("2 running jobs keep their soft_walltime until they end: 6[1].pbs (PBS ")
+    assert "7.pbs (qalter: Request invalid for state of job 7.pbs)" in note
     assert site.directives()[1:] == [
         "set hook foretime event = modifyjob",
         "delete hook foretime",
@@ -385,7 +403,15 @@ def test_what_is_shown_is_what_is_done(site: Site, tmp_path: Path) -> None:
         == 0
     )
     done = site.state["hooks"]
-    site.change(hooks={}, jobs={"1.pbs": {"state": "Q", "soft": "0:10:00"}})
+    jobs = {
+        "1.pbs": {"state": "Q", "soft": "0:10:00"},
+        "2.pbs": {"state": "R", "soft": "0:10:00", "stuck": True},
+        "3.pbs": {"state": "R", "soft": "0:10:00"},
+    }
+    edited = site.sched_config.read_text()
+    assert edited.endswith(f'{LINE[:-1]}, soft_walltime"\n')
+    site.sched_config.write_text(PLAIN_CONFIG)
+    site.change(hooks={}, jobs=jobs)
 
     def by_hand(*words: str) -> None:
         shown = runner.invoke(app, list(words))
@@ -403,10 +429,10 @@ def test_what_is_shown_is_what_is_done(site: Site, tmp_path: Path) -> None:
         )
 
     by_hand("install", "pbs", *chosen)
-    assert site.state["hooks"] == done
-    by_hand("uninstall", "pbs")
-    assert site.state["hooks"] == {}
-    assert site.state["jobs"]["1.pbs"]["soft"] == ""
+    assert (site.state["hooks"], site.sched_config.read_text()) == (done, edited)
+    by_hand("uninstall", "pbs", *chosen)
+    assert (site.state["hooks"], site.sched_config.read_text()) == ({}, PLAIN_CONFIG)
+    assert [job["soft"] for job in site.state["jobs"].values()] == ["", "0:10:00", ""]
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])
@@ -462,8 +488,9 @@ def sick(site: Site, ill: str) -> None:
     elif ill == "default soft_walltime":
         site.change(queues={"workq": {"resources_default": {"soft_walltime": "1:00:00"}}})
     elif ill == "primetime":
-        path = Path(os.environ["PBS_HOME"]) / "sched_priv" / "sched_config"
-        path.write_text("backfill_prime:\ttrue\tALL\n")
+        site.sched_config.write_text(f'backfill_prime:\ttrue\tALL\n{LINE[:-1]}, soft_walltime"\n')
+    elif ill == "job classes":
+        site.sched_config.write_text(PLAIN_CONFIG)
     elif ill == "commands":
         (site.bin / "qselect").unlink()
 
@@ -474,6 +501,7 @@ WARNINGS = {
     "hook's configuration",
     "disable file",
     "default soft_walltime",
+    "job classes",
     "primetime",
 }
 
@@ -493,6 +521,7 @@ WARNINGS = {
         "disable file",
         "other hooks",
         "default soft_walltime",
+        "job classes",
         "primetime",
     ],
 )
@@ -537,6 +566,23 @@ def test_the_daemons_user_must_read_the_accounting_logs(
             closed.chmod(0o755)
             assert (finding.health, finding.remedy != "") == (Health.PROBLEM, True)
             assert "Permission denied" in finding.message
+
+
+def test_the_daemons_user_should_read_dedicated_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        file = Path(place) / "dedicated_time"
+        assert dedicated_time("").health is dedicated_time(str(file)).health is Health.OK
+        file.write_text("x")
+        monkeypatch.setattr(doctor_pbs, "DAEMON_USER", "no-such-user")
+        assert "must read" in dedicated_time(str(file)).message
+        name = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+        monkeypatch.setattr(doctor_pbs, "DAEMON_USER", name)
+        file.chmod(0o644)
+        assert dedicated_time(str(file)).health is Health.OK
+        file.chmod(0)
+        finding = dedicated_time(str(file))
+        assert (finding.health, "Permission denied" in finding.message) == (Health.WARNING, True)
 
 
 def test_one_cause_is_told_once(site: Site) -> None:
@@ -648,6 +694,16 @@ def test_the_unit_lets_pbs_commands_prove_who_asks(repository: Path) -> None:
     given = [name for name in implying if f"\n{name}=" in unit]
     assert len(given) > 10
     assert not [name for name in given if not {f"{name}=", f"{name}=no"} & set(changed)]
+
+
+def test_a_recorded_listing_of_hooks_with_wrapped_lines_is_read(repository: Path) -> None:
+    text = (repository / "tests/assets/pbs/openpbs/qmgr-list-hook.txt").read_text()
+    hooks = parse_hooks(text)
+    assert list(hooks) == ["pbs_cgroups", "foretime"]
+    assert len(hooks["pbs_cgroups"].events) == 11
+    assert {"execjob_launch", "execjob_attach", "exechost_startup"} < hooks["pbs_cgroups"].events
+    assert (hooks["pbs_cgroups"].number("order"), hooks["pbs_cgroups"].enabled) == (100, False)
+    assert hooks["foretime"].events == {"queuejob", "postqueuejob", "modifyjob", "runjob"}
 
 
 def test_a_listing_of_hooks_is_read() -> None:

@@ -16,6 +16,8 @@ from foretime_sidecar.cli.reports.install_plan import plan_json, plan_lines
 from foretime_sidecar.clients.pbs.server import PbsServer
 from foretime_sidecar.clients.slurm.controller import SlurmController
 from foretime_sidecar.install import pbs_install, slurm_install, slurm_uninstall
+from foretime_sidecar.install.pbs_scheduler import Outcome, PbsScheduler, pbs_home
+from foretime_sidecar.settings.settings import Settings
 
 install_app = typer.Typer(
     help="Put the hook into a scheduler; without --yes, show how.", no_args_is_help=True
@@ -30,7 +32,7 @@ PbsCommandsOption = Annotated[
     typer.Option(
         "--commands-dir",
         metavar="DIR",
-        help="Folder of qmgr and the others; the PATH if not given.",
+        help="Folder of qmgr and the others; that of the settings, or the PATH, if not given.",
     ),
 ]
 SlurmCommandsOption = Annotated[
@@ -68,20 +70,24 @@ def install_pbs(
 ) -> None:
     """Register the hook in a PBS server, or bring it up to date; all of it or nothing.
 
-    Run it as root on the server's host.
+    Then soft_walltime comes into the line resources: of the scheduler's sched_config. Run it as
+    root on the server's host.
 
     Example: [bold]foretime install pbs --yes[/bold]
     """
     chosen = site_settings(settings)
+    scheduler = PbsScheduler(pbs_home())
     if yes:
-        _say(pbs_install.install(PbsServer(commands_dir), chosen), as_json)
+        outcome = pbs_install.install(_pbs_server(chosen, commands_dir), chosen)
+        scheduler.install(outcome)
+        _say(outcome, as_json)
         return
     config_name = "foretime_hook.CF"
     config = pbs_install.configuration(chosen)
     directives = pbs_install.install_directives(
         str(plugin_file("pbs/foretime_hook.py")), config_name, pbs_install.registration()
     )
-    lines = [f"qmgr -c '{directive}'" for directive in directives]
+    lines = [f"qmgr -c '{directive}'" for directive in directives] + scheduler.commands()
     if as_json:
         shown = {"files": {config_name: config}, "commands": lines}
         typer.echo(json.dumps(shown, indent=2))
@@ -93,25 +99,35 @@ def install_pbs(
 
 @uninstall_app.command("pbs")
 def uninstall_pbs(
+    settings: SettingsOption = None,
     yes: YesOption = False,
     commands_dir: PbsCommandsOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Take the hook out of a PBS server, and soft_walltime from the jobs that wait.
+    """Take the hook out of a PBS server, and soft_walltime from its jobs.
 
-    Run it as root on the server's host. Running jobs are not touched.
+    Those that run lose it, too, as far as PBS lets them: not the subjobs of an array. sched_config
+    gets back what it had. Run it as root on the server's host.
 
     Example: [bold]foretime uninstall pbs --yes[/bold]
     """
+    chosen = site_settings(settings)
+    scheduler = PbsScheduler(pbs_home())
     if yes:
-        _say(pbs_install.uninstall(PbsServer(commands_dir)), as_json)
+        outcome = pbs_install.uninstall(_pbs_server(chosen, commands_dir))
+        scheduler.uninstall(outcome)
+        _say(outcome, as_json)
         return
-    lines = pbs_install.uninstall_lines()
+    lines = pbs_install.uninstall_lines() + scheduler.uninstall_commands()
     if as_json:
         typer.echo(json.dumps({"commands": lines}, indent=2))
         return
     typer.echo("# As root on the PBS server's host; with --yes this is done at once.")
     typer.echo("\n".join(lines))
+
+
+def _pbs_server(settings: Settings, commands_dir: str) -> PbsServer:
+    return PbsServer(commands_dir or settings.scheduler.commands_dir)
 
 
 @install_app.command("slurm")
@@ -178,7 +194,7 @@ def _slurm_site(
     return slurm_install.SlurmSite(controller, chosen, conf)
 
 
-def _say(outcome: pbs_install.Outcome | slurm_install.Outcome, as_json: bool) -> None:
+def _say(outcome: Outcome | slurm_install.Outcome, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"done": outcome.done, "notes": outcome.notes}, indent=2))
         return

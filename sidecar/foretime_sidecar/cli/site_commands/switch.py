@@ -12,30 +12,58 @@ from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.site_settings import site_settings
+from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.clients.slurm.controller import SlurmController
-from foretime_sidecar.safety.planning_switch import give_back, switch_off, switch_on
+from foretime_sidecar.safety.planning_switch import (
+    give_back,
+    give_back_on_slurm,
+    switch_off,
+    switch_on,
+)
+from foretime_sidecar.safety.soft_walltimes import given_back
+from foretime_sidecar.schedulers.choice import client_of
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.table.table import read_table
 
 
 def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> None:
     """Plan no more jobs from the next submission on, and clear those that wait.
 
     Run it as root on slurmctld's host (each of them), or PBS's. Slurm keeps time_min_as_soft_limit.
-    On PBS jobs that wait keep their soft_walltime.
+    On PBS jobs that wait get a soft_walltime as long as their walltime.
 
     Example: [bold]foretime disable[/bold]
     """
     chosen = site_settings(settings)
     path = Path(chosen.hook.disable_file)
     made = switch_off(path)
-    cleared: list[str] = []
-    if chosen.scheduler.can_end_jobs_as_planned:
-        cleared = give_back(SlurmController(chosen.scheduler.commands_dir))
+    cleared = _GIVE_BACK[chosen.scheduler.kind](chosen)
     if as_json:
         answer = {"disable_file": str(path), "was_disabled": not made, "cleared": cleared}
         typer.echo(json.dumps(answer, indent=2))
         return
     typer.echo(f"{path}: {'made' if made else 'was there already'}; no job is planned.")
     typer.echo(f"{len(cleared)} waiting jobs got back what was asked for.")
+
+
+def _give_back_on_slurm(settings: Settings) -> list[str]:
+    return give_back_on_slurm(SlurmController(settings.scheduler.commands_dir))
+
+
+def _give_back_on_pbs(settings: Settings) -> list[str]:
+    client = client_of(settings.scheduler, RequestTime())
+    try:
+        until = read_table(Path(settings.table.path)).unplanned_since
+    except ForetimeError:
+        until = None  # without a table any soft_walltime counts as ours, as for the hook
+    return give_back(
+        lambda: given_back(client.queue().jobs, until),
+        client.update,
+        "root or a manager of PBS, on its host",
+    )
+
+
+_GIVE_BACK = {"slurm": _give_back_on_slurm, "pbs": _give_back_on_pbs}
 
 
 def enable(settings: SettingsOption = None, as_json: JsonOption = False) -> None:

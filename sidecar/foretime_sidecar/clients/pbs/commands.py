@@ -14,6 +14,7 @@ from foretime_estimators.jobs.errors import SchedulerError
 
 from foretime_sidecar.clients.child_process import Advice, ChildProcesses
 from foretime_sidecar.clients.client import (
+    UNLIMITED_S,
     Cursor,
     FinishedRecord,
     JobChange,
@@ -23,6 +24,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
+from foretime_sidecar.clients.pbs.dedicated_time import read_dedicated_times
 from foretime_sidecar.clients.pbs.job_changes import JobChanger, QalterProcesses
 from foretime_sidecar.clients.pbs.json import (
     finished_record,
@@ -85,6 +87,8 @@ class PbsCommands(SchedulerClient):
         Epoch seconds.
     change
         Changes jobs; ``None`` does so with qalter.
+    dedicated_time
+        ``PBS_HOME/sched_priv/dedicated_time``; "" does without.
     """
 
     def __init__(
@@ -95,9 +99,12 @@ class PbsCommands(SchedulerClient):
         overlap_s: int = 3600,
         clock: Callable[[], float] = time.time,
         change: JobChanger | None = None,
+        dedicated_time: str = "",
     ) -> None:
         self._run = run
         self._change = change or QalterProcesses(run)
+        self._dedicated_time = dedicated_time
+        self._told_of_dedicated_time = ""
         self._accounting = None if accounting_dir is None else AccountingTail(accounting_dir)
         self._decisions = None if server_logs_dir is None else DecisionTail(server_logs_dir)
         self._overlap_s = overlap_s
@@ -170,8 +177,21 @@ class PbsCommands(SchedulerClient):
         return Queue(parse_processors(self._run(["pbsnodes", "-a", "-F", "json"])), jobs)
 
     def reservations(self) -> list[Reservation]:
-        """Read the reservations, current and to come."""
-        return parse_reservations(self._run(["pbs_rstat", "-f"]))
+        """Read the reservations and the scheduler's dedicated times, current and to come."""
+        return parse_reservations(self._run(["pbs_rstat", "-f"])) + self._dedicated_times()
+
+    def _dedicated_times(self) -> list[Reservation]:
+        """Read the dedicated times; what can't be read is logged, as the hook reads them, too."""
+        if not self._dedicated_time:
+            return []
+        try:
+            found, problem = read_dedicated_times(Path(self._dedicated_time)), ""
+        except SchedulerError as error:
+            found, problem = [], str(error)
+        if problem and problem != self._told_of_dedicated_time:
+            logger.warning("dedicated time announced later is not heeded: %s", problem)
+        self._told_of_dedicated_time = problem
+        return found
 
     def limits(self, configuration: SchedulerConfiguration) -> SiteLimits:
         """Answer that there are none: PBS judges nothing on soft_walltime."""
@@ -185,7 +205,8 @@ class PbsCommands(SchedulerClient):
         emptied has crashed pbs_server (OpenPBS before 22, pull request 2403); nor would unsetting
         keep a default soft_walltime out. ``foretime uninstall`` unsets it, for then no hook is
         left to lower it with the walltime, nor to set it again. For a walltime of 0 it is unset:
-        pbs_sched divides by soft_walltime. `queue` gives 0 s as 1 s, so for 1 s it is unset, too.
+        pbs_sched divides by soft_walltime. `queue` gives 0 s as 1 s, so for 1 s it is unset, too,
+        and so it is of a job without a walltime.
         """
         walltimes: dict[str, int] = {}
         if any(change.time_min == 0 and change.time_limit is None for change in changes):
@@ -204,7 +225,8 @@ class PbsCommands(SchedulerClient):
                 if whole is None:
                     refused.append(f"{change.job_id}: no such job waits or runs")
                 else:
-                    resources["soft_walltime"] = str(whole) if whole > 1 else ""
+                    plans = 1 < whole < UNLIMITED_S
+                    resources["soft_walltime"] = str(whole) if plans else ""
             elif soft is not None:
                 resources["soft_walltime"] = str(soft)
             if resources:

@@ -200,18 +200,20 @@ def _queued(job_id: str, job: Json, now: int | None) -> QueuedJob | None:
         if walltime is None:
             walltime = _duration(_resource(job, name))
     soft = _duration(_resource(job, "soft_walltime"))
+    request = _request(job_id, job, walltime)
     holds = (_text(job, "Hold_Types") or "n").replace("n", "")
     depends = _WAITS_FOR.search(_text(job, "depend") or "") is not None
     dependent = pending and depends and letter == "H"
     started = _moment(job.get("stime"))
     return QueuedJob(
-        _request(job_id, job, walltime),
+        request,
         state,
         tasks,
         remaining or "",
         start_time=_planned_start(job) if pending else started,
         eligible_time=_eligible(job, letter, now) if pending else _moment(job.get("etime")),
-        time_min=soft if soft and walltime is not None and soft < walltime else None,
+        # Of a job without a walltime, too: pbs_sched plans with it.
+        time_min=soft if soft and soft < request.requested_time else None,
         suspended_time=0 if pending else _suspended(job, started, state, now),
         held=pending and bool(holds) and not (dependent and holds == "s"),
         dependent=dependent,

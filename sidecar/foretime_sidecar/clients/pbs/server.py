@@ -152,9 +152,13 @@ class PbsServer:
             raise SchedulerError(f"qstat {' '.join(arguments)} -F json printed {answer!r}")
         return answer
 
-    def planned_jobs(self) -> list[str]:
-        """Give the ids of waiting jobs that have a soft_walltime."""
-        return self.run("qselect", "-s", "QHW", "-l", "soft_walltime.ge.0").split()
+    def planned_jobs(self, states: str, *, subjobs: bool = False) -> list[str]:
+        """Give the ids of jobs in some of PBS's states (letters) that have a soft_walltime.
+
+        ``subjobs``: each of an array in the array's place.
+        """
+        each = ["-T"] if subjobs else []
+        return self.run("qselect", *each, "-s", states, "-l", "soft_walltime.ge.0").split()
 
     def clear(self, job_id: str) -> None:
         """Take its soft_walltime from a job."""
@@ -182,14 +186,16 @@ class RememberedServer(PbsServer):
 
 
 def parse_hooks(text: str) -> dict[str, HookRegistration]:
-    """Read what ``qmgr -c "list hook"`` printed."""
+    """Read what ``qmgr -c "list hook"`` printed; what is wrapped begins with a tab."""
     found: dict[str, dict[str, str]] = {}
-    name = ""
+    name = key = ""
     for line in text.splitlines():
         if line.startswith("Hook "):
-            name = line.removeprefix("Hook ").strip()
+            name, key = line.removeprefix("Hook ").strip(), ""
             found[name] = {}
+        elif key and line.startswith("\t"):
+            found[name][key] += line.strip().strip('"')
         elif name and "=" in line:
-            key, _, value = line.partition("=")
-            found[name][key.strip()] = value.strip().strip('"')
+            key, _, value = (word.strip() for word in line.partition("="))
+            found[name][key] = value.strip('"')
     return {name: HookRegistration(name, attributes) for name, attributes in found.items()}

@@ -17,7 +17,6 @@ from foretime_estimators.jobs.errors import StateError
 from foretime_sim.logs.pbs_accounting import FILE_NAME
 from foretime_sim.mocks.plugin_files import plugin_file
 
-from foretime_sidecar.clients.pbs.pbs_conf import pbs_conf
 from foretime_sidecar.clients.pbs.server import (
     CONFIGURATION,
     HOOK,
@@ -28,6 +27,7 @@ from foretime_sidecar.clients.pbs.server import (
 )
 from foretime_sidecar.install.doctor.checkup import Check, Finding, ok, problem, warning
 from foretime_sidecar.install.pbs_install import HIGHEST_ORDER, registration
+from foretime_sidecar.install.pbs_scheduler import PbsScheduler, pbs_home
 from foretime_sidecar.settings.settings import Settings
 
 _COMMANDS = ("qmgr", "qstat", "qselect", "qalter")
@@ -35,6 +35,7 @@ _OLDEST_RELEASE = 20  # the first whose hooks run on Python 3
 _CLOCK_WARNING_S, _CLOCK_PROBLEM_S = 60, 3600
 _LEAST_ALARM_S = 3
 _INSTALL = "foretime install pbs --yes"
+_RIGHTS = "give it the rights that contrib/systemd/foretime.service.d/pbs.conf names"
 DAEMON_USER = "foretime"
 """Whom the systemd unit runs the daemon as."""
 
@@ -57,8 +58,10 @@ def pbs_checks(
         ("disable file", lambda: disable_file(server)),
         ("other hooks", lambda: other_hooks(server)),
         ("default soft_walltime", lambda: defaults(server)),
+        ("job classes", lambda: job_classes(PbsScheduler(pbs_home()))),
         ("primetime", lambda: primetime(pbs_home())),
         ("accounting logs", lambda: accounting(settings.scheduler.pbs_accounting_dir)),
+        ("dedicated time", lambda: dedicated_time(settings.scheduler.pbs_dedicated_time_file)),
     ]
 
 
@@ -260,10 +263,22 @@ def _entries(answer: Mapping[str, Any], kind: str) -> dict[str, Mapping[str, Any
     return dict(entries) if isinstance(entries, dict) else {}
 
 
-def pbs_home() -> Path | None:
-    """Give PBS_HOME from the environment or pbs.conf; ``None`` if neither says."""
-    home = pbs_conf("PBS_HOME")
-    return None if home is None else Path(home)
+def job_classes(scheduler: PbsScheduler) -> Finding:
+    """Look whether pbs_sched tells jobs apart by soft_walltime, too."""
+    try:
+        line = scheduler.line()
+    except StateError as error:
+        return warning(str(error), "run this as root on the scheduler's host")
+    if line is not None and not line.missing:
+        return ok("soft_walltime is in the line resources: of sched_config")
+    what = "has no line resources:" if line is None else f"has no soft_walltime in {line.before!r}"
+    return warning(
+        f"{scheduler.config} {what}: planned jobs are not looked at once an unplanned one that "
+        "asks for the same can't run",
+        _INSTALL
+        if line is not None
+        else "add one with all resources that count, soft_walltime too",
+    )
 
 
 def primetime(home: Path | None) -> Finding:
@@ -289,16 +304,9 @@ def accounting(folder: str) -> Finding:
     """Look whether the daemon's user can read the accounting logs, which PBS keeps for root."""
     if not folder:
         return ok("finished jobs come from qstat -x")
-    remedy = "give it the rights that contrib/systemd/foretime.service.d/pbs.conf names"
-    try:
-        user = pwd.getpwnam(DAEMON_USER)
-    except KeyError:
-        return warning(
-            f"there is no user {DAEMON_USER} here: whoever runs the daemon must read {folder}",
-            "make the user (contrib/systemd/foretime.sysusers)",
-        )
-    if os.geteuid() not in (0, user.pw_uid):
-        return warning(f"what {DAEMON_USER} may read is not known", "run this as root")
+    user = _daemon_user(folder)
+    if isinstance(user, Finding):
+        return user
     said = _fails_as(user, "ls", "--", folder)
     if not said:
         days = sorted(path for path in Path(folder).iterdir() if FILE_NAME.fullmatch(path.name))
@@ -306,8 +314,38 @@ def accounting(folder: str) -> Finding:
             return warning(f"{folder} has no accounting logs", "name theirs in pbs_accounting_dir")
         said = _fails_as(user, "head", "-c", "1", "--", str(days[-1]))
     if said:
-        return problem(f"{DAEMON_USER} can't read the accounting logs: {said}", remedy)
+        return problem(f"{DAEMON_USER} can't read the accounting logs: {said}", _RIGHTS)
     return ok(f"{DAEMON_USER} can read {folder}")
+
+
+def dedicated_time(file: str) -> Finding:
+    """Look whether the daemon's user can read when the scheduler has dedicated time."""
+    if not file or not os.path.lexists(file):
+        return ok(f"there is no {file}" if file else "there is none, by the settings")
+    user = _daemon_user(file)
+    if isinstance(user, Finding):
+        return user
+    said = _fails_as(user, "head", "-c", "1", "--", file)
+    if said:
+        return warning(
+            f"{DAEMON_USER} can't read it: {said}; jobs keep their plans when one is announced",
+            _RIGHTS,
+        )
+    return ok(f"{DAEMON_USER} can read {file}")
+
+
+def _daemon_user(path: str) -> pwd.struct_passwd | Finding:
+    """Give the daemon's user, whose rights can be tried, or why they can't be."""
+    try:
+        user = pwd.getpwnam(DAEMON_USER)
+    except KeyError:
+        return warning(
+            f"there is no user {DAEMON_USER} here: whoever runs the daemon must read {path}",
+            "make the user (contrib/systemd/foretime.sysusers)",
+        )
+    if os.geteuid() not in (0, user.pw_uid):
+        return warning(f"what {DAEMON_USER} may read is not known", "run this as root")
+    return user
 
 
 def _fails_as(user: pwd.struct_passwd, *command: str) -> str:

@@ -3,7 +3,8 @@
 It answers the commands of the sidecar's client with what OpenPBS prints, and writes the accounting
 and server logs that the client reads, so that the sidecar can't tell it from a real one. It refuses
 what pbs_server refuses. What it leaves out of PBS: nodes (the machine is a flat pool of
-processors), the scheduler's formulas (the order is the engine's), preemption, routing queues, and
+processors), the scheduler's formulas (the order is the engine's) and job classes (it looks at every
+job, as pbs_sched with soft_walltime in its line ``resources:``), preemption, routing queues, and
 jobs in reservations. Each task of an array is submitted by itself, under the name of a sub-job.
 Where pbs_sched would die, it raises `InputError`: a job that runs with a soft_walltime below 1 s.
 """

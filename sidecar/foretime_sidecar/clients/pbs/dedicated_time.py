@@ -1,0 +1,52 @@
+"""The dedicated times of PBS's scheduler, which only its file dedicated_time tells."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from foretime_estimators.jobs.errors import SchedulerError
+
+from foretime_sidecar.clients.client import Reservation
+
+_NUMBERS = 10  # MM/DD/YYYY HH:MM MM/DD/YYYY HH:MM
+
+
+def read_dedicated_times(path: Path) -> list[Reservation]:
+    """Read them; [] if there is no such file.
+
+    Raises
+    ------
+    SchedulerError
+        If it can't be read.
+    """
+    try:
+        return parse_dedicated_times(path.read_text(encoding="ascii", errors="replace"))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise SchedulerError(
+            f"{path}: can't be read: {error.strerror}; let Foretime's user read it, or correct "
+            "scheduler.pbs_dedicated_time_file"
+        ) from error
+
+
+def parse_dedicated_times(text: str) -> list[Reservation]:
+    """Read its lines, in local time; one that can't be read is passed over, as by pbs_sched."""
+    found = []
+    for line in text.splitlines():
+        words = line.partition("#")[0].replace("/", " ").replace(":", " ").split()
+        if len(words) != _NUMBERS or not all(word.isdecimal() for word in words):
+            continue
+        try:
+            start, end = (_moment(words[at : at + 5]) for at in (0, 5))
+        except (ValueError, OverflowError):
+            continue
+        if start < end:
+            found.append(Reservation("dedicated time", start, end))
+    return found
+
+
+def _moment(words: list[str]) -> int:
+    month, day, year, hour, minute = map(int, words)
+    return int(time.mktime((year, month, day, hour, minute, 0, 0, 0, -1)))
