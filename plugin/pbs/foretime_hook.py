@@ -770,8 +770,17 @@ def check_plain(job, requested_time, config, now, deadline):
         raise LeftAlone("no-limit")
     if job.in_reservation():
         raise LeftAlone("reservation-job")
+    try:
+        if keeps_primetime():
+            raise LeftAlone("primetime")
+    except (OSError, ValueError) as problem:
+        raise LeftAlone("primetime", str(problem))
     start = job.start_time(now)
-    for begins, ends in dedicated_times(config):
+    try:
+        dedicated = dedicated_times(config)
+    except (OSError, ValueError) as problem:
+        raise LeftAlone("dedicated-time", str(problem))
+    for begins, ends in dedicated:
         if start < ends and start + requested_time > begins:
             raise LeftAlone("dedicated-time")
 
@@ -798,23 +807,42 @@ def check_excluded(table, job, requested_time, now):
             raise LeftAlone("reservation")
 
 
+def of_scheduler(name, path=None):
+    """A file of the scheduler's, as text; "" where there is none."""
+    if path is None:
+        try:
+            path = os.path.join(pbs.pbs_conf["PBS_HOME"], "sched_priv", name)
+        except Exception:  # an older PBS doesn't tell its home
+            return ""
+    try:
+        return whole_file(path).decode("ascii", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def keeps_primetime():
+    """Whether the scheduler starts no job that would run on into primetime, or out of it.
+
+    It judges that by soft_walltime, and when a job starts is not known yet.
+    """
+    text = of_scheduler("sched_config")
+    if "backfill_prime" not in text:
+        return False
+    for line in text.split("\n"):
+        name, _, value = line.partition(":")
+        if name.strip() == "backfill_prime":
+            first = (value.split() or ["false"])[0].lower()
+            if first not in ("false", "0"):
+                return True
+    return False
+
+
 def dedicated_times(config):
     """The scheduler's dedicated times: lines MM/DD/YYYY HH:MM MM/DD/YYYY HH:MM, local time.
 
     The scheduler judges by soft_walltime whether a job ends before one, and would start it.
     """
-    path = config["dedicated_time"]
-    if path is None:
-        try:
-            path = os.path.join(pbs.pbs_conf["PBS_HOME"], "sched_priv", "dedicated_time")
-        except Exception:  # an older PBS doesn't tell its home
-            return []
-    try:
-        text = whole_file(path).decode("ascii", "replace")
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as problem:
-        raise LeftAlone("dedicated-time", "%s: %s" % (path, problem))
+    text = of_scheduler("dedicated_time", config["dedicated_time"])
     found = []
     for line in text.split("\n"):
         words = line.split("#")[0].replace("/", " ").replace(":", " ").split()

@@ -63,3 +63,22 @@ def test_limits_preemption_and_dedicated_time(server: PbsServer) -> None:
     assert "dedicated time" in looked_at(server, crosses)
     server.wait_for_state(server.qsub("-lwalltime=100"), "R")
     assert server.job(crosses)["job_state"] == "Q"
+
+
+def test_primetime(server: PbsServer) -> None:
+    """A job that would run on out of primetime waits, though with a fifth it would end before."""
+    hour = time.localtime().tm_hour
+    first = 3 if hour % 12 in range(4, 10) else 9  # more than two hours away
+    days = "".join(
+        f"{day} {first:02}00 {first + 12}00\n" for day in ("weekday", "saturday", "sunday")
+    )
+    year = time.localtime().tm_year
+    (server.home / "sched_priv/holidays").write_text(f"YEAR {year}\n{days}")
+    server.set_sched_config(backfill_prime="True ALL")
+    crosses = server.qsub("-lwalltime=50000")
+    assert "prime" in looked_at(server, crosses)
+    server.wait_for_state(server.qsub("-lwalltime=1000"), "R")
+    assert server.job(crosses)["job_state"] == "Q"
+    server.set_sched_config(backfill_prime="False ALL")
+    server.cycle()
+    server.wait_for_state(crosses, "R")

@@ -315,6 +315,39 @@ def test_a_job_before_dedicated_time_is_left_alone(
     assert words(scheduler.queue())["reason"] == "dedicated-time"
 
 
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("backfill_prime: false ALL\nbackfill_prime: False prime\n", False),
+        ("# backfill_prime: true ALL\nresources: ncpus\n", False),
+        ("  backfill_prime : True ALL\n", True),
+        ("backfill_prime: false prime\nbackfill_prime: true non_prime\n", True),
+        ("backfill_prime: 1\n", True),
+    ],
+)
+def test_where_primetime_counts_every_job_is_left_alone(
+    scheduler: Scheduler, text: str, counts: bool
+) -> None:
+    """The scheduler judges by soft_walltime whether a job ends before it."""
+    home = scheduler.folder / "home"
+    config = home / "sched_priv" / "sched_config"
+    config.parent.mkdir(parents=True)
+    config.write_text(text)
+    scheduler.hook.use_site(PbsSite(home=str(home)))
+    reply = scheduler.queue()
+    expected = ("primetime", {}) if counts else ("-", {SOFT: 10_800})
+    assert (words(reply)["reason"], reply.changes) == expected
+
+
+def test_a_scheduler_configuration_that_can_not_be_read_leaves_jobs_alone(
+    scheduler: Scheduler,
+) -> None:
+    home = scheduler.folder / "home"
+    (home / "sched_priv" / "sched_config").mkdir(parents=True)
+    scheduler.hook.use_site(PbsSite(home=str(home)))
+    assert words(scheduler.queue())["reason"] == "primetime"
+
+
 # Modification
 
 

@@ -18,6 +18,7 @@ REASONS = {
     "longest": "it asks for more than a limit in the table allows to plan with less",
     "site": "another hook of the site's has set its soft_walltime",
     "dedicated-time": "with all of its walltime it could reach a dedicated time",
+    "primetime": "backfill_prime is on, and PBS judges primetime by what is planned",
     "walltime": "its walltime was lowered below what it was planned with",
     "aged": "it waited for long, and was judged anew as it started",
     "too-short": "PBS can't plan with a soft_walltime of 0",

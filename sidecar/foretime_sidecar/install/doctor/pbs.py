@@ -282,7 +282,7 @@ def job_classes(scheduler: PbsScheduler) -> Finding:
 
 
 def primetime(home: Path | None) -> Finding:
-    """Look whether the scheduler keeps jobs out of primetime by their soft_walltime."""
+    """Look whether the scheduler keeps jobs out of primetime: then the hook plans none."""
     if home is None:
         return warning("PBS_HOME is not known here", "run this on the PBS server's host")
     path = home / "sched_priv" / "sched_config"
@@ -293,9 +293,9 @@ def primetime(home: Path | None) -> Finding:
     found = re.search(r"^\s*backfill_prime\s*:\s*(\S+)(?:[ \t]+(\S+))?", text, flags=re.MULTILINE)
     if found and found[1].lower() == "true":
         return warning(
-            f"{path}: backfill_prime is on; a job whose soft_walltime ends before primetime "
-            "starts, and may run on into it",
-            "leave the queues alone that are not for primetime (hook.leave_queues)",
+            f"{path}: backfill_prime is on, so the hook leaves every job alone: the scheduler "
+            "judges by soft_walltime whether a job ends before primetime",
+            "nothing to do, unless primetime need not be kept free",
         )
     return ok("backfill_prime is off")
 
