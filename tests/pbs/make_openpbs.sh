@@ -13,7 +13,7 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 SOURCE=${FORETIME_OPENPBS:-$HERE/../shared/openpbs}
 CACHE=${FORETIME_PBS_CACHE:-/var/cache/foretime-pbs}
 PREFIX=$CACHE/openpbs
-TO_RUN="acl postgresql libpq-dev libical3 libhwloc15 libcjson1 libedit2 libpython3-dev openssh-client"
+TO_RUN="acl iproute2 procps postgresql libpq-dev libical3 libhwloc15 libcjson1 libedit2 libpython3-dev openssh-client"
 TO_BUILD="gcc g++ make autoconf automake libtool pkg-config swig perl libhwloc-dev libx11-dev libxt-dev
   libxext-dev libxft-dev libedit-dev libical-dev libncurses-dev libpq-dev postgresql-server-dev-all
   python3 python3-dev tcl-dev tk-dev libexpat1-dev libssl-dev libcjson-dev zlib1g-dev expat xz-utils"
