@@ -32,7 +32,7 @@ def looked_at(server: PbsServer, job_id: str) -> str:
     return str(server.job(job_id)["comment"])
 
 
-def test_limits_preemption_and_dedicated_time(server: PbsServer) -> None:
+def test_limits_preemption_and_dedicated_time_hold_for_planned_jobs(server: PbsServer) -> None:
     # A queue that runs one job of a user's.
     first, second = server.qsub("-qone", "-lwalltime=1000"), server.qsub("-qone", "-lwalltime=1000")
     server.wait_for_state(first, "R")
@@ -65,7 +65,7 @@ def test_limits_preemption_and_dedicated_time(server: PbsServer) -> None:
     assert server.job(crosses)["job_state"] == "Q"
 
 
-def test_primetime(server: PbsServer) -> None:
+def test_a_job_that_would_run_out_of_primetime_waits(server: PbsServer) -> None:
     """A job that would run on out of primetime waits, though with a fifth it would end before."""
     hour = time.localtime().tm_hour
     first = 3 if hour % 12 in range(4, 10) else 9  # more than two hours away
