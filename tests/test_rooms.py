@@ -127,3 +127,17 @@ def test_rooms_of_the_native_core_include_only_rooms_below(repository: Path) -> 
             # A room and its own sub-room belong together.
             same = included.split("/")[0] == room.split("/")[0]
             assert same or CPP_ROOMS.index(included) < CPP_ROOMS.index(room), (path, included)
+
+
+def test_the_native_core_names_python_that_is_there(repository: Path) -> None:
+    files = [
+        f"/{path.relative_to(repository)}" for path in (repository / "simulator").rglob("*.py")
+    ]
+    named = {
+        (path, name)
+        for path in (repository / "simulator" / "cpp").rglob("*.[ch]pp")
+        for name in re.findall(r"[\w/]+\.py\b", path.read_text())
+    }
+    assert named
+    gone = [each for each in named if not any(file.endswith(f"/{each[1]}") for file in files)]
+    assert gone == []

@@ -15,7 +15,7 @@ import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.models import lublin2003
-from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.backfilling import Backfilling, Place
 from foretime_sim.policies.families import FAMILIES, Backfill, Easy
 from foretime_sim.policies.policy import Policy
 from foretime_sim.reference import nodes as reference_nodes
@@ -84,7 +84,9 @@ def test_nodes_against_the_flat_pool(benchmark: Any, nodes: int, policy: str, wh
     print(f"{nodes} nodes, whole {whole}, {policy}: {benchmark.extra_info}")
 
 
-@pytest.mark.parametrize("backfill", [b for b in FAMILIES.values() if b is not Backfill.SLACK])
+@pytest.mark.parametrize(
+    "backfill", [b for b in FAMILIES.values() if b.refusal(Place.NODES) is None]
+)
 def test_nodes_against_the_reference(benchmark: Any, backfill: Backfilling) -> None:
     """150 jobs on 20 nodes, native and in plain Python."""
     benchmark.group = "nodes reference"

@@ -23,7 +23,9 @@ from foretime_sidecar.clients.client import (
     SlurmPartition,
 )
 from foretime_sidecar.clients.pbs.json import parse_queue as parse_qstat
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.clients.slurm.json import parse_queue as parse_squeue
+from foretime_sidecar.clients.slurm.pyslurm_client import PySlurm
 from foretime_sidecar.clients.slurm.site import expand_nodes
 from foretime_sidecar.learning.exclusions import Exclusions, Why, exclusions_of, why_plain
 from foretime_sidecar.settings.settings import Settings
@@ -38,6 +40,8 @@ from foretime_sidecar.table.table import (
 )
 from foretime_sim.mocks.pbs.hook import PbsHook, PbsSite
 from foretime_sim.mocks.slurm.hook import LUA_VERSIONS, LuaHook
+
+from tests.support.pyslurm_module import RecordedCommands, pyslurm_of
 
 NOW = 2_000
 ASSETS = Path(__file__).parents[1] / "assets"
@@ -184,16 +188,26 @@ def judged_by_pbs(world: World) -> str:
     return reason
 
 
-def shown_by_squeue(case: dict[str, Any]) -> QueuedJob:
-    recorded = json.loads((ASSETS / "slurm/22.05/squeue.json").read_text())["jobs"]
+def squeue_job(case: dict[str, Any], release: str) -> dict[str, Any]:
+    """A job of a case, as `squeue --json` of a release prints it."""
+    recorded = json.loads((ASSETS / f"slurm/{release}/squeue.json").read_text())["jobs"]
     any_job = next(job for job in recorded if job["state_reason"] == "Priority")
     shown = {**any_job, "submit_time": NOW, "eligible_time": NOW, "deadline": 0, **JOB_DESC}
     for name, value in case["slurm"].items():
         if name not in NOT_SHOWN:
             shown[SHOWN.get(name, name)] = value
     shown.update(case.get("squeue", {}))
-    shown = {name: None if value == "" else value for name, value in shown.items()}
-    (job,) = parse_squeue({"errors": [], "jobs": [shown]})
+    return {name: None if value == "" else value for name, value in shown.items()}
+
+
+def shown_by_squeue(case: dict[str, Any]) -> QueuedJob:
+    (job,) = parse_squeue({"errors": [], "jobs": [squeue_job(case, "22.05")]})
+    return job
+
+
+def shown_by_pyslurm(case: dict[str, Any]) -> QueuedJob:
+    commands = SlurmCommands(RecordedCommands(ASSETS / "slurm/26.05"), 0)
+    (job,) = PySlurm(pyslurm_of([squeue_job(case, "26.05")]), commands).queue().jobs
     return job
 
 
@@ -218,6 +232,7 @@ def judged_by_daemon(world: World, shown: Callable[[dict[str, Any]], QueuedJob])
 JUDGES: dict[str, Callable[[World], bool | str]] = {
     **{f"lua-{version}": partial(judged_by_lua, version=version) for version in LUA_VERSIONS},
     "squeue": partial(judged_by_daemon, shown=shown_by_squeue),
+    "pyslurm": partial(judged_by_daemon, shown=shown_by_pyslurm),
     "pbs": judged_by_pbs,
     "qstat": partial(judged_by_daemon, shown=shown_by_qstat),
 }
@@ -229,7 +244,8 @@ def scheduler_of(judge: str) -> str:
 
 def judges(case: dict[str, Any], judge: str) -> bool:
     said = case.get("except", {})
-    return not {judge.partition("-")[0], f"on_{scheduler_of(judge)}"} & said.keys()
+    by = "squeue" if judge == "pyslurm" else judge.partition("-")[0]  # it shows the same of a job
+    return not {by, f"on_{scheduler_of(judge)}"} & said.keys()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
-from foretime_sim.policies.families import FAMILIES, Backfill, Compression, with_settings
+from foretime_sim.policies.backfilling import Place
+from foretime_sim.policies.families import FAMILIES, Compression, has_setting, with_settings
 from foretime_sim.policies.guard import parse_guard
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
@@ -102,29 +103,24 @@ def workloads(draw: st.DrawFn, machine: Machine, most_jobs: int = 25) -> Workloa
     return workload
 
 
-EASY = (Backfill.EASY, Backfill.EASY_SJBF)
+ON_NODES = [family for family in FAMILIES.values() if family.refusal(Place.NODES) is None]
 
 
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
-    backfill = draw(st.sampled_from([b for b in FAMILIES.values() if b is not Backfill.SLACK]))
-    depth = draw(st.sampled_from([1, 1, 2, 3])) if backfill in EASY else 1
-    guard = draw(st.none() | st.integers(0, 200)) if backfill in EASY and depth == 1 else None
+    backfill = draw(st.sampled_from(ON_NODES))
+    if has_setting(backfill, "depth"):
+        backfill = with_settings(backfill, depth=draw(st.sampled_from([1, 1, 2, 3])))
+    if has_setting(backfill, "compression"):
+        backfill = with_settings(backfill, compression=draw(st.sampled_from(Compression)))
+    if backfill.head_only:
+        backfill = backfill.guarded(parse_guard(draw(st.none() | st.integers(0, 200))))
     event_order = draw(st.sampled_from(EventOrder))
-    plans_more = depth > 1 or backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
-    interval_s = draw(intervals(event_order, plans_more=plans_more))
     return Policy(
         order=draw(st.sampled_from(Order)),
-        backfill=with_settings(
-            backfill,
-            depth=depth,
-            compression=draw(st.sampled_from(Compression))
-            if backfill is Backfill.CONSERVATIVE
-            else Compression.RESERVATION_ORDER,
-            guard=parse_guard(guard),
-        ),
+        backfill=backfill,
         correction=draw(st.sampled_from(Correction)),
         roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
         event_order=event_order,
-        scheduling_interval_s=interval_s,
+        scheduling_interval_s=draw(intervals(event_order, as_planned=backfill.starts_as_planned)),
     )

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 
 def intervals(
-    event_order: EventOrder, *, plans_more: bool = False
+    event_order: EventOrder, *, as_planned: bool = False
 ) -> st.SearchStrategy[int | None]:
-    """Seconds, or none; `plans_more`: whether more than the head job is planned."""
-    if event_order is EventOrder.PER_EVENT or plans_more:
+    """Seconds, or none; `as_planned`: whether jobs start at the very second planned."""
+    if event_order is EventOrder.PER_EVENT or as_planned:
         return st.none()
     return st.sampled_from([None, None, 1, 10, 45])

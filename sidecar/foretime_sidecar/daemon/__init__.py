@@ -1,4 +1,4 @@
-"""One poll: fetch, store, learn, publish, watch; how often, and by whom.
+"""One poll: fetch, store, learn, publish, watch; how long the daemon pauses after it.
 
 Knows no web server.
 

@@ -1,4 +1,4 @@
-"""What is learned from finished jobs, and whom it must not be used on.
+"""What is learned from finished jobs, and what is left alone.
 
 Sets nothing at the scheduler.
 

@@ -1,4 +1,8 @@
-"""The circuit breaker: gives enforce up by itself, until an administrator resets it."""
+"""The circuit breaker: judges whether enforce does harm, and remembers it until it is reset.
+
+It changes nothing by itself. While it is open, `foretime_sidecar.safety.hook_supervision` lets the
+table carry observe; an administrator resets it.
+"""
 
 from __future__ import annotations
 

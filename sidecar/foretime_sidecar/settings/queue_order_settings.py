@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from foretime_sim.policies.order import Order
+from foretime_sim.policies.order import Order, OrderName
 from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -16,7 +16,7 @@ DYNP = "dynp"
 class QueueOrderSettings(Section):
     """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
 
-    order: Literal["none", "fcfs", "sjf", "ljf", "xf", "wfp", "dynp"] = Field(
+    order: Literal["none", OrderName, "dynp"] = Field(
         default="none",
         description=(
             "none: jobs keep Slurm's order, and what was changed is given back; else first come, "

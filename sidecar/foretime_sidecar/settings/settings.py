@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 from foretime_estimators.accuracy.accuracy import AccuracySettings, Scheme
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
+from foretime_sim.policies.order import OrderName
 from pydantic import Field, create_model
 
 from foretime_sidecar.settings.api_settings import ApiSettings
@@ -468,7 +469,7 @@ ForwardBackfill: TypeAlias = Literal[
 class ForecastSettings(Section):
     """How the queue is run forward; let them be what the scheduler does."""
 
-    order: Literal["priority", "fcfs", "sjf", "ljf", "xf", "wfp"] = Field(
+    order: Literal["priority", OrderName] = Field(
         default="priority",
         description=(
             "Order of the queue; priority: by the scheduler's own priorities as they are (PBS "

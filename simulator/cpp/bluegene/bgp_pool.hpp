@@ -1,5 +1,5 @@
 // The bgp_partitions of a Blue Gene: which are free, who runs on which, and which is free first.
-// bgp_machine.py explains the names, reference_bgp.py is the specification.
+// machines/bluegene/machine.py explains the names, reference/bgp.py is the specification.
 #pragma once
 
 #include <algorithm>

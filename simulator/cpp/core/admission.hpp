@@ -1,5 +1,5 @@
 // What keeps jobs from the queue though they are submitted: others that must start or end before
-// them, and limits on what groups of jobs may have at once. reference_forward.py is the
+// them, and limits on what groups of jobs may have at once. reference/forward.py is the
 // specification.
 //
 // Where a limit is, jobs are let into the queue in order, as many as the limit has room for; a job

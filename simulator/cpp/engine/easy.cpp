@@ -1,5 +1,6 @@
-// EASY backfilling: a job may start before the blocked head job if it is expected to end by the
-// head job's shadow time, or takes only processors that the head job will not need then.
+// Methods of HeadPlanner (head_planner.hpp): EASY backfilling. A job may start before the blocked
+// head job if it is expected to end by the head job's shadow time, or takes only processors that
+// the head job will not need then.
 #include <algorithm>
 
 #include "engine/head_planner.hpp"

@@ -1,4 +1,4 @@
-// Which nodes a job takes of those that it could have; reference_placement.py is the specification.
+// Which nodes a job takes of those that it could have; reference/placement.py is the specification.
 #include <algorithm>
 #include <bit>
 #include <tuple>

@@ -1,5 +1,5 @@
 // The nodes of a machine: what is free of them now, what will be by the plans, and where a job
-// fits. reference_nodes.py is the specification.
+// fits. reference/nodes.py is the specification.
 //
 // Nodes of a group that have the same free resources and no reservation are handled together, so
 // that placing a job costs by how many kinds of such nodes there are, not by their number; and so

@@ -34,6 +34,7 @@ from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models.workload_models import EstimateModel, WorkloadModel
 from foretime_sim.policies.policy_table import PolicyTable
 from foretime_sim.policies.policy_values import (
+    AnyOrderName,
     AverageWait,
     BackfillName,
     CompressionName,
@@ -45,7 +46,6 @@ from foretime_sim.policies.policy_values import (
     InsertionOrderName,
     NotNegative,
     Number,
-    OrderName,
     PositiveSecondsOrOff,
     RolesName,
     SecondsOrOff,
@@ -150,7 +150,7 @@ class Grid(_Table):
     table does not name itself; so it does in [[include]], [[exclude]] and the baseline, too.
     """
 
-    order: Axis[OrderName] = Field(default=_default("order"), description=_meaning("order"))
+    order: Axis[AnyOrderName] = Field(default=_default("order"), description=_meaning("order"))
     backfill: Axis[BackfillName] = Field(
         default=_default("backfill"), description=_meaning("backfill")
     )

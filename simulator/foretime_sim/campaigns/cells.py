@@ -28,7 +28,7 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.campaigns.campaign import CONDITION_AXES, Campaign, LogSource, Rule, Scoring
 from foretime_sim.machines.reservations import AdvanceReservation
-from foretime_sim.policies.families import Backfill
+from foretime_sim.policies.families import FAMILIES, Backfill, Easy, has_setting
 from foretime_sim.policies.guard import GuardBy
 from foretime_sim.policies.policy import IN_STEPS, Correction
 from foretime_sim.policies.policy_switching import is_switched
@@ -154,7 +154,8 @@ class _NoEffect:
     because: str
 
 
-_EASY = ("easy", "easy-sjbf", "easy-wspt")
+_EASY = tuple(name for name, family in FAMILIES.items() if has_setting(family, "depth"))
+_SORTED = tuple(n for n, f in FAMILIES.items() if isinstance(f, Easy) and f.sorts_candidates)
 SLACK_AXES = ("slack_factor", "average_wait_s", "insertion_order")
 
 
@@ -209,7 +210,7 @@ _NO_EFFECT = (
     ),
     _NoEffect(
         ("ageing_s",),
-        lambda v: v["backfill"] not in ("easy-sjbf", "easy-wspt") or v["depth"] != 1,
+        lambda v: v["backfill"] not in _SORTED or v["depth"] != 1,
         "candidates have the queue's order, or more jobs than the head are planned",
     ),
     _NoEffect(("guard_by",), _unguarded, "there is no guard"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import numpy as np
 from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 
@@ -38,8 +40,10 @@ def score(order: Order, wait_s: int, scheduled_time_s: int, processors: int) -> 
         case Order.WFP:
             ratio = wait_s / time_s
             return ratio * ratio * ratio * processors
-        case _:
+        case Order.PRIORITY:
             raise ValueError(f"{order} can't be worked out of a wait and a time")
+        case _:
+            assert_never(order)
 
 
 def places(snapshot: Snapshot, policy: Policy) -> Int64Array:

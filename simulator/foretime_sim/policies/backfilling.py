@@ -83,7 +83,7 @@ class Backfilling:
 
     @property
     def starts_as_planned(self) -> bool:
-        """Whether more than the head job is planned, and starts at the very second planned."""
+        """Whether planned starts are events: jobs start at the very second they are planned for."""
         return self.plans_every_job
 
     @property
@@ -111,7 +111,7 @@ class Backfilling:
         """
         if guard is not None:
             raise InputError(
-                f"guard_s is {guard.bound_s}: the starvation guard is for easy, easy-sjbf and"
-                f" easy-wspt with a depth of 1, not for {self.described}: leave it out"
+                f"guard_s is {guard.bound_s}: the starvation guard is for the kinds of easy with a"
+                f" depth of 1, not for {self.described}: leave it out"
             )
         return self

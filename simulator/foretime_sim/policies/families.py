@@ -323,7 +323,7 @@ FAMILIES: Final[dict[str, Backfilling]] = {
 """By name."""
 _Family = TypeVar("_Family", bound=Backfilling)
 _ONLY = {
-    "depth": "only easy, easy-sjbf and easy-wspt have a depth",
+    "depth": "only the kinds of easy have a depth",
     "ageing_s": "only candidates of easy-sjbf and easy-wspt with a depth of 1 age",
     "compression": "only conservative backfilling compresses",
     "switching": "orders are switched only under the backfilling planning",

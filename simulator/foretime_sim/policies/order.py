@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from foretime_sim.policies.choices import NamedChoice
 
 
@@ -32,3 +34,7 @@ class Order(NamedChoice):
     """Largest (wait / t)^3 * processors first (Tang 2010, equation 1)."""
     PRIORITY = "priority"
     """Largest priority from outside first, as given with each job (Slurm's SiteFactor)."""
+
+
+OrderName: TypeAlias = Literal["fcfs", "sjf", "ljf", "xf", "wfp"]
+"""Name of an order that follows from the jobs alone: every `Order` but ``priority``."""

@@ -123,8 +123,8 @@ class Policy:
     scheduling_interval_s
         ``None``: a scheduling pass follows every event. Otherwise, as in schedulers that look at
         the queue every so many seconds (10 in Cobalt), passes come at the multiples of this on the
-        clock, at each as long as somebody waits. Not where more than the head job is planned, nor
-        under the event order ``per-event``.
+        clock, at each as long as somebody waits. Not where jobs start at the very second they are
+        planned for, nor under the event order ``per-event``.
     correction_steps
         Of incremental correction and doubling: a job that has been corrected so often, at least
         once, and still outlives its estimate is planned with t_req; ``None``: it goes on in steps.
@@ -266,8 +266,8 @@ class Policy:
             raise InputError(f"{given} under the event order per-event every event has its pass")
         if self.backfill.starts_as_planned:
             raise InputError(
-                f"{given} {self.backfill.described} plans more than the head job, and starts jobs"
-                " at the very second they are planned for: leave it out"
+                f"{given} under {self.backfill.described} jobs start at the very second they are"
+                " planned for: leave it out"
             )
 
 

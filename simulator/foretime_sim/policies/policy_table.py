@@ -19,6 +19,7 @@ from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.policies.policy_values import (
     LEARNED,
     OFF,
+    AnyOrderName,
     AverageWait,
     BackfillName,
     CompressionName,
@@ -29,7 +30,6 @@ from foretime_sim.policies.policy_values import (
     GuardByName,
     InsertionOrderName,
     NotNegative,
-    OrderName,
     OverrunsName,
     PositiveSecondsOrOff,
     RolesName,
@@ -50,7 +50,7 @@ class PolicyTable(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    order: OrderName = Field(
+    order: AnyOrderName = Field(
         default="fcfs",
         description=f"Queue order: {', '.join(o.value for o in Order if o is not Order.PRIORITY)}, "
         "dynp for switching between orders under planning (`dynp-DECIDER-QUALITY/setting=value`), "

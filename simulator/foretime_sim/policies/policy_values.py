@@ -124,7 +124,7 @@ def _choice(kind: type[NamedChoice | Roles]) -> AfterValidator:
 
 Number: TypeAlias = Annotated[float, BeforeValidator(number)]
 NotNegative: TypeAlias = Annotated[Number, Field(ge=0)]
-OrderName: TypeAlias = Annotated[str, AfterValidator(_order)]
+AnyOrderName: TypeAlias = Annotated[str, AfterValidator(_order)]
 BackfillName: TypeAlias = Annotated[str, AfterValidator(_backfill)]
 Depth: TypeAlias = Annotated[int, Field(ge=1)]
 CompressionName: TypeAlias = Annotated[str, _choice(Compression)]

@@ -134,8 +134,7 @@ class PythonBackfill(PythonPolicy, Backfilling):
         super().__post_init__()
         if self.guard is not None and self.guard.runs_beside:
             raise InputError(
-                f"guard_by is {self.guard.by}: only for easy, easy-sjbf and easy-wspt, not for"
-                f" {self}"
+                f"guard_by is {self.guard.by}: only for the kinds of easy, not for {self}"
             )
 
     @property

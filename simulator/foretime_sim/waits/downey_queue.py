@@ -16,16 +16,17 @@ one rule for all of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.lifetimes import RunningLives
 
+from foretime_sim.engine.queue_places import places
 from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.policies.families import NoBackfilling
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
-from foretime_sim.policies.role_times import by_role
 from foretime_sim.waits.downey import SMALL_NEED, first_time, median_wait
 
 _OVER = 1e-6
@@ -37,25 +38,10 @@ def queue_order(snapshot: Snapshot, policy: Policy) -> Int64Array:
 
     An order in Python counts as first come, first served; jobs that come later are last.
     """
-    pending = snapshot.pending
-    joins = pending.joins_at()
-    time = by_role(pending.requested_time, pending.scheduled_time, policy.roles)[0]
-    waited = np.maximum(snapshot.now - joins, 0)
-    match policy.order:
-        case Order.SJF:
-            score = -time.astype(np.float64)
-        case Order.LJF:
-            score = time.astype(np.float64)
-        case Order.XF:
-            score = (waited + time) / time
-        case Order.WFP:
-            score = (waited / time) ** 3 * pending.processors
-        case Order.PRIORITY:
-            score = pending.priorities().astype(np.float64)
-        case _:
-            score = np.zeros(len(pending))
-    later = np.maximum(joins - snapshot.now, 0)
-    return np.lexsort((np.arange(len(pending)), joins, -score, later)).astype(np.int64)
+    order = policy.order if isinstance(policy.order, Order) else Order.FCFS
+    place = places(snapshot, replace(policy, order=order))
+    later = np.maximum(snapshot.pending.joins_at() - snapshot.now, 0)
+    return np.lexsort((place, later)).astype(np.int64)
 
 
 class QueuePrediction:

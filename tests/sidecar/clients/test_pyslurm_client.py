@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -18,65 +17,14 @@ import pytest
 from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_sidecar.clients.client import ControllerLoad
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
-from foretime_sidecar.clients.slurm.numbers import number
 from foretime_sidecar.clients.slurm.pyslurm_client import PySlurm, import_pyslurm
 
 from tests.support.client_checks import READING, Check
-
-
-class PyslurmError(Exception):
-    """As pyslurm's own."""
-
-
-class Commands:
-    """Slurm's commands as recorded, of a Slurm of pyslurm's release."""
-
-    def __init__(self, folder: Path, version: str = "25.11.7") -> None:
-        self.folder, self.version = folder, version
-
-    def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
-        assert stdin is None
-        name = argv[0] if argv[0] != "scontrol" else f"scontrol-{argv[2]}"
-        if "--json" in argv:
-            return json.loads((self.folder / f"{name}.json").read_text())
-        text = (self.folder / f"{name}.txt").read_text()
-        return text.replace("26.05.5", self.version)
-
-
-def _value(job: Mapping[str, Any], name: str) -> Any:
-    return number(job[name]) or None
-
-
-def _job(job: Mapping[str, Any]) -> dict[str, Any]:
-    """What pyslurm's properties give for what squeue printed: None for unset, minutes, names."""
-    tasks = job["array_task_string"].partition("%")[0]
-    return {
-        "id": job["job_id"],
-        "state": job["job_state"][0],
-        "state_reason": job["state_reason"],
-        "user_name": job["user_name"],
-        "account": job["account"] or None,
-        "cpus": _value(job, "cpus"),
-        "time_limit": _value(job, "time_limit"),
-        "time_limit_min": _value(job, "time_minimum"),
-        "submit_time": _value(job, "submit_time"),
-        "eligible_time": _value(job, "eligible_time"),
-        "start_time": _value(job, "start_time"),
-        "suspend_time": _value(job, "suspend_time"),
-        "pre_suspension_time": _value(job, "pre_sus_time"),
-        "deadline": _value(job, "deadline"),
-        "priority": number(job["priority"]),
-        "partition": job["partition"],
-        "array_id": _value(job, "array_job_id"),
-        "array_task_id": number(job["array_task_id"]),
-        "array_tasks_waiting": tasks or None,
-        "dependencies": {"afterok": [1]} if job["dependency"] else None,
-        "heterogeneous_id": number(job["het_job_id"]),
-        "qos": job["qos"],
-        "reservation": job["resv_name"] or None,
-        "admin_comment": job["admin_comment"] or None,
-        "comment": job["comment"] or None,
-    }
+from tests.support.pyslurm_module import (
+    PyslurmError,
+    RecordedCommands,
+    pyslurm_of,
+)
 
 
 @pytest.fixture
@@ -85,45 +33,13 @@ def folder(repository: Path) -> Path:
 
 
 @pytest.fixture
-def pyslurm(repository: Path, folder: Path) -> SimpleNamespace:
-    """A module with classes that have pyslurm's attributes, and no other."""
-    names = json.loads((repository / "tests/assets/slurm/pyslurm-25.11.2.json").read_text())
-    classes = {
-        name: type(name, (), {"__slots__": tuple(names[name])})
-        for name in ("Job", "Node", "Statistics")
-    }
-
-    def build(name: str, values: Mapping[str, Any]) -> Any:
-        built = classes[name]()
-        for key, value in values.items():
-            setattr(built, key, value)
-        return built
-
-    recorded = json.loads((folder / "squeue.json").read_text())["jobs"]
-    jobs = {job["job_id"]: build("Job", _job(job)) for job in recorded}
-    states = ("ALLOCATED", "MIXED", "IDLE", "MIXED+DRAIN", "DOWN*")
-    nodes = {
-        state: build("Node", {"state": state, "total_cpus": 4, "allocated_cpus": place})
-        for place, state in enumerate(states)
-    }
-    statistics = {
-        "server_thread_count": 3,
-        "agent_queue_size": 1,
-        "dbd_agent_queue_size": 2,
-        "schedule_cycle_last": 1_500_000,
-    }
-    return SimpleNamespace(
-        __version__=names["version"],
-        PyslurmError=PyslurmError,
-        Jobs=SimpleNamespace(load=lambda preload_passwd_info=False: jobs),
-        Nodes=SimpleNamespace(load=lambda: nodes),
-        slurmctld=SimpleNamespace(diag=lambda: build("Statistics", statistics)),
-    )
+def pyslurm(folder: Path) -> SimpleNamespace:
+    return pyslurm_of(json.loads((folder / "squeue.json").read_text())["jobs"])
 
 
 @pytest.fixture
 def client(pyslurm: SimpleNamespace, folder: Path) -> PySlurm:
-    return PySlurm(pyslurm, SlurmCommands(Commands(folder), 0))
+    return PySlurm(pyslurm, SlurmCommands(RecordedCommands(folder), 0))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +55,7 @@ def test_reading_passes_the_shared_checks(check: Check, client: PySlurm) -> None
 def test_it_reads_the_queue_that_squeue_prints(client: PySlurm, folder: Path) -> None:
     # It tells nothing of nodes, nor what else forward runs on them need of jobs.
     untold: dict[str, Any] = {"name": "", "dependency": "", "array_limit": None, "asked": None}
-    printed = SlurmCommands(Commands(folder)).queue().jobs
+    printed = SlurmCommands(RecordedCommands(folder)).queue().jobs
     expected = tuple(replace(job, has_nodes=(), **untold) for job in printed)
     assert tuple(client.queue().jobs) == expected
     # Allocated, mixed and idle nodes whole; of the draining and the lost one what jobs have.
@@ -155,7 +71,7 @@ def test_load_comes_from_pyslurm_and_the_rest_from_the_commands(client: PySlurm)
 
 
 def test_another_release_is_refused(pyslurm: SimpleNamespace, folder: Path) -> None:
-    client = PySlurm(pyslurm, SlurmCommands(Commands(folder, "26.05.5")))
+    client = PySlurm(pyslurm, SlurmCommands(RecordedCommands(folder, "26.05.5")))
     for ask in (client.queue, client.load):
         with pytest.raises(SchedulerError, match=r"is for Slurm 25\.11, but slurmctld is 26\.05"):
             ask()

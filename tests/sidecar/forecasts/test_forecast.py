@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from foretime_estimators.jobs.errors import InputError
@@ -18,7 +19,7 @@ from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.families import FAMILIES, Backfill, family_named
-from foretime_sim.policies.order import Order
+from foretime_sim.policies.order import Order, OrderName
 from foretime_sim.policies.policy import Correction, Policy
 
 from tests.support.scheduled_plan import ScheduledPlan
@@ -188,7 +189,7 @@ def scheduled_time(job: JobRequest) -> int:
 
 
 @pytest.mark.parametrize("soft", [False, True])
-@pytest.mark.parametrize("order", ["fcfs", "sjf", "ljf", "xf", "wfp"])
+@pytest.mark.parametrize("order", get_args(OrderName))
 @pytest.mark.parametrize("backfill", ["none", "easy", "easy-sjbf", "planning", "first-fit"])
 def test_it_is_what_the_mock_slurm_then_does(order: str, backfill: str, soft: bool) -> None:
     """With runtimes equal to t_sched and nobody else submitting, the forecast is exact."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from foretime_sidecar.cli.application import app
-from foretime_sidecar.ordering.order_words import said_value, why_chosen
+from foretime_sidecar.ordering.order_words import ORDERS, said_value, why_chosen
 from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
 from foretime_sidecar.web.auth.peer import Peer
@@ -28,6 +28,10 @@ NOW = 1_800_000_000
 HOUR = 3600
 ROOT = Caller(Identity.of_peer(Peer(1, 0, 0)))
 USER = Caller(Identity.of_peer(Peer(2, 65534, 65534)))
+
+
+def test_every_order_that_the_queue_can_be_kept_in_has_words() -> None:
+    assert [*ORDERS] == [str(order) for order in Order if order is not Order.PRIORITY]
 
 
 def _slurm(private_data: str = "") -> MockSlurm:

@@ -10,7 +10,8 @@ from types import FrameType
 
 import pytest
 from foretime_sim import _core
-from foretime_sim.policies.families import FAMILIES, Backfill, Compression, with_settings
+from foretime_sim.policies.backfilling import Place
+from foretime_sim.policies.families import FAMILIES, Compression, has_setting, with_settings
 from foretime_sim.policies.guard import parse_guard
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import IN_STEPS, Correction, EventOrder, Policy, Roles
@@ -55,22 +56,21 @@ def pytest_collection_finish() -> None:
 
 @st.composite
 def _policies(draw: st.DrawFn) -> Policy:
-    backfill = draw(st.sampled_from([b for b in FAMILIES.values() if b is not Backfill.SLACK]))
-    depth, compression, guard_s = 1, Compression.RESERVATION_ORDER, None
-    if backfill in (Backfill.EASY, Backfill.EASY_SJBF):
-        depth = draw(st.integers(1, 3))
-    if backfill is Backfill.CONSERVATIVE:
-        compression = draw(st.sampled_from(list(Compression)))
-    if backfill in (Backfill.NONE, Backfill.EASY, Backfill.EASY_SJBF) and depth == 1:
-        guard_s = draw(st.none() | st.integers(0, 60))
+    knowing_no_past = [b for b in FAMILIES.values() if b.refusal(Place.FORWARD) is None]
+    backfill = draw(st.sampled_from(knowing_no_past))
+    if has_setting(backfill, "depth"):
+        backfill = with_settings(backfill, depth=draw(st.integers(1, 3)))
+    if has_setting(backfill, "compression"):
+        backfill = with_settings(backfill, compression=draw(st.sampled_from(list(Compression))))
+    if backfill.head_only:
+        backfill = backfill.guarded(parse_guard(draw(st.none() | st.integers(0, 60))))
     event_order = draw(st.sampled_from(list(EventOrder)))
-    plans_more = depth > 1 or backfill in (Backfill.CONSERVATIVE, Backfill.PLANNING)
-    interval_s = draw(intervals(event_order, plans_more=plans_more))
+    interval_s = draw(intervals(event_order, as_planned=backfill.starts_as_planned))
     correction = draw(st.sampled_from(list(Correction)))
     steps = draw(st.none() | st.integers(1, 3)) if correction in IN_STEPS else None
     return Policy(
         draw(st.sampled_from(list(Order))),
-        with_settings(backfill, depth=depth, compression=compression, guard=parse_guard(guard_s)),
+        backfill,
         correction,
         roles=draw(st.builds(Roles, st.booleans(), st.booleans(), st.booleans())),
         event_order=event_order,

@@ -10,7 +10,13 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import LONGEST_S
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule, ScheduleError, check
-from foretime_sim.policies.families import FAMILIES, Compression, Conservative, with_settings
+from foretime_sim.policies.families import (
+    FAMILIES,
+    Compression,
+    Conservative,
+    has_setting,
+    with_settings,
+)
 from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, EventOrder, Policy
@@ -21,12 +27,12 @@ POLICIES = [
     *(
         Policy(backfill=with_settings(backfill, guard=Guard(0)))
         for backfill in FAMILIES.values()
-        if "easy" in str(backfill)
+        if has_setting(backfill, "guard")
     ),
     *(
         Policy(backfill=with_settings(backfill, depth=2))
         for backfill in FAMILIES.values()
-        if "easy" in str(backfill)
+        if has_setting(backfill, "depth")
     ),
     Policy(backfill=Conservative(Compression.SUBMISSION_ORDER)),
     Policy(backfill=Conservative(Compression.ONE_BY_ONE)),

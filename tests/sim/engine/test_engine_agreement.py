@@ -129,8 +129,8 @@ def test_passes_come_at_the_multiples_of_an_interval() -> None:
     [
         ({"scheduling_interval_s": 0}, "give 1 s or more"),
         ({"event_order": EventOrder.PER_EVENT}, "every event has its pass"),
-        ({"backfill": Backfill.PLANNING}, "planning plans more than the head job"),
-        ({"backfill": Easy(depth=2)}, "easy with a depth of 2 plans more than the head job"),
+        ({"backfill": Backfill.PLANNING}, "under planning jobs start at the very second"),
+        ({"backfill": Easy(depth=2)}, "under easy with a depth of 2 jobs start at the very"),
     ],
 )
 def test_intervals_that_make_no_sense_are_refused(chosen: dict[str, Any], why: str) -> None:

@@ -148,7 +148,7 @@ WRONG = {
     "no priorities": ('order = "priority"', ["mine.toml:1: order = 'priority'", "no priorities"]),
     "what does not go together": (
         'backfill = "planning"\nguard_s = 60',
-        ["mine.toml: guard_s is 60: the starvation guard is for easy"],
+        ["mine.toml: guard_s is 60: the starvation guard is for the kinds of easy"],
     ),
 }
 

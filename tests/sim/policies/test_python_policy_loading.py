@@ -8,11 +8,12 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.policies.families import Backfill, parse_backfill
-from foretime_sim.policies.order import Order
+from foretime_sim.policies.order import Order, OrderName
 from foretime_sim.policies.policy import Policy, parse_order
 from foretime_sim.policies.python_policy import PythonBackfill, PythonOrder
 
@@ -55,7 +56,8 @@ def test_built_in_names_come_first() -> None:
     with pytest.raises(InputError) as caught:
         parse_order("myp")
     assert str(caught.value) == (
-        "unknown queue order 'myp'. Valid: fcfs, sjf, ljf, xf, wfp, or module:attribute of your own"
+        f"unknown queue order 'myp'. Valid: {', '.join(get_args(OrderName))}, or module:attribute"
+        " of your own"
     )
     assert parse_order("priority") is Order.PRIORITY
     with pytest.raises(InputError, match="unknown backfilling 'eazy'; did you mean 'easy'"):

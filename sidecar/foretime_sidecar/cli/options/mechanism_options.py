@@ -10,6 +10,7 @@ import typer
 from foretime_estimators.estimators.registry import parse_estimator
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
+from foretime_sim.policies.order import OrderName
 from foretime_sim.policies.policy import Policy
 
 from foretime_sidecar.cli.frame.option_groups import OptionGroup
@@ -32,7 +33,7 @@ class MechanismOptions(OptionGroup):
         typer.Option(help="How t_sched reaches the scheduler. Sets correction and roles."),
     ] = Mechanism.SLURM_SOFT_LIMIT
     queue_order: Annotated[
-        Literal["fcfs", "sjf", "ljf", "xf", "wfp", "dynp"] | None,
+        Literal[OrderName, "dynp"] | None,
         typer.Option(
             help="Let the sidecar keep the queue in this order through site factors (Slurm). The "
             "run without Foretime keeps --order."

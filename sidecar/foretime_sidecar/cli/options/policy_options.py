@@ -36,7 +36,7 @@ _SWITCHED_ORDER = (
     f"between orders under --backfill planning ({DYNP}-DECIDER-QUALITY/setting=value)."
 )
 _BACKFILL = f"Backfilling: {', '.join(BACKFILLS)}, or your own in Python, module:attribute."
-_DEPTH = "Number of jobs that hold a reservation at once under easy, easy-sjbf and easy-wspt."
+_DEPTH = "Number of jobs that hold a reservation at once under the kinds of easy."
 _COMPRESSION = (
     "How conservative backfilling moves reservations forward: "
     f"{', '.join(compression.value for compression in Compression)}."

@@ -1,4 +1,4 @@
-"""What commands print: tables, and answers in words.
+"""What commands print: tables, and answers in words; those of `wait` are in `answers`.
 
 Asks no daemon and reads no option: it is given what there is to say.
 

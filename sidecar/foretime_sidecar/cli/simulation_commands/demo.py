@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import tempfile
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from foretime_estimators.time_units import DAY_S
 from foretime_sim.policies.families import family_named
-from foretime_sim.policies.order import Order
+from foretime_sim.policies.order import Order, OrderName
 from foretime_sim.policies.policy import Policy
 
 from foretime_sidecar.cli.frame.progress_bar import progress_bar
@@ -31,9 +31,7 @@ _GENERATED_LOAD = 0.9
 def demo(
     log: OptionalLogArgument = None,
     processors: ProcessorsOption = None,
-    order: Annotated[
-        Literal["fcfs", "sjf", "ljf", "xf", "wfp"], typer.Option(help="Queue order.")
-    ] = "fcfs",
+    order: Annotated[OrderName, typer.Option(help="Queue order.")] = "fcfs",
     backfill: Annotated[ForwardBackfill, typer.Option(help="Backfilling.")] = "easy",
     days: Annotated[
         int, typer.Option(min=0, help="Days that the daemon has looked on before it answers.")

@@ -25,9 +25,9 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.pbs.dedicated_time import read_dedicated_times
+from foretime_sidecar.clients.pbs.finished_record import finished_record
 from foretime_sidecar.clients.pbs.job_changes import JobChanger, QalterProcesses
 from foretime_sidecar.clients.pbs.json import (
-    finished_record,
     parse_configuration,
     parse_history,
     parse_processors,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from foretime_estimators.jobs.errors import SchedulerError
-from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.files.durations import MAX_SECONDS
 from foretime_sim.logs.pbs_records import (
     EndedJob,
@@ -34,6 +34,7 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerConfiguration,
 )
+from foretime_sidecar.clients.pbs.finished_record import finished_record
 from foretime_sidecar.clients.pbs.json_text import read_json
 
 logger = logging.getLogger("foretime")
@@ -304,25 +305,6 @@ def _history_record(job_id: str, job: Json) -> FinishedRecord | None:
             exit_status=exit_status,
         )
     )
-
-
-def finished_record(job: EndedJob, decision: str = "") -> FinishedRecord | None:
-    """Give a job that ended as the sidecar learns it; ``None`` without a walltime."""
-    if not job.requested_time:
-        return None
-    request = JobRequest(
-        job.job_id,
-        job.user,
-        job.project,
-        job.processors or job.allocated_processors or 1,
-        job.requested_time,
-        job.submit_time,
-        job.queue,
-        job.array_id,
-    )
-    finished = FinishedJob(request, job.start_time, job.end_time, job.runtime, job.ending)
-    state = "" if job.exit_status is None else str(job.exit_status)
-    return FinishedRecord(finished, job.eligible_time, f"Exit_status={state}", decision)
 
 
 # The server, its nodes and reservations ----------------------------------------------------------

@@ -1,5 +1,5 @@
 // The priority scheduler of Talby and Feitelson 1999, section 4: conservative backfilling in which
-// jobs may be delayed by their slack for the sake of others. reference_slack.py is the
+// jobs may be delayed by their slack for the sake of others. reference/slack.py is the
 // specification.
 #include "planning/slack/slack.hpp"
 

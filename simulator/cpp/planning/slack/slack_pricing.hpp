@@ -1,7 +1,7 @@
 // What slack-based backfilling reckons with: priorities, slack, and the price of a schedule
 // (Talby and Feitelson 1999, sections 4.2 to 4.4).
 //
-// reference_slack.py says what happens at the edges. It does the same operations on doubles in the
+// reference/slack.py says what happens at the edges. It does the same operations on doubles in the
 // same order, so that the same schedules are the cheapest there.
 #pragma once
 

@@ -135,7 +135,7 @@ def test_guard_and_ageing_are_for_those_that_have_them(found: Found) -> None:
     [
         (("--policy", "slrum"), "no policy is called so; did you mean 'slurm'?"),
         (("--policy", "easy,easy"), "--policy easy,easy: easy is given twice"),
-        (("--policy", "slurm", "--guard", "60"), "the starvation guard is for easy"),
+        (("--policy", "slurm", "--guard", "60"), "the starvation guard is for the kinds of easy"),
         (("--guard-by", "plain-easy"), "guard_by is plain-easy, but there is no guard"),
         (("--guard", "60", "--guard-by", "easy"), "'easy' is not one of"),
         (("--guard", "60", "--guard-share", "0.5"), "only a guard by a plain EASY"),

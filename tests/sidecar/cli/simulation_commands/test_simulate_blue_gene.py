@@ -91,7 +91,10 @@ def test_passes_come_every_ten_seconds(run: Run, cores_log: Path) -> None:
         (["--machine", "intrepid", "--backfill", "easy-sjbf"], "use easy .draining"),
         (["--machine", "intrepid", "--depth", "3"], "easy with a depth of 3: on a Blue Gene"),
         (["--scheduling-interval", "0"], "is no time at all"),
-        (["--scheduling-interval", "1", "--backfill", "planning"], "plans more than the head job"),
+        (
+            ["--scheduling-interval", "1", "--backfill", "planning"],
+            "under planning jobs start at the very second",
+        ),
     ],
 )
 def test_what_does_not_go_together(run: Run, cores_log: Path, options: list[str], why: str) -> None:

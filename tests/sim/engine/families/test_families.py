@@ -265,13 +265,17 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any], message: str) -
     ("family", "settings", "message"),
     [
         (Backfill.EASY, {"depth": 0}, "depth is 0"),
-        (Backfill.PLANNING, {"depth": 2}, "easy-sjbf and easy-wspt have a depth, not planning"),
+        (Backfill.PLANNING, {"depth": 2}, "only the kinds of easy have a depth, not planning"),
         (Backfill.EASY, {"compression": Compression.ONE_BY_ONE}, "only conservative .* not easy"),
         (Backfill.EASY, {"ageing_s": 60}, "only candidates of easy-sjbf and easy-wspt"),
         (Backfill.PLANNING, {"ageing_s": 60}, "only candidates of easy-sjbf and easy-wspt"),
         (Backfill.EASY_SJBF, {"ageing_s": 0}, "give 1 s or more"),
         (Backfill.EASY_SJBF, {"ageing_s": 60, "depth": 2}, "with a depth of 1 age"),
-        (Backfill.FIRST_FIT, {"guard": Guard(0)}, "guard is for easy.*not for first-fit"),
+        (
+            Backfill.FIRST_FIT,
+            {"guard": Guard(0)},
+            "guard is for the kinds of easy.*not for first-fit",
+        ),
         (Backfill.EASY, {"guard": Guard(0), "depth": 2}, "easy with a depth of 2: leave it out"),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_changed_and_a_cancelled_job_change_there_too() -> None:
         (lambda: Easy(depth=2, guard=Guard(0, GuardBy.PLAIN_EASY)), "with a depth of 1"),
         (
             lambda: PythonBackfill(print, guard=Guard(0, GuardBy.PLAIN_EASY)),
-            "only for easy, easy-sjbf and easy-wspt",
+            "only for the kinds of easy",
         ),
         (
             lambda: Policy(PythonOrder(print), Easy(guard=Guard(0, GuardBy.PLAIN_EASY))),

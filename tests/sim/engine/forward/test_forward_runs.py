@@ -16,8 +16,8 @@ from foretime_sim.engine.forward import SampledArrivals, forward_runs, start_tim
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.reservations import AdvanceReservation
-from foretime_sim.policies.backfilling import Backfilling
-from foretime_sim.policies.families import FAMILIES, Backfill
+from foretime_sim.policies.backfilling import Backfilling, Place
+from foretime_sim.policies.families import FAMILIES
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.python_policy import PythonOrder
@@ -202,7 +202,9 @@ def sampled(snapshot: Snapshot, samples: int, seed: int = 3) -> Int64Array:
     return rng.integers(1, 12_000, size=(samples, len(snapshot)))
 
 
-@pytest.mark.parametrize("backfill", [b for b in FAMILIES.values() if b is not Backfill.SLACK])
+@pytest.mark.parametrize(
+    "backfill", [b for b in FAMILIES.values() if b.refusal(Place.FORWARD) is None]
+)
 def test_the_number_of_threads_changes_nothing(backfill: Backfilling) -> None:
     snapshot, policy = crowded(), Policy(backfill=backfill)
     runtimes = sampled(snapshot, 40)

@@ -12,7 +12,7 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.machines.reservations import AdvanceReservation, NodeReservation
-from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.backfilling import Backfilling, Place
 from foretime_sim.policies.families import FAMILIES, Backfill
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.python_policy import PythonOrder
@@ -186,7 +186,9 @@ def test_the_first_slurm_partition_that_can_run_it() -> None:
     assert starts(jobs, NONE) == [0, 0, 4, 14]
 
 
-@pytest.mark.parametrize("backfill", [b for b in FAMILIES.values() if b is not Backfill.SLACK])
+@pytest.mark.parametrize(
+    "backfill", [b for b in FAMILIES.values() if b.refusal(Place.NODES) is None]
+)
 def test_everything_at_once_and_nothing_to_do(backfill: Backfilling) -> None:
     """Zero runtimes, one node, a job as wide as the machine, all in the same second."""
     machine = nodes(NodeGroup("cpu", 1, 4))

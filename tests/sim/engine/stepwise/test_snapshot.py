@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.policies.backfilling import Backfilling
+from foretime_sim.policies.backfilling import Backfilling, Place
 from foretime_sim.policies.families import FAMILIES, Backfill
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, EventOrder, Policy
@@ -31,7 +31,11 @@ JOBS = st.lists(
     order=st.sampled_from([Order.FCFS, Order.SJF, Order.XF, Order.WFP]),
     # Promises are not known to add_pending (test_forward_snapshots.py has them).
     backfill=st.sampled_from(
-        [b for b in FAMILIES.values() if b not in (Backfill.CONSERVATIVE, Backfill.SLACK)]
+        [
+            family
+            for family in FAMILIES.values()
+            if family is not Backfill.CONSERVATIVE and family.refusal(Place.PENDING_BEFORE) is None
+        ]
     ),
     event_order=st.sampled_from(list(EventOrder)),
 )
