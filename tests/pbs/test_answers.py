@@ -83,6 +83,6 @@ def test_there_are_enough_forms() -> None:
     answers = read_recorded()
     changes = [form for form in forms() if form.steps]
     assert (len(forms()) - len(changes) >= 63, len(changes) >= 39) == (True, True)
-    assert sum(answers[form.name].get("decision") == "queued -" for form in forms()) > 100
+    assert sum(answers[form.name].get("decision") == "planned -" for form in forms()) > 100
     refused = [name for name, each in answers.items() if any(code for code, _ in each["replies"])]
     assert len(refused) > 50

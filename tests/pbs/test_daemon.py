@@ -70,8 +70,7 @@ def test_install_and_uninstall(pbs: PbsServer) -> None:
     foretime.uninstall()
     assert hook_of(pbs) == ""
     assert pbs.qmgr("print server", "list hook") == before
-    soft = {job: pbs.resource(job, "soft_walltime") for job in (waits, array, runs)}
-    assert soft == {waits: None, array: None, runs: "00:03:20"}
+    assert not any(pbs.resource(job, "soft_walltime") for job in (waits, array, runs))
     pbs.checked(["qalter", "-lwalltime=100", waits], "alice")
     assert "nothing to do" in foretime.checked("uninstall", "pbs", "--yes")
 

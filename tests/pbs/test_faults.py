@@ -137,14 +137,14 @@ FAULTS = {
     "a configuration with a wrong value": configured_with('{"deadline_s": "long"}'),
     "no time at all": configured_with('{"deadline_s": 0}'),
     "an error in the hook": hook(
-        r"^def main\(\):$", "def usable_table(*_):\n    1 / 0\n\n\ndef main():"
+        r"^def main\(\):$", "def disabled(*_):\n    1 / 0\n\n\ndef main():"
     ),
     "an error that ends Python": hook(
-        r"^def main\(\):$", "def usable_table(*_):\n    raise KeyboardInterrupt\n\n\ndef main():"
+        r"^def main\(\):$", "def disabled(*_):\n    raise KeyboardInterrupt\n\n\ndef main():"
     ),
     TORN: hook(r"^( *)import json$", r"\1import json_is_missing as json"),
     "a hook without end": hook(
-        r"^def main\(\):$", "def usable_table(*_):\n    while True:\n        pass\n\n\ndef main():"
+        r"^def main\(\):$", "def disabled(*_):\n    while True:\n        pass\n\n\ndef main():"
     ),
 }
 
