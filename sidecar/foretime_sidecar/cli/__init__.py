@@ -32,6 +32,9 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
+        if isinstance(error, PermissionError) and error.filename is not None:
+            remedy = "have it opened to you, or name another"
+            sys.exit(_fail(f"{error.filename}: {error.strerror}; {remedy}", 2))
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
