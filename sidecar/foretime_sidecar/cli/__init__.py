@@ -16,10 +16,12 @@ import typer
 from foretime_estimators.jobs.errors import ForetimeError
 
 from foretime_sidecar.cli.application import SIMULATION_PACKAGES, app
+from foretime_sidecar.cli.frame.printable_text import print_what_can_be_shown
 
 
 def main() -> None:
     """Run the command; wrong use and our own errors are one line on stderr and an exit code."""
+    print_what_can_be_shown()
     try:
         sys.exit(app(prog_name="foretime", standalone_mode=False))
     except ForetimeError as error:
