@@ -142,7 +142,7 @@ def test_left_out_jobs_are_told_by_limit(run: Run, log: Path, cluster: Path) -> 
     parts = [re.match(r"([\d,]+) above (.*)", part) for part in told[2].split("; ")]
     counts = [int(part[1].replace(",", "")) for part in parts if part is not None]
     limits = [part[2] for part in parts if part is not None]
-    assert limits[0] == "max_time of 0-04:00:00 in slurm_partition short"
+    assert limits[0] == "max_time of 0-04:00:00 in partition short"
     assert len(set(limits)) == len(limits) == len(parts)
     assert sum(counts) == int(told[1].replace(",", ""))
 

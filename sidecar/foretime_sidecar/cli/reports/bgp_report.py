@@ -41,7 +41,7 @@ def print_machine(described: BgpMachine) -> None:
     typer.echo(
         f"{described.name}: {described.nodes:,} nodes of {described.cores_per_node} cores, "
         f"{counted(len(described.midplane_names), 'midplane')} of {described.nodes_per_midplane}; "
-        f"{counted(len(described.bgp_partitions), 'bgp_partition')}: "
+        f"{counted(len(described.bgp_partitions), 'partition')}: "
         f"{counted(pairs, 'pair')} overlap, {wired:,} more conflict by wires alone"
     )
 
@@ -66,9 +66,7 @@ def print_bgp_partition(described: BgpMachine, index: int) -> None:
     overlapping = [i for i in np.flatnonzero(described.overlaps[index]) if i != index]
     sizes = Counter(described.bgp_partitions[i].nodes for i in overlapping)
     by_size = ", ".join(f"{sizes[nodes]} of {nodes:,} nodes" for nodes in sorted(sizes))
-    typer.echo(
-        f"overlaps {counted(len(overlapping), 'bgp_partition')}" + (by_size and f": {by_size}")
-    )
+    typer.echo(f"overlaps {counted(len(overlapping), 'partition')}" + (by_size and f": {by_size}"))
     wired = _names(described, described.wiring_conflicts[index])
     typer.echo(f"conflicts by wires alone with {len(wired)}" + "".join(f"\n  {n}" for n in wired))
     for axis in "XYZ":

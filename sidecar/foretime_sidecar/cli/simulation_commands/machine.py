@@ -21,7 +21,7 @@ def machine(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file.")],
     as_json: JsonTablesOption = False,
 ) -> None:
-    """Show the nodes and slurm_partitions that a file for --machine describes.
+    """Show the nodes and partitions that a file for --machine describes.
 
     Example: [bold]foretime machine cluster.toml[/bold]
     """
