@@ -16,10 +16,12 @@ import typer
 from foretime_estimators.jobs.errors import ForetimeError
 
 from foretime_sidecar.cli.application import SIMULATION_PACKAGES, app
+from foretime_sidecar.cli.frame.printable_text import print_what_can_be_shown
 
 
 def main() -> None:
     """Run the command; wrong use and our own errors are one line on stderr and an exit code."""
+    print_what_can_be_shown()
     try:
         sys.exit(app(prog_name="foretime", standalone_mode=False))
     except ForetimeError as error:
@@ -32,6 +34,9 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
+        if isinstance(error, PermissionError) and error.filename is not None:
+            remedy = "have it opened to you, or name another"
+            sys.exit(_fail(f"{error.filename}: {error.strerror}; {remedy}", 2))
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -30,12 +30,12 @@ COMMANDS = {
     "machine": CommandModule(
         "foretime_sidecar.cli.simulation_commands.machine",
         "machine",
-        "Show the nodes and slurm_partitions that a file for --machine describes.",
+        "Show the nodes and partitions that a file for --machine describes.",
     ),
     "bgp": CommandModule(
         "foretime_sidecar.cli.simulation_commands.bgp",
         "app",
-        "Look at a Blue Gene's bgp_partitions.",
+        "Look at a Blue Gene's partitions.",
     ),
     "serve": CommandModule(
         "foretime_sidecar.cli.site_commands.serve",

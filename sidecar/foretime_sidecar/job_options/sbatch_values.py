@@ -125,7 +125,7 @@ def _memory(value: str) -> str:
 def _time(value: str) -> str:
     if value.lower() in _NO_LIMIT:
         raise InputError(
-            "a forecast needs a limit; give the longest that the slurm_partition allows (sinfo)"
+            "a forecast needs a limit; give the longest that the partition allows (sinfo)"
         )
     return _duration(value)
 

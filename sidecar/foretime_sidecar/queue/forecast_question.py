@@ -203,12 +203,10 @@ def _check_partitions(asked: str, cluster: Cluster, live: LiveMachine) -> None:
     taking = {part.name for part in live.machine.slurm_partitions}
     for name in names:
         if name not in every:
-            raise InputError(
-                f"there is no slurm_partition {name}; {_nearest(name, every.values())}"
-            )
+            raise InputError(f"there is no partition {name}; {_nearest(name, every.values())}")
     if not taking.intersection(names) and not live.unmodelled.keys() & set(names):
         others = [every[name] for name in every if name in taking]
-        raise InputError(f"slurm_partition {asked} takes no jobs now; {_nearest(names[0], others)}")
+        raise InputError(f"partition {asked} takes no jobs now; {_nearest(names[0], others)}")
 
 
 def _nearest(name: str, parts: Iterable[ClusterPartition]) -> str:

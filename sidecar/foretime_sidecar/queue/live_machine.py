@@ -73,7 +73,7 @@ class LiveMachine:
         Raises
         ------
         InputError
-            If no node of a slurm_partition that is up takes jobs.
+            If no node of a partition that is up takes jobs.
         """
         up: list[ClusterPartition] = []
         unmodelled: dict[str, str] = {}
@@ -100,7 +100,7 @@ class LiveMachine:
             what = (node.cpus, node.memory_mib, node.gpus, node.features, node.weight)
             alike.setdefault((what, over, inside), []).append(node)
         if not alike:
-            raise InputError("no node of a slurm_partition that is up takes jobs now")
+            raise InputError("no node of a partition that is up takes jobs now")
         groups: list[NodeGroup] = []
         group_of: dict[str, str] = {}
         number_of: dict[str, int] = {}
@@ -168,8 +168,8 @@ class LiveMachine:
         if names is not None:
             if not known.intersection(names):
                 for name in self.unmodelled.keys() & set(names):
-                    raise InputError(f"slurm_partition {name} is not modelled")
-                raise InputError(f"slurm_partition {slurm_partitions} takes no jobs now")
+                    raise InputError(f"partition {name} is not modelled")
+                raise InputError(f"partition {slurm_partitions} takes no jobs now")
             names = tuple(name for name in names if name in known)
         every = {group.name for group in self.machine.node_groups}
         open_to = set(every)

@@ -225,7 +225,7 @@ def _not_modelled(pending: Sequence[QueuedJob], live: LiveMachine | None) -> tup
     if live is not None:
         counted = Counter(words for job in pending if job.asked for words in job.asked.not_modelled)
         said += [f"{words} ({jobs:,} jobs)" for words, jobs in counted.most_common()]
-        said += [f"slurm_partition {name}: {why}" for name, why in live.unmodelled.items()]
+        said += [f"partition {name}: {why}" for name, why in live.unmodelled.items()]
     return tuple(said)
 
 

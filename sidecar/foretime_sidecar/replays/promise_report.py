@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from foretime_sim.scores.start_promises import PROMISE_METRICS, StartPromises
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.wording.numbers import counted, format_count, format_value
+from foretime_sidecar.wording.table_widths import table_width
 
 _SHOWN = {
     "promised_jobs": "jobs\npromised",
@@ -41,7 +42,7 @@ def promises_table(
     """
     named = [(name, promised) for name, promised in promises if promised is not None]
     shown = list(_SHOWN)
-    while len(shown) > 1 and Console(width=1_000).measure(_table(named, shown)).maximum > width:
+    while len(shown) > 1 and table_width(_table(named, shown)) > width:
         shown.pop()
     table = _table(named, shown)
     if len(shown) == len(_SHOWN):

@@ -8,13 +8,14 @@ from foretime_sim.policies.families import FAMILIES
 from foretime_sim.policies.order import Order
 from foretime_sim.scores.metrics import METRICS
 from foretime_sim.scores.policy_comparison import PolicyComparison
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.replays.promise_report import broken_promises, promises_table
 from foretime_sidecar.replays.simulate_export import SimulateResult
 from foretime_sidecar.wording.numbers import counted, format_gain, format_value, gain_text
+from foretime_sidecar.wording.table_widths import table_width
 
 WIDTH = 132
 """Columns that the tables take where there is no terminal."""
@@ -47,7 +48,7 @@ def render(result: SimulateResult, *, width: int = WIDTH) -> RenderableType:
     """
     comparison = result.comparison
     shown = list(COLUMNS)
-    while len(shown) > 1 and _width(_figures(comparison, shown)) > width:
+    while len(shown) > 1 and table_width(_figures(comparison, shown)) > width:
         shown.pop()
     parts: list[RenderableType] = [_heading(result), Text(), _figures(comparison, shown)]
     if len(shown) < len(COLUMNS):
@@ -60,7 +61,7 @@ def render(result: SimulateResult, *, width: int = WIDTH) -> RenderableType:
         parts += [Text(), promises_table(named, width=width), *broken_promises(named)]
     if switched := [place for place in range(len(comparison.cases)) if comparison.switching(place)]:
         table = _switched(comparison, switched)
-        if _width(table) > width:
+        if table_width(table) > width:
             table = _switched_by_order(comparison, switched)
         parts += [Text(), table]
     if comparison.class_metric is not None:
@@ -119,11 +120,6 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _width(table: Table) -> int:
-    """Columns that a table needs."""
-    return Console(width=1_000).measure(table).maximum
-
-
 def _figures(comparison: PolicyComparison, shown: list[str]) -> Table:
     """Tabulate the policies' figures, with half the interval below where there is one."""
     headings = [COLUMNS[key] + (", s" if key == "wait_mean_s" else "") for key in shown]
@@ -153,11 +149,11 @@ def _gains_that_fit(comparison: PolicyComparison, width: int) -> list[Renderable
     """Tabulate the gains; where columns are few, intervals go below, then figures are left out."""
     table = _gains(comparison, GAINS, below=False)
     shown = list(GAINS)
-    while _width(table) > width:
+    while table_width(table) > width:
         table = _gains(comparison, shown, below=True)
         if len(shown) == 1:
             break
-        if _width(table) > width:
+        if table_width(table) > width:
             shown.pop()
     if len(shown) == len(GAINS):
         return [table]
@@ -260,7 +256,7 @@ def _classes_that_fit(comparison: PolicyComparison, metric: str, width: int) -> 
     places = list(range(len(comparison.cases)))
     while places:
         taken = len(places)
-        while taken > 1 and _width(_classes(comparison, metric, places[:taken])) > width:
+        while taken > 1 and table_width(_classes(comparison, metric, places[:taken])) > width:
             taken -= 1
         tables.append(_classes(comparison, metric, places[:taken]))
         places = places[taken:]

@@ -8,7 +8,7 @@ REASONS = {
     "advise": "Foretime only advises: no job is changed",
     "share": "planning is for a share of the users, and this one is not in it",
     "only-accounts": "planning is for jobs of some accounts alone",
-    "only-slurm_partitions": "planning is for jobs in some slurm_partitions alone",
+    "only-slurm_partitions": "planning is for jobs in some partitions alone",
     "only-queues": "planning is for jobs in some queues alone",
     "settings": "the settings leave such jobs alone (hook.leave_*)",
     "opt-out": "its comment says foretime:off, or on PBS its environment FORETIME=off",
@@ -38,7 +38,7 @@ REASONS = {
     "own-time-min": "its user gave a --time-min, and it is left alone",
     "table": "there was no valid table when it was submitted: the daemon did not run",
     "off": "the table said off",
-    "hook": "the table says to plan it, but the hook did not: it opted out, its slurm_partition's "
+    "hook": "the table says to plan it, but the hook did not: it opted out, its partition's "
     "limit is below its own, planning was switched off, or the hook is not reached",
     "started": "it started before the daemon had set its time_min",
     "refined": "what such jobs take is estimated anew as others end (learned.refine)",

@@ -352,7 +352,7 @@ class HookSettings(Section):
     enforce_only_slurm_partitions: Names = Field(
         default=[],
         description=(
-            "Under enforce, only jobs all of whose slurm_partitions are among these are changed; "
+            "Under enforce, only jobs all of whose partitions are among these are changed; "
             "empty: in any."
         ),
     )

@@ -48,8 +48,8 @@ def read_settings(path: Path) -> Settings:
     return parse_settings(settings_text(path), str(path))
 
 
-def parse_settings(text: str, where: str = "settings") -> Settings:
-    """Read the text of a settings file; see `read_settings`.
+def parse_settings(text: str, where: str = "settings", only: str | None = None) -> Settings:
+    """Read the text of a settings file, or one section of it; see `read_settings`.
 
     Examples
     --------
@@ -59,6 +59,8 @@ def parse_settings(text: str, where: str = "settings") -> Settings:
     20
     """
     values = parse_toml(text, where)
+    if only is not None:
+        values = {name: value for name, value in values.items() if name == only}
     try:
         settings = Settings.model_validate(values)
     except pydantic.ValidationError as error:
@@ -275,7 +277,7 @@ def section_meaning(section: str) -> str:
 
 def origins(path: Path) -> dict[tuple[str, str], str]:
     """Give where each setting that a readable file of settings sets stands in it: FILE:LINE."""
-    text = path.read_text(encoding="utf-8")
+    text = settings_text(path)
     return {
         (section, key): f"{path}:{_line_of(text, (section, key))}"
         for section, values in parse_toml(text, str(path)).items()

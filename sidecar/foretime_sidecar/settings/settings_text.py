@@ -16,7 +16,7 @@ def settings_text(path: Path) -> str:
         If it can't be read.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         remedy = "name a TOML file (foretime config show prints one to begin with)"

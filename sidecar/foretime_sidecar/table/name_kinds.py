@@ -93,7 +93,7 @@ KINDS = {
             "slurm_partition",
             "slurm_partitions",
             of_job=lambda job: _parted(job.request.queue),
-            meaning="slurm_partitions whose jobs are left alone.",
+            meaning="Partitions whose jobs are left alone.",
             only_on="slurm",
             limits_enforce=True,
         ),

@@ -119,7 +119,7 @@ def _answer_errors(app: FastAPI) -> None:
     def _ours(request: Request, error: ForetimeError) -> JSONResponse:
         what, _, remedy = str(error).rpartition("; ")
         if isinstance(error, NeverRunsError):  # reasons, one for each slurm_partition
-            what, remedy = str(error), "ask for less, or for another slurm_partition"
+            what, remedy = str(error), "ask for less, or for another partition"
         status = 400 if isinstance(error, InputError) else 503
         return ApiError(
             status,

@@ -44,7 +44,7 @@ class JobRequest:
     submit_time
         Seconds since the epoch (or since the log's start in a replay).
     queue
-        slurm_partition or PBS queue; ``None`` where the log has none.
+        Slurm partition or PBS queue; ``None`` where the log has none.
     array_id
         Identifies the job array that the job is a task of; ``None`` for other jobs.
     executable

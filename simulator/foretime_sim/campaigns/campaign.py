@@ -282,7 +282,7 @@ class Report(_Table):
 class JobQueue(_Table):
     """How Dask's workers are submitted to Slurm or PBS (`--dask-jobqueue`)."""
 
-    queue: Name | None = Field(default=None, description="slurm_partition or PBS queue.")
+    queue: Name | None = Field(default=None, description="Slurm partition or PBS queue.")
     account: Name | None = Field(default=None, description="Account to charge.")
     cores: Annotated[int, Field(ge=1)] = Field(default=1, description="Cores of a worker's job.")
     memory: Name = Field(default="4 GB", description="Memory of a worker's job.")

@@ -81,7 +81,7 @@ def read_campaign(path: Path | str) -> Campaign:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InputError(f"{path}: can't read the campaign: {reason}") from error

@@ -26,6 +26,7 @@ from foretime_sim.campaigns.plots import (
 )
 from foretime_sim.campaigns.results import Summary, policy_label, summaries
 from foretime_sim.campaigns.runs import Record
+from foretime_sim.files.whole_files import write_whole
 from foretime_sim.scores.metrics import METRICS, Direction
 from foretime_sim.scores.repeats import FEWEST_REPEATS
 
@@ -70,10 +71,8 @@ def write_report(plan: Plan, records: Mapping[str, Record], folder: Path) -> Pat
         pictures.mkdir(parents=True, exist_ok=True)
         text = report.html()
         for name, image in report.pictures.items():
-            (pictures / f"{name}.png").write_bytes(image)
-        draft = path.with_name(f".{path.name}")
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+            write_whole(pictures / f"{name}.png", image)
+        write_whole(path, text.encode())
     except OSError as error:
         raise InputError(f"{folder}: can't write the report: {error.strerror}") from error
     return path

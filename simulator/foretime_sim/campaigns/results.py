@@ -18,6 +18,7 @@ from pandas.api.extensions import ExtensionArray
 from foretime_sim.campaigns.campaign import CONDITION_AXES, NONE
 from foretime_sim.campaigns.cells import Plan
 from foretime_sim.campaigns.runs import Record
+from foretime_sim.files.whole_files import write_whole
 from foretime_sim.policies.policy_values import LEARNED, OFF
 from foretime_sim.scores.gains import relative_gain
 from foretime_sim.scores.intervals import Interval, t_interval
@@ -338,13 +339,10 @@ def write_tables(plan: Plan, records: Mapping[str, Record], folder: Path) -> lis
         for name, table in tables.items():
             for suffix in ("parquet", "csv"):
                 path = folder / f"{name}.{suffix}"
-                # Beside it first: whoever reads meanwhile has the old one or the new one.
-                draft = path.with_name(f".{path.name}")
                 if suffix == "csv":
-                    table.to_csv(draft, index=False)
+                    write_whole(path, table.to_csv(index=False).encode())
                 else:
-                    table.to_parquet(draft, index=False)
-                draft.replace(path)
+                    write_whole(path, table.to_parquet(index=False))
                 written.append(path)
     except OSError as error:
         raise InputError(f"{folder}: can't write the results: {error.strerror}") from error

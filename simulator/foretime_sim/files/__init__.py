@@ -2,5 +2,5 @@
 
 Knows nothing of jobs.
 
-Public names: `read_text`, `write_text`, `parse_toml`, `parse_duration`.
+Public names: `read_text`, `write_text`, `write_whole`, `kind_of`, `parse_toml`, `parse_duration`.
 """

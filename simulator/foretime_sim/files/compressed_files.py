@@ -11,6 +11,8 @@ from pathlib import Path
 
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sim.files.whole_files import write_whole
+
 GZIP_MAGIC = b"\x1f\x8b"
 XZ_MAGIC = b"\xfd7zXZ\x00"
 
@@ -115,7 +117,7 @@ def _decompressed(file: BufferedReader, kind: str | None) -> BufferedIOBase:
 def write_text(path: Path, text: str) -> None:
     """Write a text file, compressed if its name ends in ``.gz`` or ``.xz``.
 
-    The same text always gives the same bytes.
+    The same text always gives the same bytes. The file is whole or as it was before.
 
     Raises
     ------
@@ -142,7 +144,7 @@ def write_text(path: Path, text: str) -> None:
         case _:
             pass
     try:
-        path.write_bytes(data)
+        write_whole(path, data)
     except OSError as error:
         raise InputError(f"{path}: can't be written: {error.strerror}") from None
 

@@ -36,7 +36,7 @@ FACTS: Mapping[str, str] = {
     "array_id": "the job array it is a task of",
     "user": "who submitted it",
     "project": "account or project it is charged to",
-    "queue": "slurm_partition or queue",
+    "queue": "partition or queue",
     "executable": "application or job name",
     "submit_time": "when it was submitted",
     "eligible_time": "when it could first start (after a hold or a dependency)",

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, get_args
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.compressed_files import read_text
+from foretime_sim.files.file_kinds import is_folder
 from foretime_sim.logs.cobalt_log import COBALT_RECORD, parse_cobalt_log
 from foretime_sim.logs.csv_log import parse_csv_log
 from foretime_sim.logs.pbs_accounting import RECORD, parse_pbs_accounting, read_pbs_accounting
@@ -64,7 +65,7 @@ def read_log(
         raise InputError(f"--format {format}: use one of {', '.join(get_args(LogFormat))}")
     path = Path(path)
     source = str(path)
-    if path.is_dir() and format in (None, "pbs"):
+    if is_folder(path) and format in (None, "pbs"):
         _refuse_columns(columns, source)
         return read_pbs_accounting(path, time_zone=time_zone, lenient=lenient)
     text = read_text(path)

@@ -10,6 +10,7 @@ from typing import Any
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.compressed_files import read_text
+from foretime_sim.files.file_kinds import is_folder
 from foretime_sim.logs.accounting import STATE_OF_ENDING, Clock
 from foretime_sim.logs.accounting_log import ExportColumn, ExportRows, job_log_of_rows
 from foretime_sim.logs.pbs_records import (
@@ -52,7 +53,7 @@ def read_pbs_accounting(
     """
     path = Path(path)
     files = [path]
-    if path.is_dir():
+    if is_folder(path):
         found = [file for file in path.iterdir() if FILE_NAME.fullmatch(file.name)]
         files = sorted(found, key=lambda file: file.name[:8])
         if not files:

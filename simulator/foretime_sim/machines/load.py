@@ -7,6 +7,7 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.compressed_files import read_text
+from foretime_sim.files.file_kinds import exists
 from foretime_sim.files.toml_text import parse_toml
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.bluegene.machine_source import find_bgp_machine
@@ -40,7 +41,7 @@ def read_any_machine(path: Path) -> Machine | BgpMachine:
     >>> machine.nodes
     40960
     """
-    if not path.exists():
+    if not exists(path):
         return find_bgp_machine(str(path))
     text = read_text(path, what="TOML file or Cobalt configuration")
     if text.lstrip().startswith("<") or _top_level_keys(text) & BLUE_GENE_KEYS:

@@ -186,7 +186,7 @@ class Machine:
         for name in groups:
             if name not in used:
                 raise InputError(
-                    f"node_groups.{name}: no slurm_partition has it; add it to one, or leave it out"
+                    f"node_groups.{name}: no partition has it; add it to one, or leave it out"
                 )
         if sum(part.default for part in self.slurm_partitions) > 1:
             raise InputError("slurm_partitions: more than one is marked as default")
@@ -232,7 +232,7 @@ class Machine:
         """
         if name not in self._partition_of_name:
             raise InputError(
-                f"there is no slurm_partition {name!r}{nearest(name, self._partition_of_name)}"
+                f"there is no partition {name!r}{nearest(name, self._partition_of_name)}"
             )
         return self._partition_of_name[name]
 

@@ -49,7 +49,7 @@ def read_policy(name: str | Path, folder: Path | None = None) -> dict[str, Any]:
     """
     path = (folder or Path()) / name
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: can't read the policy: not UTF-8 text") from error
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.errors import InputError
 from matplotlib.figure import Figure
 
+from foretime_sim.files.whole_files import write_whole
 from foretime_sim.scores.comparison import Comparison
 from foretime_sim.scores.policy_comparison import PolicyComparison
 from foretime_sim.scores.wait_curve import WAIT_CURVE_SHARES
@@ -114,6 +116,8 @@ def save(figure: Figure, path: Path) -> None:
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"{path}: can't draw {path.suffix or 'that'}: end it in .png or .svg")
     try:
-        figure.savefig(path, dpi=150)
+        drawn = BytesIO()
+        figure.savefig(drawn, dpi=150, format=path.suffix.lower().removeprefix("."))
+        write_whole(path, drawn.getvalue())
     except OSError as error:
         raise InputError(f"{path}: can't write: {error.strerror}") from error

@@ -295,7 +295,7 @@ def _obstacle(
 ) -> tuple[str, str] | None:
     """Say why a job could not even run on the idle machine: in its figures, and the limit alone."""
     part = machine.slurm_partitions[choice.slurm_partition]
-    where = f"in slurm_partition {part.name}"
+    where = f"in partition {part.name}"
     if part.max_time_s is not None and requested_time > part.max_time_s:
         limit = f"above max_time of {format_limit(part.max_time_s)} {where}"
         return f"it asks for {format_limit(requested_time)}, {limit}", limit

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +37,57 @@ def test_a_machine_is_shown_whole(
         assert value in out
     if columns >= 80:
         assert max(len(line) for line in out.splitlines()) <= columns
+
+
+@pytest.mark.parametrize(
+    ("command", "figures"),
+    [
+        (
+            "replay LOG --warm-up 0",
+            ["bounded slowdown, mean", "with Foretime", "loss of capacity, a job fits"],
+        ),
+        ("bgp show intrepid", ["40,960", "24,576", "nodes", "together"]),
+        ("traces list", ["KTH-SP2-1996-2.1-cln", "28,476"]),
+    ],
+)
+def test_no_figure_is_cut_on_narrow_terminals(
+    run: Run, log: Path, monkeypatch: pytest.MonkeyPatch, command: str, figures: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    code, out, _ = run(*(log if word == "LOG" else word for word in command.split()))
+    assert code == 0
+    assert "…" not in out
+    assert [figure for figure in figures if figure not in out] == []
+
+
+def test_columns_are_chosen_by_the_width_that_is_printed(
+    run: Run, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a terminal with TERM=dumb rich prints 80 columns, whatever a console was made with.
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    code, out, _ = run("simulate", log, "--backfill", "easy,conservative", "--repeat", "3")
+    assert code == 0
+    assert "Left out for want of columns: " in out
+    assert max(len(line) for line in out.splitlines()) <= 80
+    for table in out.split("\n\n")[1:3]:
+        assert "conservative" in table, table
+    assert "…" not in out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_what_can_not_be_shown_is_replaced(log: Path, encoding: str) -> None:
+    foretime = "import sys; from foretime_sidecar.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", foretime, "replay", str(log), "--warm-up", "0"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        check=True,
+    )
+    out = done.stdout.decode(encoding)
+    assert ("–" in out) == (encoding == "utf-8")
+    assert "?" not in out
+    assert b"Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 132])
@@ -89,7 +142,7 @@ def test_left_out_jobs_are_told_by_limit(run: Run, log: Path, cluster: Path) -> 
     parts = [re.match(r"([\d,]+) above (.*)", part) for part in told[2].split("; ")]
     counts = [int(part[1].replace(",", "")) for part in parts if part is not None]
     limits = [part[2] for part in parts if part is not None]
-    assert limits[0] == "max_time of 0-04:00:00 in slurm_partition short"
+    assert limits[0] == "max_time of 0-04:00:00 in partition short"
     assert len(set(limits)) == len(limits) == len(parts)
     assert sum(counts) == int(told[1].replace(",", ""))
 

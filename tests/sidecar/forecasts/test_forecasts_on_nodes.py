@@ -110,16 +110,16 @@ def test_what_could_run_nowhere_is_told_for_each_slurm_partition(world: World) -
     error = world.refused(asked, NOBODY)
     assert "1 task of 1 CPU, on nodes with 3 GPUs" in error["what"]
     for name in ("debug", "main"):
-        assert f"of which 0 fit in slurm_partition {name}" in error["what"]
-    assert error["remedy"] == "ask for less, or for another slurm_partition"
+        assert f"of which 0 fit in partition {name}" in error["what"]
+    assert error["remedy"] == "ask for less, or for another partition"
 
 
 @pytest.mark.parametrize(
     ("slurm_partition", "what", "remedy"),
     [
-        ("mian", "there is no slurm_partition mian", "there are main, drained, debug"),
-        ("debug,de", "there is no slurm_partition de", "there are debug, drained, main"),
-        ("drained", "slurm_partition drained takes no jobs now", "there are main, debug"),
+        ("mian", "there is no partition mian", "there are main, drained, debug"),
+        ("debug,de", "there is no partition de", "there are debug, drained, main"),
+        ("drained", "partition drained takes no jobs now", "there are main, debug"),
     ],
 )
 def test_a_slurm_partition_that_is_not_there_or_down_is_told_apart(

@@ -98,7 +98,7 @@ def test_nodes_and_slurm_partitions_are_read() -> None:
     assert main.default_memory_per_cpu_mib == 1_000
     assert (long.exclusive, long.max_nodes, old.is_up) == (True, 2, False)
     assert (found.counts_memory, found.counts_cpus) == (True, True)
-    with pytest.raises(SchedulerError, match="named no node or no slurm_partition"):
+    with pytest.raises(SchedulerError, match="named no node or no partition"):
         parse_cluster("", "", CONFIG)
     with pytest.raises(SchedulerError, match="in an unknown shape"):
         parse_cluster(NODES.replace("CPUTot=8", "CPUTot=many"), PARTITIONS, CONFIG)
@@ -159,7 +159,7 @@ def test_what_can_not_start_is_left_out_with_the_reason() -> None:
         replace(pending("reserved", 1), reservation="over"),
     )
     reasons = {each.job.request.job_id: each.reason for each in of.left_out}
-    assert reasons["down"] == "slurm_partition old takes no jobs now"
+    assert reasons["down"] == "partition old takes no jobs now"
     assert reasons["wide"].startswith("it needs 900 tasks of 1 CPU, of which 24 fit")
     assert reasons["limit"] == "at a limit"
     assert reasons["feature"].startswith("no node has the feature 'slow'")
@@ -252,7 +252,7 @@ UP = "the wait is as if everything were up and it were let go now"
         ),
         (replace(pending("1", 1), reason="QOSMaxJobsPerUserLimit"), "at a limit of its", FREED),
         (replace(pending("1", 1), reservation="over"), "in reservation over", FREED),
-        (pending("1", 1, "old"), "slurm_partition old takes no jobs now", UP),
+        (pending("1", 1, "old"), "partition old takes no jobs now", UP),
         (
             replace(pending("1", 1, required=frozenset({"n3"})), reason="ReqNodeNotAvail,(n3)"),
             "waits for nodes that are down",
@@ -260,7 +260,7 @@ UP = "the wait is as if everything were up and it were let go now"
         ),
         (pending("1", 40), "it needs 40 tasks of 1 CPU, of which 24 fit", UP),
         (pending("1", 1, constraint=("slow",)), "no node has the feature", "it can't start"),
-        (pending("1", 1, "nowhere"), "slurm_partition nowhere takes no jobs", "it can't start"),
+        (pending("1", 1, "nowhere"), "partition nowhere takes no jobs", "it can't start"),
         (replace(pending("1", 1), eligible_time=NOW + 60, reason="BeginTime"), "is to begin", ""),
         (pending("1", 1), "waits for 1 processor", ""),
     ],
@@ -281,7 +281,7 @@ def test_every_pending_job_has_an_answer_where_everything_is_down() -> None:
     down = parse_cluster(NODES, PARTITIONS.replace("State=UP", "State=DOWN"), CONFIG)
     of = answers(running("r1", 8, HeldNode("n1", 8)), pending("1", 1), machine=down)
     assert of["1"].waits is not None
-    assert of["1"].assumed == (f"no node of a slurm_partition that is up takes jobs now: {UP}",)
+    assert of["1"].assumed == (f"no node of a partition that is up takes jobs now: {UP}",)
 
 
 def test_each_slurm_partition_has_a_map() -> None:
@@ -309,7 +309,7 @@ def test_no_node_takes_jobs() -> None:
     down = parse_cluster(NODES, PARTITIONS.replace("State=UP", "State=DOWN"), CONFIG)
     of = taken(pending("1", 1), machine=down)
     assert [each.reason for each in of.left_out] == [
-        "no node of a slurm_partition that is up takes jobs now"
+        "no node of a partition that is up takes jobs now"
     ]
     assert len(of.snapshot) == 0
 
@@ -320,9 +320,9 @@ def test_a_slurm_partition_that_has_no_place_in_the_machine_hinders_no_other(nam
     of = taken(pending("1", 1), pending("2", 1, name), pending("3", 1, f"{name},main"), machine=odd)
     assert [job.request.job_id for job in of.jobs] == ["1", "3"]
     assert {each.job.request.job_id: each.reason for each in of.left_out} == {
-        "2": f"slurm_partition {name} is not modelled"
+        "2": f"partition {name} is not modelled"
     }
-    assert any(words.startswith(f"slurm_partition {name}: ") for words in of.not_modelled)
+    assert any(words.startswith(f"partition {name}: ") for words in of.not_modelled)
     assert not any("not modelled" in words for words in taken(pending("1", 1)).not_modelled)
 
 

@@ -196,7 +196,7 @@ def test_an_unknown_bgp_partition_is_refused_with_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ((), "there are no bgp_partitions"),
+        ((), "there are no partitions"),
         ((BgpPartition("a", 512, (0,)), BgpPartition("a", 512, (1,))), "'a' is there twice"),
         ((BgpPartition("a", 512, (2,)),), "give some of 0 to 1"),
         ((BgpPartition("a", 512, ()),), "give some of 0 to 1"),

@@ -53,7 +53,7 @@ def test_only_the_schedulable_ones_are_taken(tmp_path: Path) -> None:
     ]  # fmt: skip
     listed = tmp_path / "list.txt"
     listed.write_text("b\nd\n")
-    with pytest.raises(InputError, match=r"list\.txt: name 2: .* has no bgp_partition 'd'"):
+    with pytest.raises(InputError, match=r"list\.txt: name 2: .* has no partition 'd'"):
         read_cobalt_partitions(path, listed)
 
 

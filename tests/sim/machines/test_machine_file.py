@@ -93,11 +93,11 @@ def test_faults_are_named(change: tuple[str, str], message: str) -> None:
             JobResources(memory_per_node_mib=2_000_000),
             "with 2,000,000 MiB, of which 0 fit in",
         ),
-        (JobResources(("gpu",), gpus_per_node=5), "of which 0 fit in slurm_partition gpu"),
-        (JobResources(("long",), nodes=9), "above the limit of 8 in slurm_partition long"),
-        (JobResources(("lon",)), "there is no slurm_partition 'lon'; did you mean 'long'?"),
+        (JobResources(("gpu",), gpus_per_node=5), "of which 0 fit in partition gpu"),
+        (JobResources(("long",), nodes=9), "above the limit of 8 in partition long"),
+        (JobResources(("lon",)), "there is no partition 'lon'; did you mean 'long'?"),
         (JobResources(constraint="avx2&sse"), "no node has the feature 'sse'"),
-        (JobResources(("long",), constraint="avx512"), "of which 0 fit in slurm_partition long"),
+        (JobResources(("long",), constraint="avx512"), "of which 0 fit in partition long"),
         (JobResources(("short", "gpu"), nodes=3, gpus_per_node=1), "3 nodes of a size of which 2"),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_wrong_column_is_named() -> None:
 
 def test_every_group_needs_a_slurm_partition() -> None:
     groups = (NodeGroup("a", 1, 1), NodeGroup("b", 1, 1))
-    with pytest.raises(InputError, match=re.escape("node_groups.b: no slurm_partition has it")):
+    with pytest.raises(InputError, match=re.escape("node_groups.b: no partition has it")):
         Machine(groups, (SlurmPartition("p", ("a",)),))
     with pytest.raises(InputError, match="'a' is there twice"):
         Machine((groups[0], groups[0]), (SlurmPartition("p", ("a",)),))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import InputError
+from foretime_sim.files.file_kinds import exists, is_folder, kind_of
+from foretime_sim.files.whole_files import write_whole
 
 SWF_ENDINGS = (".swf", ".swf.gz", ".swf.xz")
 
@@ -36,11 +40,11 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
         if path.resolve() in taken:
             raise InputError(f"{option} {path}: this is {taken[path.resolve()]}; name another file")
         taken[path.resolve()] = option
-        if path.is_dir():
+        there, in_folder = _looked_at(option, path), _looked_at(option, path.parent)
+        if there == stat.S_IFDIR:
             raise InputError(f"{option} {path}: is a folder; name a file")
-        if not path.parent.is_dir() or not os.access(
-            path if path.exists() else path.parent, os.W_OK
-        ):
+        writable = os.access(path.parent if there is None else path, os.W_OK)
+        if in_folder != stat.S_IFDIR or not writable:
             raise InputError(f"{option} {path}: can't be written; {_obstacle(path)}")
         if option == "--plot":
             from foretime_sim.scores.plots import FORMATS  # matplotlib is slow to load
@@ -49,14 +53,21 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
                 raise InputError(f"{option} {path}: end it in {' or '.join(sorted(FORMATS))}")
 
 
+def _looked_at(option: str, path: Path) -> int | None:
+    try:
+        return kind_of(path)
+    except InputError as error:
+        raise InputError(f"{option} {error}") from error
+
+
 def _obstacle(path: Path) -> str:
     """Say why a file can't be written, and what to do."""
     folder = path.parent
-    if path.exists():
+    if exists(path):
         return "you may not change this file; name another"
-    if folder.is_dir():
+    if is_folder(folder):
         return f"you may not write into {folder}; name a file in another folder"
-    if folder.exists():
+    if exists(folder):
         return f"{folder} is a file; name a folder"
     return f"there is no such folder; make {folder} first, or name another"
 
@@ -70,7 +81,7 @@ def check_no_file(option: str, folder: Path) -> None:
         Naming the option and the folder.
     """
     for path in (folder, *folder.parents):
-        if path.exists() and not path.is_dir():
+        if _looked_at(option, path) not in (None, stat.S_IFDIR):
             which = "this" if path == folder else str(path)
             raise InputError(f"{option} {folder}: {which} is a file; name a folder")
 
@@ -94,7 +105,7 @@ def check_folder(option: str, folder: Path) -> None:
     made: list[Path] = []
     try:
         # Only trying tells: permissions say nothing of /proc, or of a disk mounted read-only.
-        for path in reversed([p for p in (folder, *folder.parents) if not p.exists()]):
+        for path in reversed([p for p in (folder, *folder.parents) if not exists(p)]):
             path.mkdir()
             made.append(path)
         with tempfile.TemporaryFile(dir=folder):
@@ -134,10 +145,11 @@ def write_csv(
     InputError
         If the file can't be written.
     """
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns)
+    writer.writeheader()
+    writer.writerows(rows)
     try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns)
-            writer.writeheader()
-            writer.writerows(rows)
+        write_whole(path, text.getvalue().encode())
     except OSError as error:
         raise InputError(f"--csv {path}: can't write it: {error.strerror}") from error

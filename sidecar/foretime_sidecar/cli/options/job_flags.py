@@ -38,7 +38,7 @@ class JobFlags(OptionGroup):
     ] = None
     partition: Annotated[
         Flag,
-        typer.Option("--partition", "-p", help="slurm_partition, or several with commas; queue."),
+        typer.Option("--partition", "-p", help="Partition, or several with commas; PBS's queue."),
     ] = None
     account: Annotated[
         Flag, typer.Option("--account", "-A", help="Account (project) to charge.")

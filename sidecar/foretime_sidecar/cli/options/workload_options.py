@@ -85,7 +85,7 @@ MachineOption = Annotated[
     typer.Option(
         metavar="FILE",
         help="Run on the machine in this file instead of a flat pool: nodes and "
-        "slurm_partitions, or (simulate) a Blue Gene; intrepid is built in. Jobs that fit nowhere "
+        "partitions, or (simulate) a Blue Gene; intrepid is built in. Jobs that fit nowhere "
         "are left out.",
     ),
 ]

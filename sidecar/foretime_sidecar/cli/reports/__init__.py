@@ -2,5 +2,5 @@
 
 Asks no daemon and reads no option: it is given what there is to say.
 
-Public names: `print_whole`, `report_console`, `status_lines`, `explanation`.
+Public names: `print_whole`, `print_uncut`, `status_lines`, `explanation`.
 """

@@ -10,9 +10,9 @@ import typer
 from foretime_sim.machines.bluegene.floor import passed_midplanes, places, side_by_side
 from foretime_sim.machines.bluegene.geometry import DIGITS
 from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
-from rich.console import Console
 from rich.table import Table
 
+from foretime_sidecar.cli.reports.whole_tables import print_uncut
 from foretime_sidecar.wording.numbers import counted
 
 
@@ -33,21 +33,16 @@ def print_machine(described: BgpMachine) -> None:
             str(len(side_by_side(described, nodes))),
             _shapes(parts),
         )
-    console = Console(highlight=False)
-    console = Console(
-        width=max(console.width, console.measure(table).minimum), highlight=False
-    )  # a long line, not a value cut short
-    console.print(table)
-    console.print()
+    print_uncut(table)
+    typer.echo()
     typer.echo(_floor(described, {}))
     pairs = int(np.triu(described.overlaps, 1).sum())
     wired = int(np.triu(described.wiring_conflicts).sum())
-    console.print(
+    typer.echo(
         f"{described.name}: {described.nodes:,} nodes of {described.cores_per_node} cores, "
         f"{counted(len(described.midplane_names), 'midplane')} of {described.nodes_per_midplane}; "
-        f"{counted(len(described.bgp_partitions), 'bgp_partition')}: "
-        f"{counted(pairs, 'pair')} overlap, {wired:,} more conflict by wires alone",
-        soft_wrap=True,
+        f"{counted(len(described.bgp_partitions), 'partition')}: "
+        f"{counted(pairs, 'pair')} overlap, {wired:,} more conflict by wires alone"
     )
 
 
@@ -71,9 +66,7 @@ def print_bgp_partition(described: BgpMachine, index: int) -> None:
     overlapping = [i for i in np.flatnonzero(described.overlaps[index]) if i != index]
     sizes = Counter(described.bgp_partitions[i].nodes for i in overlapping)
     by_size = ", ".join(f"{sizes[nodes]} of {nodes:,} nodes" for nodes in sorted(sizes))
-    typer.echo(
-        f"overlaps {counted(len(overlapping), 'bgp_partition')}" + (by_size and f": {by_size}")
-    )
+    typer.echo(f"overlaps {counted(len(overlapping), 'partition')}" + (by_size and f": {by_size}"))
     wired = _names(described, described.wiring_conflicts[index])
     typer.echo(f"conflicts by wires alone with {len(wired)}" + "".join(f"\n  {n}" for n in wired))
     for axis in "XYZ":

@@ -6,8 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
+
+from foretime_sidecar.wording.table_widths import console_of_width, table_width, uncut_width
 
 Thing = TypeVar("Thing")
 _ANY_WIDTH = 1_000
@@ -15,7 +17,16 @@ _ANY_WIDTH = 1_000
 
 def print_whole(table: Table) -> None:
     """Print a table; where it is wider than the terminal, in long lines."""
-    Console(width=max(Console().width, _needed(table)), highlight=False).print(table)
+    console_of_width(max(Console().width, table_width(table)), highlight=False).print(table)
+
+
+def print_uncut(part: RenderableType, width: int | None = None) -> None:
+    """Print a report: words wrap, and where a figure would be cut, lines are long.
+
+    ``width`` counts in place of the terminal's.
+    """
+    width = Console().width if width is None else width
+    console_of_width(max(width, uncut_width(part))).print(part)
 
 
 def print_side_by_side(
@@ -25,24 +36,17 @@ def print_side_by_side(
 
     What is no terminal, and was given no width (``COLUMNS``), gets one table, however wide.
     """
-    width = report_console(_ANY_WIDTH).width
+    width = report_width(_ANY_WIDTH)
     part: list[Thing] = []
     for thing in things:
-        if part and _needed(table_of([*part, thing])) > width:
+        if part and table_width(table_of([*part, thing])) > width:
             print_whole(table_of(part))
             part = []
         part.append(thing)
     print_whole(table_of(part))
 
 
-def report_console(width: int) -> Console:
-    """Give what prints a report: as wide as the terminal, or as COLUMNS says, or else so wide."""
+def report_width(width: int) -> int:
+    """Give the columns that a report has: the terminal's, or what COLUMNS says, or else so many."""
     console = Console()
-    if console.is_terminal or "COLUMNS" in os.environ:
-        return console
-    return Console(width=width)
-
-
-def _needed(table: Table) -> int:
-    """Give the width of a table none of whose values is cut short."""
-    return Console(width=_ANY_WIDTH).measure(table).maximum
+    return console.width if console.is_terminal or "COLUMNS" in os.environ else width

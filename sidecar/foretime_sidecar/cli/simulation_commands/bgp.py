@@ -1,4 +1,4 @@
-"""``foretime bgp``: look at a Blue Gene's bgp_partitions."""
+"""``foretime bgp``: look at a Blue Gene's partitions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from foretime_sidecar.cli.reports.bgp_report import (
 )
 
 app = typer.Typer(
-    help="Look at a Blue Gene's bgp_partitions.", no_args_is_help=True, rich_markup_mode="rich"
+    help="Look at a Blue Gene's partitions.", no_args_is_help=True, rich_markup_mode="rich"
 )
 
 
 @app.callback()
 def _group() -> None:
-    """Look at a Blue Gene's bgp_partitions."""
+    """Look at a Blue Gene's partitions."""
 
 
 @app.command()
@@ -44,14 +44,14 @@ def show(
     ] = None,
     schedulable: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Names of the bgp_partitions to take of Cobalt's."),
+        typer.Option(metavar="FILE", help="Names of the partitions to take of Cobalt's."),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the floor as PNG or SVG.")
     ] = None,
     as_json: JsonTablesOption = False,
 ) -> None:
-    """Show a Blue Gene: its bgp_partitions by size, the floor, and what can't run together.
+    """Show a Blue Gene: its partitions by size, the floor, and what can't run together.
 
     Example: [bold]foretime bgp show intrepid --bgp-partition ANL-R20-1024[/bold]
     """

@@ -19,7 +19,6 @@ from foretime_sim.campaigns.file import read_campaign
 from foretime_sim.campaigns.runs import Record, log_facts
 from foretime_sim.campaigns.store import CampaignStore
 from foretime_sim.campaigns.timing import TimeEstimate, told
-from rich.console import Console
 
 from foretime_sidecar.cli.frame.campaign_progress import run_cells
 from foretime_sidecar.cli.frame.interruption import INTERRUPTED, terminable
@@ -34,6 +33,7 @@ from foretime_sidecar.cli.reports.campaign_tables import (
     logs_table,
     state_table,
 )
+from foretime_sidecar.cli.reports.whole_tables import print_uncut, print_whole
 from foretime_sidecar.wording.numbers import counted
 
 _NEEDED = ("pandas", "matplotlib", "pyarrow")
@@ -239,7 +239,7 @@ def status_command(
         }
         typer.echo(json.dumps(document, indent=2))
         return
-    Console().print(state_table(planned, records))
+    print_whole(state_table(planned, records))
     if any(cell.id not in records for cell in planned.cells):
         typer.echo(f"about {told(remaining_s)} of one worker's time to go")
     for line in failure_lines(planned, failures):
@@ -321,9 +321,8 @@ def check_command(
         f"{campaign.name}: {counted(len(planned.cells), 'cell')}, {policies:,} "
         f"{'policy' if policies == 1 else 'policies'}"
     )
-    console = Console()
-    console.print(cells_table(planned))
-    console.print(logs_table(logs))
+    print_uncut(cells_table(planned))
+    print_whole(logs_table(logs))
     for note in planned.notes:
         typer.echo(note)
     if not waiting:

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 from foretime_sim.machines.machine import Machine, format_limit
 from foretime_sim.machines.machine_file import read_machine
-from rich.console import Console
+from rich.console import Group
 from rich.table import Table
 
 from foretime_sidecar.cli.options.json_option import JsonTablesOption
+from foretime_sidecar.cli.reports.whole_tables import print_uncut
 from foretime_sidecar.wording.numbers import counted
 
 
@@ -20,7 +21,7 @@ def machine(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML file.")],
     as_json: JsonTablesOption = False,
 ) -> None:
-    """Show the nodes and slurm_partitions that a file for --machine describes.
+    """Show the nodes and partitions that a file for --machine describes.
 
     Example: [bold]foretime machine cluster.toml[/bold]
     """
@@ -28,17 +29,10 @@ def machine(
     if as_json:
         typer.echo(json.dumps(_as_json(described), indent=2))
         return
-    console = Console()
-    tables = (_groups(described), _partitions(described))
-    needed = max(Console(width=1_000).measure(table).minimum for table in tables)
-    console = Console(width=max(console.width, needed))  # a long line, not a value cut short
-    for table in tables:
-        console.print(table)
-        console.print()
-    console.print(
+    print_uncut(Group(_groups(described), "", _partitions(described), ""))
+    typer.echo(
         f"{counted(described.nodes, 'node')}, {counted(described.cpus, 'CPU')}; "
-        f"counted: {described.selection.value}",
-        highlight=False,
+        f"counted: {described.selection.value}"
     )
 
 

@@ -33,7 +33,7 @@ from foretime_sidecar.cli.options.scoring_options import ReplayScoringOptions
 from foretime_sidecar.cli.options.workload_options import WorkloadOptions, check_head
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.cli.reports.policy_words import policy_words
-from foretime_sidecar.cli.reports.whole_tables import report_console
+from foretime_sidecar.cli.reports.whole_tables import print_uncut, report_width
 from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_export import CSV_COLUMNS, metric_rows, to_json
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
@@ -100,8 +100,8 @@ def replay(
     if output.as_json:
         typer.echo(json.dumps(to_json(result), indent=2))
     else:
-        console = report_console(WIDTH)
-        console.print(render(result, classes_of=scoring.classes, width=console.width))
+        width = report_width(WIDTH)
+        print_uncut(render(result, classes_of=scoring.classes, width=width), width)
 
 
 def _task(

@@ -34,7 +34,7 @@ from foretime_sidecar.cli.options.scoring_options import ScoringOptions
 from foretime_sidecar.cli.options.workload_options import AnyMachineOptions, check_head
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.cli.reports.policy_words import policy_words
-from foretime_sidecar.cli.reports.whole_tables import report_console
+from foretime_sidecar.cli.reports.whole_tables import print_uncut, report_width
 from foretime_sidecar.replays.simulate_export import (
     CSV_COLUMNS,
     SimulateResult,
@@ -89,8 +89,8 @@ def simulate(
     if output.as_json:
         typer.echo(json.dumps(to_json(result), indent=2))
     else:
-        console = report_console(WIDTH)
-        console.print(render(result, width=console.width))
+        width = report_width(WIDTH)
+        print_uncut(render(result, width=width), width)
 
 
 def _cases(

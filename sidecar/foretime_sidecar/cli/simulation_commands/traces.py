@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 from foretime_sim.logs.workload_archive import ARCHIVE_URL, LOGS, fetch, find_log
-from rich.console import Console
 from rich.table import Table
 
 from foretime_sidecar.cli.frame.output_files import check_folder
 from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sidecar.cli.options.json_option import JsonTablesOption
+from foretime_sidecar.cli.reports.whole_tables import print_whole
 
 ArchiveOption = Annotated[
     str, typer.Option(metavar="URL", help="Address of the archive, or of a mirror of it.")
@@ -48,7 +48,7 @@ def list_command(archive: ArchiveOption = ARCHIVE_URL, as_json: JsonTablesOption
     table.add_column("recorded")
     for log in LOGS:
         table.add_row(log.name, f"{log.jobs:,}", f"{log.processors:,}", log.years)
-    Console().print(table)
+    print_whole(table)
     typer.echo(f"\nParallel Workloads Archive, {archive}")
     typer.echo("Whoever uses a log is asked to acknowledge who made it: see its header.")
 

@@ -56,7 +56,7 @@ def ab(
     if not (answer["planned"]["jobs"] and answer["observed"]["jobs"]):
         typer.echo(
             "One of the groups is empty: enforce for a share of users (hook.enforce_share_percent),"
-            " some accounts, slurm_partitions or queues, and let jobs end."
+            " some accounts, partitions or queues, and let jobs end."
         )
 
 

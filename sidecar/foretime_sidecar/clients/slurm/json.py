@@ -144,7 +144,7 @@ def parse_finished(reply: object, command: str = "sacct --json") -> list[Finishe
         ) from error
     if dropped:
         logger.warning(
-            "sacct: %d finished jobs dropped, as their user, account, slurm_partition or comment "
+            "sacct: %d finished jobs dropped, as their user, account, partition or comment "
             "is no text: job %s",
             len(dropped),
             ", ".join(dropped[:_MOST_NAMED]) + (" and more" if dropped[_MOST_NAMED:] else ""),

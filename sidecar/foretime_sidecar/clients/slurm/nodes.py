@@ -50,12 +50,12 @@ def parse_cluster(nodes: str, partitions: str, configuration: str) -> Cluster:
         ]
     except (KeyError, ValueError, InputError) as error:
         raise SchedulerError(
-            f"scontrol answered a node or slurm_partition in an unknown shape "
+            f"scontrol answered a node or partition in an unknown shape "
             f"({type(error).__name__}: {error}); Foretime knows scontrol of Slurm 22.05 and newer"
         ) from error
     if not found or not parts:
         raise SchedulerError(
-            f"scontrol show node and show partition named no node or no slurm_partition: "
+            f"scontrol show node and show partition named no node or no partition: "
             f"{(nodes + partitions)[:120]!r}; check slurmctld"
         )
     selection = _setting(configuration, "SelectTypeParameters").upper()

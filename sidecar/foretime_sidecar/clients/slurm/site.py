@@ -96,7 +96,7 @@ def parse_partitions(text: str) -> tuple[SlurmPartition, ...]:
         )
     if not found:
         raise SchedulerError(
-            f"scontrol show partition named no slurm_partition: {text[:120]!r}; check slurmctld"
+            f"scontrol show partition named no partition: {text[:120]!r}; check slurmctld"
         )
     return tuple(found)
 

@@ -145,14 +145,14 @@ def _chosen(
 ) -> tuple[str, ...]:
     if isinstance(schedulable, (str, Path)):
         source = str(schedulable)
-        names = read_text(Path(schedulable), what="list of bgp_partitions").split()
+        names = read_text(Path(schedulable), what="list of partitions").split()
     else:
         source, names = "schedulable", list(schedulable)
     wanted = set(names)
     for number, name in enumerate(names, start=1):
         if name not in set(known):
             raise InputError(
-                f"{source}: name {number}: {path} has no bgp_partition {name!r}"
+                f"{source}: name {number}: {path} has no partition {name!r}"
                 f"{nearest(name, sorted(known))}"
             )
     return tuple(name for name in known if name in wanted)

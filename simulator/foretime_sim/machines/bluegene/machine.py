@@ -106,22 +106,22 @@ class BgpMachine:
 
     def __post_init__(self) -> None:
         if not self.bgp_partitions:
-            raise InputError(f"{self.name}: there are no bgp_partitions: offer at least one")
+            raise InputError(f"{self.name}: there are no partitions: offer at least one")
         _check_distinct(self.midplane_names, "midplane")
         _check_distinct([part.name for part in self.bgp_partitions], "bgp_partition")
         for part in self.bgp_partitions:
             if list(part.midplanes) != sorted(set(part.midplanes)):
-                raise InputError(f"bgp_partition {part.name}: its midplanes don't ascend")
+                raise InputError(f"partition {part.name}: its midplanes don't ascend")
             if not part.midplanes or not 0 <= part.midplanes[0] <= part.midplanes[-1] < len(
                 self.midplane_names
             ):
                 raise InputError(
-                    f"bgp_partition {part.name}: midplanes {part.midplanes}: "
+                    f"partition {part.name}: midplanes {part.midplanes}: "
                     f"give some of 0 to {len(self.midplane_names) - 1}"
                 )
             if not 1 <= part.nodes <= len(part.midplanes) * self.nodes_per_midplane:
                 raise InputError(
-                    f"bgp_partition {part.name}: {part.nodes} nodes on {len(part.midplanes)} "
+                    f"partition {part.name}: {part.nodes} nodes on {len(part.midplanes)} "
                     f"midplanes of {self.nodes_per_midplane}"
                 )
 

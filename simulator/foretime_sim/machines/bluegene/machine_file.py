@@ -79,7 +79,7 @@ class WiringTables(_Table):
 
 
 class Blocks(_Table):
-    """``[[blocks]]``: bgp_partitions that are alike."""
+    """``[[blocks]]``: partitions that are alike."""
 
     links: Links = Field(description='"torus" or "mesh"')
     x: _Groups = Field(
@@ -93,7 +93,7 @@ class Blocks(_Table):
         description="how their names begin, before racks and nodes; else TORUS or MESH",
     )
     name: _Name | None = Field(
-        default=None, description="the whole name, where it is one bgp_partition"
+        default=None, description="the whole name, where it is one partition"
     )
 
 
@@ -119,7 +119,7 @@ class Description(_Table):
     )
     sizes: list[_Count] | None = Field(
         default=None,
-        description="nodes of the bgp_partitions to offer; each becomes all cuboids of that "
+        description="nodes of the partitions to offer; each becomes all cuboids of that "
         "size that fill Z first, then Y, then X; instead of [[blocks]]",
     )
     links: list[Links] = Field(
@@ -129,9 +129,7 @@ class Description(_Table):
     wiring: WiringTables = Field(
         default=WiringTables(), description="cables; a ring in each line if left out"
     )
-    blocks: list[Blocks] = Field(
-        default=[], description="bgp_partitions said one by one, not by size"
-    )
+    blocks: list[Blocks] = Field(default=[], description="partitions said one by one, not by size")
 
 
 def read_bgp_machine(path: Path | str) -> BgpMachine:
@@ -273,7 +271,7 @@ def _line(axis: str, wiring: Wiring, length: int) -> Line:
 
 def _of_sizes(floor: Floor, described: Description) -> list[BgpPartition]:
     if described.sizes is None:
-        raise InputError("neither sizes nor [[blocks]] is there: say which bgp_partitions to offer")
+        raise InputError("neither sizes nor [[blocks]] is there: say which partitions to offer")
     counts = {size: size // described.nodes_per_midplane for size in described.sizes}
     parts = []
     for size, midplanes in counts.items():
@@ -301,11 +299,11 @@ def _of_blocks(floor: Floor, described: Description) -> list[BgpPartition]:
         groups = [_groups(where, axis, getattr(blocks, axis), line) for axis, line in axes]
         cuboids = [Cuboid(x, y, z) for x in groups[0] for y in groups[1] for z in groups[2]]
         if blocks.name is not None and len(cuboids) > 1:
-            raise InputError(f"{where}: name is for one bgp_partition; here are {len(cuboids)}")
+            raise InputError(f"{where}: name is for one partition; here are {len(cuboids)}")
         if blocks.name is not None and blocks.prefix is not None:
             raise InputError(f"{where}: name and prefix are both there: give one of them")
         if len(parts) + len(cuboids) > MOST_BGP_PARTITIONS:
-            raise InputError(f"{where}: more than {MOST_BGP_PARTITIONS:,} bgp_partitions in all")
+            raise InputError(f"{where}: more than {MOST_BGP_PARTITIONS:,} partitions in all")
         try:
             parts += [
                 _part(floor, described, cuboid, blocks.links, blocks.prefix, blocks.name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.compressed_files import read_text
+from foretime_sim.files.file_kinds import exists
 from foretime_sim.machines.bluegene.cobalt_partitions import read_cobalt_partitions
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.bluegene.machine_file import intrepid, read_bgp_machine
@@ -37,14 +38,15 @@ def find_bgp_machine(name: str, schedulable: Path | None = None) -> BgpMachine:
     (512, 1024, 2048, 4096, 8192, 16384, 24576, 32768, 40960)
     """
     path = Path(name)
-    if not path.exists() and name not in BUILT_IN:
+    is_there = exists(path)
+    if not is_there and name not in BUILT_IN:
         raise InputError(
             f"{name}: there is no such file, nor a Blue Gene of that name; "
             f"there are: {', '.join(BUILT_IN)}"
         )
     what = "TOML file or Cobalt configuration"
-    if path.exists() and read_text(path, what=what).lstrip().startswith("<"):
+    if is_there and read_text(path, what=what).lstrip().startswith("<"):
         return read_cobalt_partitions(path, schedulable)
     if schedulable is not None:
         raise InputError(f"{schedulable}: only a Cobalt configuration takes a list; leave it out")
-    return read_bgp_machine(path) if path.exists() else intrepid()
+    return read_bgp_machine(path) if is_there else intrepid()

@@ -40,7 +40,7 @@ def plot_bgp_machine(machine: BgpMachine) -> Figure:
         _draw_floor(axes, machine, colours)
         offered = sum(part.nodes == nodes for part in machine.bgp_partitions)
         axes.set_title(f"{nodes:,} nodes: {offered} offered, {len(chosen)} drawn", fontsize=9)
-    figure.suptitle(f"{machine.name}: bgp_partitions that can be in use together, by size")
+    figure.suptitle(f"{machine.name}: partitions that can be in use together, by size")
     return figure
 
 

@@ -17,6 +17,7 @@ import typer
 from foretime_sidecar.cli.frame.interruption import INTERRUPTED, terminable
 from foretime_sidecar.cli.frame.output_files import check_folder
 from foretime_sidecar.cli.options.json_option import JsonTablesOption
+from foretime_sidecar.wording.table_widths import console_of_width, table_width
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -137,8 +138,8 @@ def _print(report: StudyReport, shown: Collection[str], folder: Path, seconds: f
     tables = [table for table in report.tables if not shown or table.key in shown]
     laid_out = [_shown(table) for table in tables]
     numbers = [laid for table, laid in zip(tables, laid_out, strict=True) if not _has_prose(table)]
-    needed = max((Console(width=1_000).measure(laid).maximum for laid in numbers), default=0)
-    console = Console(width=max(Console().width, needed))  # a long line, not a number cut short
+    needed = max(map(table_width, numbers), default=0)
+    console = console_of_width(max(Console().width, needed))  # a long line, not a number cut short
     for note in report.notes:
         console.print(note, highlight=False, markup=False)
     for laid in laid_out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from foretime_estimators.jobs.errors import InputError
+from foretime_sim.files.whole_files import write_whole
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
@@ -91,10 +93,10 @@ class StudyReport:
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "report.md").write_text(self.to_markdown(), encoding="utf-8")
-            (folder / "results.json").write_text(to_lines(self.to_json()) + "\n", encoding="utf-8")
+            write_whole(folder / "report.md", self.to_markdown().encode())
+            write_whole(folder / "results.json", (to_lines(self.to_json()) + "\n").encode())
             for table in self.tables:
-                (folder / f"{table.key}.csv").write_text(table.to_csv(), encoding="utf-8")
+                write_whole(folder / f"{table.key}.csv", table.to_csv().encode())
             # The same figure is the same file: no date, no random ids, text as text.
             with (
                 rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}),
@@ -103,8 +105,11 @@ class StudyReport:
                 # Matplotlib says so where a busy machine took more than a second for a legend.
                 warnings.filterwarnings("ignore", "Creating legend with loc")
                 for key, figure in self.figures.items():
-                    figure.savefig(folder / f"{key}.svg", metadata={"Date": None})
-                    figure.savefig(folder / f"{key}.png", dpi=120)
+                    drawn, dots = io.BytesIO(), io.BytesIO()
+                    figure.savefig(drawn, format="svg", metadata={"Date": None})
+                    write_whole(folder / f"{key}.svg", drawn.getvalue())
+                    figure.savefig(dots, format="png", dpi=120)
+                    write_whole(folder / f"{key}.png", dots.getvalue())
         except OSError as error:
             raise InputError(f"{folder}: can't be written: {error.strerror}") from error
 

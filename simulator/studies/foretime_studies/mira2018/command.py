@@ -31,7 +31,7 @@ def mira2018(
     ],
     schedulable: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Names of the bgp_partitions to take of Cobalt's."),
+        typer.Option(metavar="FILE", help="Names of the partitions to take of Cobalt's."),
     ] = None,
 ) -> StudyReport:
     """Replay Mira's weeks of 2018 from their real state on, and compare waits with the logged ones.
@@ -50,10 +50,10 @@ def report(found: mira.Mira2018) -> StudyReport:
     machine = found.machine
     where = (
         f"{len(found.weeks)} weeks on {machine.name}: {machine.nodes:,} nodes, "
-        f"{len(machine.bgp_partitions)} bgp_partitions."
+        f"{len(machine.bgp_partitions)} partitions."
     )
     how = (
-        "Jobs are planned with what they asked for; the head job drains the bgp_partition that is "
+        "Jobs are planned with what they asked for; the head job drains the partition that is "
         "free first (Tang 2010, section II.C); the queue is looked at every "
         f"{mira.INTERVAL_S} s."
     )
@@ -63,5 +63,5 @@ def report(found: mira.Mira2018) -> StudyReport:
     )
     notes = [where, how, scored]
     if moved:
-        notes.append(f"{moved} running at the beginning had a bgp_partition that is not there.")
+        notes.append(f"{moved} running at the beginning had a partition that is not there.")
     return StudyReport("Mira's four weeks of 2018 again", notes, tables(found), figures(found))

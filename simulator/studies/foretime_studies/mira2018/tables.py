@@ -146,7 +146,7 @@ def bgp_partitions_table(found: Mira2018) -> StudyTable:
             ]
         )
     note = "In row 0: jobs whose midplanes all stand in the first of the three rows of racks."
-    return StudyTable.of("bgp_partitions", "Which bgp_partitions", rows, note)
+    return StudyTable.of("bgp_partitions", "Which partitions", rows, note)
 
 
 def rank_correlation(a: Int64Array, b: Int64Array) -> float:

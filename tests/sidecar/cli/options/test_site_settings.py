@@ -19,6 +19,7 @@ from foretime_sidecar.cli.options.daemon_options import where
 from foretime_sidecar.cli.options.site_settings import SiteSettings, find_settings, site_settings
 from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.settings.settings import Settings
+from foretime_sim.policies.policy_file import read_policy
 from typer.testing import CliRunner
 
 Run = Callable[..., tuple[int, str, str]]
@@ -97,6 +98,17 @@ def test_where_the_daemon_is_needs_no_other_setting_to_be_right(default: Path) -
     assert where(None, None) == DEFAULT
     default.write_text('[hook]\nmode = "enforec"\n[api]\nlisten = "127.0.0.1:8642"\n')
     assert where(None, None) == "127.0.0.1:8642"
+    default.write_text('[hook]\nmode = "enforec"\n[api]\nsocket_mode = "0600"\n')
+    assert where(None, None) == DEFAULT
+
+
+def test_files_may_begin_with_a_byte_order_mark(default: Path, tmp_path: Path) -> None:
+    default.write_text("[api]\nlisten = '127.0.0.1:8642'\n", encoding="utf-8-sig")
+    assert where(None, None) == "127.0.0.1:8642"
+    assert site_settings(None).api.listen == "127.0.0.1:8642"
+    policy = tmp_path / "policy.toml"
+    policy.write_text('order = "sjf"\n', encoding="utf-8-sig")
+    assert read_policy(str(policy)) == {"order": "sjf"}
 
 
 @pytest.mark.parametrize(
@@ -104,6 +116,10 @@ def test_where_the_daemon_is_needs_no_other_setting_to_be_right(default: Path) -
     [
         ("api = 1\n", "default.toml:1: api = 1: it is a section; write [api] and below it"),
         ("\n[api]\nlisten = 8642\n", "default.toml:3: api.listen = 8642: input should be a valid"),
+        ("\n[api]\nlistne = 'unix:/s'\n", "default.toml:3: unknown setting 'api.listne'; did you"),
+        ("[hook]\nmode = 1\n[api]\nlistne = ''\n", "default.toml:4: unknown setting 'api.listne'"),
+        ("[apii]\nlisten = 'unix:/s'\n", "default.toml:1: unknown setting 'apii'; did you mean"),
+        ("listen = 'unix:/s'\n", "default.toml:1: unknown setting 'listen'; did you mean"),
         ("[api\n", "default.toml: not TOML: "),
         ("\udcff", "default.toml: can't read the settings: not UTF-8 text"),
     ],

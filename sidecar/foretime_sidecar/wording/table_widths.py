@@ -1,0 +1,46 @@
+"""How wide tables are, and consoles that print as wide as they are told."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+
+_ANY_WIDTH = 1_000
+_HEIGHT = 25
+"""Of no use here, but without it rich takes every terminal with TERM=dumb for 80 columns wide."""
+
+
+def console_of_width(width: int, *, highlight: bool = True) -> Console:
+    """Give a console that is so wide on every terminal; ``highlight`` colours numbers."""
+    return Console(width=width, height=_HEIGHT, highlight=highlight)
+
+
+def table_width(table: Table) -> int:
+    """Give the columns that a table needs to have each of its rows on one line."""
+    return console_of_width(_ANY_WIDTH).measure(table).maximum
+
+
+def uncut_width(part: RenderableType) -> int:
+    """Give the columns that the tables of a report need: where words wrap, and no figure is cut.
+
+    Examples
+    --------
+    >>> from rich.table import Table
+    >>> from foretime_sidecar.wording.table_widths import uncut_width
+    >>> table = Table(box=None, padding=0)
+    >>> table.add_column("", no_wrap=True)
+    >>> table.add_column("", overflow="fold")
+    >>> table.add_row("12,345 jobs", "two words")
+    >>> uncut_width(table)
+    16
+    """
+    if isinstance(part, Group):
+        return max(map(uncut_width, part.renderables), default=0)
+    if not isinstance(part, Table):
+        return 0
+    console = console_of_width(_ANY_WIDTH)
+    for column in part.columns:
+        if column.no_wrap:  # rich would shorten these, too
+            cells = (column.header, *column.cells)
+            column.min_width = max(console.measure(cell).maximum for cell in cells)
+    return console.measure(part).minimum
