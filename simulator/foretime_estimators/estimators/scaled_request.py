@@ -30,7 +30,7 @@ class ScaledRequest(Memoryless):
 
     def __init__(self, factor: float = 2.0) -> None:
         if not 0 < factor < float("inf"):
-            raise InputError(f"scaled request: factor {factor} must be a number above 0")
+            raise InputError(f"scaled request: factor {factor} must be a finite number above 0")
         self._factor = Fraction(str(factor))
 
     def predicted_runtime(self, job: JobRequest) -> int:

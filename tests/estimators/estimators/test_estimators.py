@@ -186,7 +186,7 @@ def test_randomised_requests_are_uniform_and_a_jobs_own(finished: Finished) -> N
         ("actual-below:nan", "the bound nan must be above 0 seconds"),
         (
             "scaled:-1",
-            "estimator 'scaled:-1': scaled request: factor -1.0 must be a number above 0",
+            "estimator 'scaled:-1': scaled request: factor -1.0 must be a finite number above 0",
         ),
         ("typical:2", "estimator 'typical:2': role rule: percentile 2.0 must be above 0"),
         ("scaled:inf", "factor inf"),

@@ -125,8 +125,10 @@ class WorkloadSource:
         return placed, (*notes, *([counted] if per_node > 1 else []), *added)
 
     def _read(self) -> tuple[Workload, tuple[str, ...]]:
-        if (self.options.log is None) == (self.options.generate is None):
-            raise InputError("give a log, or --generate MODEL, and not both")
+        if self.options.log is None and self.options.generate is None:
+            raise InputError("give a log, or --generate MODEL")
+        if self.options.log is not None and self.options.generate is not None:
+            raise InputError("a log and --generate are both given: leave one out")
         if self.options.log is not None:
             if self.options.jobs is not None:
                 raise InputError(

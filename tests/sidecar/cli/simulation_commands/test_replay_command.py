@@ -260,7 +260,7 @@ def one_line(run: Run, *arguments: object, says: str) -> None:
     ("options", "says"),
     [
         ("", "give a log, or --generate"),
-        ("LOG --generate lublin2003", "--generate MODEL, and not both"),
+        ("LOG --generate lublin2003", "both given: leave one out"),
         ("LOG --jobs 10", "give --head"),
         ("LOG another.swf", "unexpected extra argument"),
         ("LOG --bogus", "No such option: --bogus"),

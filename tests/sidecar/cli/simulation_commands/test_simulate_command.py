@@ -378,7 +378,7 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
         (("--csv", "/"), "is a folder"),
         (("--plot", "waits.gif"), "end it in .png or .svg"),
         (("--jobs", "5"), "--jobs is for --generate"),
-        (("--generate", "lublin2003"), "and not both"),
+        (("--generate", "lublin2003"), "both given: leave one out"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(

@@ -1,0 +1,36 @@
+"""Options that are refused in a line, before anything is read or run."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_a_port_in_use_is_refused_before_the_log_is_read(run: Run) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, out, err = run("demo", "/none/log.swf", "--port", port)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"foretime: --port {port}: can't be listened on: Address already in use")
+    assert err.endswith("; give another --port\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ((), "give a log, or --generate MODEL\n"),
+        (("LOG", "--generate", "lublin2003"), "both given: leave one out\n"),
+        (("LOG", "--estimator", "scaled:1e400"), "must be a finite number above 0"),
+    ],
+)
+def test_it_is_said_what_to_give(run: Run, log: Path, options: tuple[str, ...], says: str) -> None:
+    code, out, err = run("simulate", *(log if word == "LOG" else word for word in options))
+    assert (code, out) == (2, "")
+    assert says in err
