@@ -6,6 +6,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
 _ANY_WIDTH = 1_000
+_FOLDED_WIDTH = 8
+"""Columns that a folded name keeps."""
 _HEIGHT = 25
 """Of no use here, but without it rich takes every terminal with TERM=dumb for 80 columns wide."""
 
@@ -39,8 +41,12 @@ def uncut_width(part: RenderableType) -> int:
     if not isinstance(part, Table):
         return 0
     console = console_of_width(_ANY_WIDTH)
+    foldable = 0
     for column in part.columns:
+        cells = (column.header, *column.cells)
         if column.no_wrap:  # rich would shorten these, too
-            cells = (column.header, *column.cells)
             column.min_width = max(console.measure(cell).maximum for cell in cells)
-    return console.measure(part).minimum
+        elif column.overflow == "fold":  # also within a word
+            longest = max(console.measure(cell).minimum for cell in cells)
+            foldable += max(longest - _FOLDED_WIDTH, 0)
+    return console.measure(part).minimum - foldable

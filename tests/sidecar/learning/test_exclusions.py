@@ -136,7 +136,7 @@ def test_slurm_partitions_are_read_with_their_limits_and_nodes() -> None:
         SlurmPartition("short", 26 * HOUR, "pq", frozenset({"n1", "n2"})),
         SlurmPartition("none", 300),
     )
-    with pytest.raises(SchedulerError, match="named no slurm_partition"):
+    with pytest.raises(SchedulerError, match="named no partition"):
         parse_partitions("")
     with pytest.raises(SchedulerError, match="'5x' is not a duration"):
         parse_partitions("PartitionName=a MaxTime=5x\n")

@@ -248,7 +248,7 @@ def test_a_queue_that_is_half_known_leaves_the_order(
     assert order == "fcfs"
     assert kept == (
         "of 1 of 4 jobs that could start it is not known what they need, such as of 1: "
-        "slurm_partition nowhere takes no jobs now"
+        "partition nowhere takes no jobs now"
     )
     jobs[1] = replace(jobs[1], reason="PartitionDown")  # Slurm says that it can't start
     sidecar.look(NOW + 60)

@@ -33,7 +33,7 @@ FLOODER, OTHER, NOBODY = 2001, 2002, 65534
 IN_BETWEEN = 64  # connections accepted or closed just now
 # Becomes another user once everything is imported, as that one may not be able to read it.
 WAIT = """
-import os, sys, encodings.idna
+import os, sys, encodings.idna, encodings.utf_8_sig
 import typer
 from foretime_sidecar.cli.site_commands.wait import wait
 import foretime_sidecar.forecast_answer.advice, rich.console, rich.table, tenacity

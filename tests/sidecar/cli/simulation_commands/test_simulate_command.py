@@ -354,8 +354,14 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
         (("--order", ""), "there is an empty name"),
         (("--order", "fcfs", "--order", "sjf,fcfs"), "fcfs,sjf,fcfs: fcfs is given twice"),
         (("--depth", "1,1"), "--depth 1,1: 1 is given twice"),
-        (("--depth", "2", "--backfill", "first-fit"), "easy-wspt have a depth, not first-fit"),
-        (("--depth", "1,2", "--backfill", "none,planning"), "easy-wspt have a depth, not none"),
+        (
+            ("--depth", "2", "--backfill", "first-fit"),
+            "the kinds of easy have a depth, not first-fit",
+        ),
+        (
+            ("--depth", "1,2", "--backfill", "none,planning"),
+            "the kinds of easy have a depth, not none",
+        ),
         (("--compression", "one-by-one"), "only conservative backfilling compresses, not easy"),
         (("--backfill", "easyy"), "unknown backfill"),
         (("--estimator", "last-tow"), "did you mean 'last-two'"),
