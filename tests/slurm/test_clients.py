@@ -111,8 +111,13 @@ def test_slurmrestd_reads_what_the_commands_print(busy: SlurmCluster, address: A
 
 def test_another_cluster_is_asked_by_name(busy: SlurmCluster) -> None:
     by_name, here = _commands(busy, "lab"), _commands(busy)
-    assert by_name.queue() == here.queue()
-    assert by_name.finished_since(Cursor()) == here.finished_since(Cursor())
+
+    def alike() -> bool:  # something may have changed between the two
+        return by_name.queue() == here.queue() and (
+            by_name.finished_since(Cursor()) == here.finished_since(Cursor())
+        )
+
+    busy.wait_for(alike, "both clients to see the same")
     assert by_name.configuration() == here.configuration()
     assert by_name.site_factors() == here.site_factors()
     assert by_name.load().server_threads >= 1

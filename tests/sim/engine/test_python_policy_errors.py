@@ -156,7 +156,7 @@ def test_own_backfilling_keeps_no_advance_reservation(run: Callable[..., Any]) -
 
 
 def test_own_backfilling_has_no_depth() -> None:
-    with pytest.raises(InputError, match=r"easy-sjbf and easy-wspt have a depth, not .*first_fit"):
+    with pytest.raises(InputError, match=r"the kinds of easy have a depth, not .*first_fit"):
         Policy(backfill=with_settings(PythonBackfill(first_fit), depth=2))
 
 
