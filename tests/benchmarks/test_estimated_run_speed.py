@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.estimators.learned_runtime import LearnedRuntime
-from foretime_estimators.estimators.prediction_loss import E_LOSS
+from foretime_estimators.estimators.regression.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.regression.prediction_loss import E_LOSS
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.estimated_run import (
     EstimatedSchedule,

@@ -1,4 +1,4 @@
-// Runtimes learned job by job, as foretime_estimators.estimators.learned_runtime (Gaussier 2015,
+// Runtimes learned job by job, as foretime_estimators.estimators.regression.learned_runtime (Gaussier 2015,
 // section 4).
 #pragma once
 

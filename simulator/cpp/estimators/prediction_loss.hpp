@@ -1,4 +1,4 @@
-// What a wrong prediction costs, as foretime_estimators.estimators.prediction_loss (Gaussier 2015,
+// What a wrong prediction costs, as foretime_estimators.estimators.regression.prediction_loss (Gaussier 2015,
 // tables 3, 5).
 #pragma once
 

@@ -1,4 +1,4 @@
-// What is known of a job at its submission, as foretime_estimators.estimators.runtime_features
+// What is known of a job at its submission, as foretime_estimators.estimators.regression.runtime_features
 // (Gaussier 2015, table 2), where the 20 features are explained.
 #pragma once
 

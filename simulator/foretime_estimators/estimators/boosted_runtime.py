@@ -22,7 +22,7 @@ from foretime_estimators.estimators.estimator import RolePrediction, clamped
 from foretime_estimators.estimators.expected_runtime import ExpectedRuntime
 from foretime_estimators.estimators.outcome_classes import OutcomeClasses
 from foretime_estimators.estimators.pending_predictions import AskedJobs
-from foretime_estimators.estimators.runtime_features import FEATURES, RuntimeFeatures
+from foretime_estimators.estimators.regression.runtime_features import FEATURES, RuntimeFeatures
 from foretime_estimators.jobs.endings import Evidence, evidence_of
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest

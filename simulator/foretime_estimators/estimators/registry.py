@@ -19,10 +19,10 @@ from foretime_estimators.estimators.expected_runtime import ExpectedRuntime
 from foretime_estimators.estimators.expert_mixture import ExpertMixture, MixtureSettings
 from foretime_estimators.estimators.last_two import LastTwo
 from foretime_estimators.estimators.learned_order import LearnedOrder
-from foretime_estimators.estimators.learned_runtime import OPTIONS, learned_runtime
 from foretime_estimators.estimators.outcome_classes import OutcomeClasses, OutcomeSettings
-from foretime_estimators.estimators.prediction_loss import LOSSES
 from foretime_estimators.estimators.recent_maximum import RecentMaximum
+from foretime_estimators.estimators.regression.learned_runtime import OPTIONS, learned_runtime
+from foretime_estimators.estimators.regression.prediction_loss import LOSSES
 from foretime_estimators.estimators.requested import Requested
 from foretime_estimators.estimators.scaled_request import RandomisedRequest, ScaledRequest
 from foretime_estimators.estimators.similar_jobs_estimator import SimilarJobsEstimator

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
 from foretime_estimators.estimators.estimator import RuntimeEstimator
-from foretime_estimators.estimators.learned_runtime import LearnedRuntime
-from foretime_estimators.estimators.online_regression import RegressionSettings
 from foretime_estimators.estimators.registry import ESTIMATORS, estimator_name, parse_estimator
+from foretime_estimators.estimators.regression.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.regression.online_regression import RegressionSettings
 from foretime_estimators.estimators.scaled_request import RandomisedRequest, ScaledRequest
 from foretime_estimators.estimators.testing import CHECKS, Check, predictions
 from foretime_estimators.jobs.errors import InputError, StateError

@@ -6,7 +6,7 @@ import threading
 
 from foretime_estimators.estimators.job_events import learn_history
 from foretime_estimators.estimators.registry import parse_estimator
-from foretime_estimators.estimators.runtime_features import RuntimeFeatures
+from foretime_estimators.estimators.regression.runtime_features import RuntimeFeatures
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, Queue, QueuedJob, QueueState
 from foretime_sidecar.learning.event_feed import EventFeed

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.estimators.learned_runtime import LearnedRuntime
 from foretime_estimators.estimators.recent_maximum import RecentMaximum
-from foretime_estimators.estimators.runtime_features import FEATURES
+from foretime_estimators.estimators.regression.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.regression.runtime_features import FEATURES
 from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor

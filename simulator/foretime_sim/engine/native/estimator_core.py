@@ -10,8 +10,8 @@ from foretime_estimators.estimators.estimator import RuntimeEstimator
 from foretime_estimators.estimators.expected_runtime import ExpectedRuntime
 from foretime_estimators.estimators.job_kinds import LEFT_OPEN
 from foretime_estimators.estimators.last_two import LastTwo
-from foretime_estimators.estimators.learned_runtime import MOST_ASKED, LearnedRuntime
-from foretime_estimators.estimators.prediction_loss import LEAST_WEIGHT, PredictionLoss
+from foretime_estimators.estimators.regression.learned_runtime import MOST_ASKED, LearnedRuntime
+from foretime_estimators.estimators.regression.prediction_loss import LEAST_WEIGHT, PredictionLoss
 
 from foretime_sim import _core
 from foretime_sim.workloads.labels import Labels

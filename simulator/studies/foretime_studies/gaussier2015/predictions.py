@@ -14,7 +14,7 @@ import numpy as np
 from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.estimators.estimator import RuntimeEstimator, clamped
 from foretime_estimators.estimators.last_two import LastTwo
-from foretime_estimators.estimators.prediction_loss import E_LOSS
+from foretime_estimators.estimators.regression.prediction_loss import E_LOSS
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.estimated_run import (
     EstimatedSchedule,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array
-from foretime_estimators.estimators.prediction_loss import E_LOSS, LOSSES
+from foretime_estimators.estimators.regression.prediction_loss import E_LOSS, LOSSES
 from foretime_estimators.jobs.errors import ForetimeError
 from foretime_sim.campaigns.cells import Plan, plan
 from foretime_sim.campaigns.execution import Outcome
@@ -115,8 +115,8 @@ class StudySettings:
     losses
         Names of the losses that regressions are learned with.
     options
-        Of the regressions (`foretime_estimators.estimators.learned_runtime.OPTIONS`), such as
-        ``half-life=1000`` for footnote 2's weight of recent jobs.
+        Of the regressions (`foretime_estimators.estimators.regression.learned_runtime.OPTIONS`),
+        such as ``half-life=1000`` for footnote 2's weight of recent jobs.
     """
 
     repeats: int = 10

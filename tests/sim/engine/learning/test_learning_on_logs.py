@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foretime_estimators.estimators.learned_runtime import LearnedRuntime
-from foretime_estimators.estimators.online_regression import RegressionSettings
-from foretime_estimators.estimators.prediction_loss import E_LOSS, PredictionLoss
+from foretime_estimators.estimators.regression.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.regression.online_regression import RegressionSettings
+from foretime_estimators.estimators.regression.prediction_loss import E_LOSS, PredictionLoss
 from foretime_sim.engine.estimated_run import EstimatedSchedule, simulate_with_estimator
 from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.policy import Correction, EventOrder, Policy

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.estimators import learned_runtime
 from foretime_estimators.estimators.estimator import RolePrediction, RuntimeEstimator, StartObserver
 from foretime_estimators.estimators.expected_runtime import ExpectedRuntime, ExpectedRuntimeSettings
 from foretime_estimators.estimators.job_events import learn_history
 from foretime_estimators.estimators.last_two import LastTwo
-from foretime_estimators.estimators.learned_runtime import LearnedRuntime
-from foretime_estimators.estimators.online_regression import RegressionSettings
-from foretime_estimators.estimators.prediction_loss import LOSSES
+from foretime_estimators.estimators.regression import learned_runtime
+from foretime_estimators.estimators.regression.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.regression.online_regression import RegressionSettings
+from foretime_estimators.estimators.regression.prediction_loss import LOSSES
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sim.engine.estimated_run import (
     EstimatedSchedule,

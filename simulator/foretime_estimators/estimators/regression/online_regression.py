@@ -92,6 +92,16 @@ class OnlineRegression:
         How many an example has (n).
     settings
         How it learns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foretime_estimators.estimators.regression.online_regression import OnlineRegression
+    >>> model = OnlineRegression(features=1)
+    >>> for _ in range(50):
+    ...     _ = model.learn(np.array([2.0]), lambda predicted: 2.0 * (predicted - 600.0))
+    >>> bool(model.predict(np.array([2.0])) > 0)
+    True
     """
 
     def __init__(self, features: int, settings: RegressionSettings | None = None) -> None:

@@ -11,9 +11,12 @@ import numpy as np
 
 from foretime_estimators.arrays import Float64Array
 from foretime_estimators.estimators.estimator import clamped
-from foretime_estimators.estimators.online_regression import OnlineRegression, RegressionSettings
-from foretime_estimators.estimators.prediction_loss import E_LOSS, LOSSES, PredictionLoss
-from foretime_estimators.estimators.runtime_features import FEATURES, RuntimeFeatures
+from foretime_estimators.estimators.regression.online_regression import (
+    OnlineRegression,
+    RegressionSettings,
+)
+from foretime_estimators.estimators.regression.prediction_loss import E_LOSS, LOSSES, PredictionLoss
+from foretime_estimators.estimators.regression.runtime_features import FEATURES, RuntimeFeatures
 from foretime_estimators.jobs.endings import Evidence, evidence_of
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
@@ -47,6 +50,14 @@ class LearnedRuntime:
         What it learns to keep low.
     settings
         How it learns.
+
+    Examples
+    --------
+    >>> from foretime_estimators.estimators.regression.learned_runtime import LearnedRuntime
+    >>> from foretime_estimators.jobs.jobs import JobRequest
+    >>> job = JobRequest("1", "ann", None, processors=8, requested_time=3600, submit_time=0)
+    >>> LearnedRuntime().predict_one(job, now=0)
+    3600
     """
 
     oracle = False

@@ -63,6 +63,12 @@ class PredictionLoss:
         How much a job counts.
     log_base
         Of the weight's logarithm; above 1.
+
+    Examples
+    --------
+    >>> from foretime_estimators.estimators.regression.prediction_loss import E_LOSS
+    >>> E_LOSS.name, E_LOSS.value(predicted=110, runtime=100, processors=10)
+    ('squared-linear-large-area', 300.0)
     """
 
     over: Branch

@@ -9,7 +9,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from foretime_estimators.estimators.online_regression import OnlineRegression, RegressionSettings
+from foretime_estimators.estimators.regression.online_regression import (
+    OnlineRegression,
+    RegressionSettings,
+)
 from foretime_estimators.jobs.errors import InputError, StateError
 from hypothesis import given
 from hypothesis import strategies as st

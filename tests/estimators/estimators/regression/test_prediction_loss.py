@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from foretime_estimators.estimators.prediction_loss import (
+from foretime_estimators.estimators.regression.prediction_loss import (
     E_LOSS,
     LEAST_WEIGHT,
     LOSSES,

@@ -12,10 +12,10 @@ import pytest
 from foretime_estimators.arrays import Float64Array
 from foretime_estimators.estimators.estimator import StartObserver
 from foretime_estimators.estimators.job_events import learn_history
-from foretime_estimators.estimators.learned_runtime import LearnedRuntime
-from foretime_estimators.estimators.online_regression import RegressionSettings
-from foretime_estimators.estimators.prediction_loss import E_LOSS, LOSSES
 from foretime_estimators.estimators.registry import parse_estimator
+from foretime_estimators.estimators.regression.learned_runtime import LearnedRuntime
+from foretime_estimators.estimators.regression.online_regression import RegressionSettings
+from foretime_estimators.estimators.regression.prediction_loss import E_LOSS, LOSSES
 from foretime_estimators.estimators.testing import predictions
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from foretime_estimators.estimators.runtime_features import FEATURES, RuntimeFeatures
+from foretime_estimators.estimators.regression.runtime_features import FEATURES, RuntimeFeatures
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.time_units import DAY_S, WEEK_S

@@ -89,6 +89,18 @@ class RuntimeFeatures:
 
     Starts and ends are told in order of time (`foretime_estimators.estimators.job_events`); an end
     without a start told before counts like any other.
+
+    Examples
+    --------
+    >>> from foretime_estimators.estimators.regression.runtime_features import (
+    ...     FEATURES,
+    ...     RuntimeFeatures,
+    ... )
+    >>> from foretime_estimators.jobs.jobs import JobRequest
+    >>> job = JobRequest("1", "ann", None, processors=8, requested_time=3600, submit_time=0)
+    >>> features = RuntimeFeatures().of(job, now=0)
+    >>> FEATURES[0], float(features[0]), float(features[7])
+    ('requested_time_s', 3600.0, 8.0)
     """
 
     def __init__(self) -> None:
