@@ -283,7 +283,7 @@ class Table:
         self.only = {}
         self.advice = {name: set() for name in ADVICE}
         self.reservations = []
-        self.checked = {}  # buckets, by their tags
+        self.checked = {}  # buckets, by their numbers
         data = opened.read(0, BLOCK_BYTES)
         first, newline, _ = data.partition(b"\n")
         if not newline or not first.startswith(b"foretime-table "):
@@ -404,10 +404,10 @@ class Table:
             self.deadline.check()
             middle = (low + high) // 2
             at = self.next_bucket(middle, high)
-            number_read = number(self.opened.read(at + 1, at + 7)) if at < high else None
-            if at < high and number_read is None:
+            found = wanted + 1 if at == high else number(self.opened.read(at + 1, at + 7))
+            if found is None:
                 raise LeftAlone("table", "damaged: byte %d" % at)
-            if at < high and number_read <= wanted:
+            if found <= wanted:
                 low = at
             else:
                 high = middle
@@ -757,7 +757,7 @@ def scheduled_time(table, job, requested_time):
     return min(max(time_s, settings[b"minimum_scheduled_time_s"], 1), requested_time)
 
 
-def check_plain(job, requested_time, config, now, deadline):
+def check_plain(job, requested_time, config, now):
     """Raise LeftAlone for a job that must be planned with what its user asked for."""
     if job.opted_out():
         raise LeftAlone("opt-out")
@@ -770,17 +770,10 @@ def check_plain(job, requested_time, config, now, deadline):
         raise LeftAlone("no-limit")
     if job.in_reservation():
         raise LeftAlone("reservation-job")
-    try:
-        if keeps_primetime():
-            raise LeftAlone("primetime")
-    except (OSError, ValueError) as problem:
-        raise LeftAlone("primetime", str(problem))
+    if keeps_primetime():
+        raise LeftAlone("primetime")
     start = job.start_time(now)
-    try:
-        dedicated = dedicated_times(config)
-    except (OSError, ValueError) as problem:
-        raise LeftAlone("dedicated-time", str(problem))
-    for begins, ends in dedicated:
+    for begins, ends in dedicated_times(config):
         if start < ends and start + requested_time > begins:
             raise LeftAlone("dedicated-time")
 
@@ -807,8 +800,11 @@ def check_excluded(table, job, requested_time, now):
             raise LeftAlone("reservation")
 
 
-def of_scheduler(name, path=None):
-    """A file of the scheduler's, as text; "" where there is none."""
+def of_scheduler(reason, name, path=None):
+    """A file of the scheduler's, as text; "" where there is none.
+
+    One that can't be read leaves the job alone for that reason.
+    """
     if path is None:
         try:
             path = os.path.join(pbs.pbs_conf["PBS_HOME"], "sched_priv", name)
@@ -818,6 +814,8 @@ def of_scheduler(name, path=None):
         return whole_file(path).decode("ascii", "replace")
     except FileNotFoundError:
         return ""
+    except (OSError, ValueError) as problem:
+        raise LeftAlone(reason, "%s: %s" % (path, problem))
 
 
 def keeps_primetime():
@@ -825,7 +823,7 @@ def keeps_primetime():
 
     It judges that by soft_walltime, and when a job starts is not known yet.
     """
-    text = of_scheduler("sched_config")
+    text = of_scheduler("primetime", "sched_config")
     if "backfill_prime" not in text:
         return False
     for line in text.split("\n"):
@@ -842,7 +840,7 @@ def dedicated_times(config):
 
     The scheduler judges by soft_walltime whether a job ends before one, and would start it.
     """
-    text = of_scheduler("dedicated_time", config["dedicated_time"])
+    text = of_scheduler("dedicated-time", "dedicated_time", config["dedicated_time"])
     found = []
     for line in text.split("\n"):
         words = line.split("#")[0].replace("/", " ").replace(":", " ").split()
@@ -921,7 +919,7 @@ class Run:
         """t_sched, or LeftAlone."""
         self.requested_time = self.job.walltime_s()
         requested_time = self.requested_time
-        check_plain(self.job, requested_time, config, self.now, self.deadline)
+        check_plain(self.job, requested_time, config, self.now)
         check_excluded(table, self.job, requested_time, self.now)
         planned = scheduled_time(table, self.job, requested_time)
         if planned >= requested_time:
@@ -1011,7 +1009,7 @@ class Run:
                 config = self.config()
             except LeftAlone:
                 config = dict(DEFAULTS)
-            check_plain(job, self.requested_time, config, self.now, self.deadline)
+            check_plain(job, self.requested_time, config, self.now)
             try:
                 table = self.table(config)
             except LeftAlone:
