@@ -1,0 +1,133 @@
+"""A site that is scheduled by Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from foretime_sim.machines.machine import Machine
+from foretime_sim.machines.reservations import NodeReservation
+from foretime_sim.sites.slurm_limits import Association, Qos
+from foretime_sim.sites.slurm_parameters import SlurmParameters
+from foretime_sim.sites.slurm_priority import SlurmPriority
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRules:
+    """What of a partition is not about its nodes; the rest is a `SlurmPartition` of the machine.
+
+    Attributes
+    ----------
+    priority_job_factor
+        PriorityJobFactor.
+    qos
+        QOS of the partition, whose limits its jobs have; ``None``: none.
+    allow_accounts, deny_accounts, allow_qos, deny_qos
+        ``None``: all, or none denied.
+    max_cpus_per_node
+        MaxCPUsPerNode.
+    max_memory_per_cpu_mib, max_memory_per_node_mib, default_memory_per_node_mib
+        0: no limit, nothing.
+    default_time_s
+        DefaultTime; ``None``: that of MaxTime.
+    over_time_limit_s
+        OverTimeLimit; ``None``: that of the cluster.
+    billing_weights
+        TRESBillingWeights by kind; empty: CPUs.
+    preempt_mode
+        ``None``: that of the cluster.
+    grace_time_s
+        GraceTime.
+    state
+        ``UP``, ``DOWN`` (no starts), ``DRAIN`` (no submissions), ``INACTIVE`` (neither).
+
+    Examples
+    --------
+    >>> from foretime_sim.sites.slurm_site import PartitionRules
+    >>> PartitionRules(priority_job_factor=10, qos="short").state
+    'UP'
+    """
+
+    priority_job_factor: int = 1
+    qos: str | None = None
+    allow_accounts: frozenset[str] | None = None
+    deny_accounts: frozenset[str] | None = None
+    allow_qos: frozenset[str] | None = None
+    deny_qos: frozenset[str] | None = None
+    max_cpus_per_node: int | None = None
+    max_memory_per_cpu_mib: int = 0
+    max_memory_per_node_mib: int = 0
+    default_memory_per_node_mib: int = 0
+    default_time_s: int | None = None
+    over_time_limit_s: int | None = None
+    billing_weights: Mapping[str, float] = field(default_factory=dict)
+    preempt_mode: str | None = None
+    grace_time_s: int = 0
+    state: str = "UP"
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSite:
+    """A cluster under Slurm: its nodes and partitions, and all that its scheduler goes by.
+
+    Attributes
+    ----------
+    machine
+        Nodes and slurm_partitions.
+    version
+        Release of Slurm, such as (26, 5).
+    parameters, priority
+        How its loops and its priorities are set up.
+    rules
+        Of each slurm_partition by name; of those that are missing the defaults.
+    qos
+        By name; empty: there are none.
+    associations
+        Accounts and users; empty: nobody is accounted for.
+    enforced
+        Of AccountingStorageEnforce, in lower case: ``associations``, ``limits``, ``qos``, ``safe``.
+    reservations
+        Of nodes.
+    licenses
+        How many there are of each.
+    enforce_part_limits
+        EnforcePartLimits: ``NO``, ``ALL`` or ``ANY``.
+    preempt_type, preempt_mode
+        ``preempt/none``, ``preempt/qos`` or ``preempt/partition_prio``; ``OFF``, ``REQUEUE``,
+        ``CANCEL``, ``SUSPEND`` (with ``,GANG``).
+    usage_at
+        Epoch seconds of the raw usages; ``None`` where nothing has been used.
+    not_modelled
+        What of the site nothing here knows, a sentence each.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.machine import Machine
+    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> site = SlurmSite(Machine.flat(64))
+    >>> site.parameters.bf_window, site.rules_of("all").state
+    (86400, 'UP')
+    """
+
+    machine: Machine
+    version: tuple[int, int] = (26, 5)
+    parameters: SlurmParameters = field(default_factory=SlurmParameters)
+    priority: SlurmPriority = field(default_factory=SlurmPriority)
+    rules: Mapping[str, PartitionRules] = field(default_factory=dict)
+    qos: Mapping[str, Qos] = field(default_factory=dict)
+    associations: tuple[Association, ...] = ()
+    enforced: frozenset[str] = frozenset()
+    reservations: tuple[NodeReservation, ...] = ()
+    licenses: Mapping[str, int] = field(default_factory=dict)
+    enforce_part_limits: str = "NO"
+    preempt_type: str = "preempt/none"
+    preempt_mode: str = "OFF"
+    usage_at: int | None = None
+    not_modelled: tuple[str, ...] = ()
+
+    def rules_of(self, slurm_partition: str) -> PartitionRules:
+        """Give the rules of a slurm_partition by name; the defaults where it has none."""
+        return self.rules.get(slurm_partition, _DEFAULT_RULES)
+
+
+_DEFAULT_RULES = PartitionRules()
