@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import tenacity
@@ -25,10 +25,17 @@ class Advice:
         What has the commands, such as "install Slurm's client commands".
     check
         What may not answer, such as "check slurmctld".
+    known
+        What to do where a command said just that, by a part of its words.
     """
 
     install: str
     check: str
+    known: Mapping[str, str] = field(default_factory=dict)
+
+    def after(self, said: str) -> str:
+        """Say what to do after a command failed with these words."""
+        return next((advice for words, advice in self.known.items() if words in said), self.check)
 
 
 class _Child(subprocess.Popen[str]):
@@ -197,8 +204,9 @@ class ChildProcesses:
                 f"{argv[0]} did not answer within {self._timeout_s} s; {self._advice.check}"
             ) from error
         if done.returncode != 0:
+            said = said_by(done)
             raise SchedulerError(
-                f"{argv[0]} failed with exit code {done.returncode}: {said_by(done)}; "
-                f"{self._advice.check}"
+                f"{argv[0]} failed with exit code {done.returncode}: {said}; "
+                f"{self._advice.after(said)}"
             )
         return done.stdout

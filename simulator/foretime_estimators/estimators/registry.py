@@ -342,5 +342,6 @@ def _built(text: str, found: EstimatorName, given: _Given) -> RuntimeEstimator:
 def _nearest(given: str, names: Sequence[str], spellings: Sequence[str]) -> str:
     if not given:
         return f"valid: {', '.join(spellings)}"
-    near = difflib.get_close_matches(given, names, n=1, cutoff=0)
-    return f"did you mean {near[0]!r}? Valid: {', '.join(spellings)}"
+    near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}Valid: {', '.join(spellings)}"

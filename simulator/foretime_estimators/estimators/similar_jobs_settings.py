@@ -32,11 +32,11 @@ class RoleRule:
     def __post_init__(self) -> None:
         share = self.percentile
         if share is not None and not 0 < share <= 1:
-            raise InputError(f"role rule: percentile {share} must be above 0 and at most 1")
+            raise InputError(f"percentile is {share:g}: give more than 0 and at most 1")
         if not 0 <= self.trust <= 1:
-            raise InputError(f"role rule: trust {self.trust} must be from 0 to 1")
+            raise InputError(f"trust is {self.trust:g}: give 0 to 1")
         if not 0 <= self.least <= 1:
-            raise InputError(f"role rule: least {self.least} must be from 0 to 1")
+            raise InputError(f"least is {self.least:g}: give 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)

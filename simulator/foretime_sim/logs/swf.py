@@ -132,6 +132,15 @@ def parse_swf(text: str, *, source: str, lenient: bool = False) -> JobLog:
         notes.append(f"fractions in {', '.join(fractional)} were rounded to whole numbers")
 
     header = _header_fields(comments)
+    header_numbers = {}
+    for keyword, least in _HEADER_NUMBERS.items():
+        header_numbers[keyword] = _leading_number(header, keyword, source, at_least=least)
+        given = header.get(keyword, [])
+        if given and header_numbers[keyword] is None and not set(given) & _UNKNOWN:
+            notes.append(
+                f"the header's {keyword} is {_shown(given[0])}, no number of at least {least}:"
+                " taken as not known"
+            )
 
     def number(index: int) -> MaskedInt64Array:
         values = table.numbers[index]
@@ -166,12 +175,18 @@ def parse_swf(text: str, *, source: str, lenient: bool = False) -> JobLog:
         preceding_job=number(16),
         think_time=number(17),
         comments=tuple(comments),
-        machine_processors=_leading_number(header, "MaxProcs", source, at_least=1),
-        machine_nodes=_leading_number(header, "MaxNodes", source, at_least=1),
-        unix_start_time=_leading_number(header, "UnixStartTime", source, at_least=0),
+        machine_processors=header_numbers["MaxProcs"],
+        machine_nodes=header_numbers["MaxNodes"],
+        unix_start_time=header_numbers["UnixStartTime"],
         time_zone=next(iter(header.get("TimeZoneString", [])), None),
         notes=tuple(notes),
     ).sorted_by_submission()
+
+
+_HEADER_NUMBERS = {"MaxProcs": 1, "MaxNodes": 1, "UnixStartTime": 0}
+"""Header fields that are numbers, and the least that each can be."""
+_UNKNOWN = frozenset({"", "-1", "unknown", "Unknown", "UNKNOWN", "none", "N/A", "?"})
+"""How headers say that a value is not known."""
 
 
 def endings_of_status(

@@ -80,7 +80,8 @@ class PythonPolicy:
         parts = [*module_name.split("."), *attribute.split(".")]
         if not all(part.isidentifier() for part in parts):
             raise InputError(
-                f"{cls.kind} {name!r}: give module:attribute, such as my_module:my_{cls.kind}"
+                f"{cls.kind} {name!r}: give a built-in one by its name alone, or your own as"
+                f" module:attribute, such as my_module:my_{cls.kind}"
             )
         where = str(Path.cwd() if folder is None else folder)
         with _first_on_path(where):

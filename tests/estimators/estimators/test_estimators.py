@@ -188,7 +188,7 @@ def test_randomised_requests_are_uniform_and_a_jobs_own(finished: Finished) -> N
             "scaled:-1",
             "estimator 'scaled:-1': scaled request: factor -1.0 must be a finite number above 0",
         ),
-        ("typical:2", "estimator 'typical:2': role rule: percentile 2.0 must be above 0"),
+        ("typical:2", "estimator 'typical:2': percentile is 2: give more than 0"),
         ("scaled:inf", "factor inf"),
         ("user:0.5", "user takes no parameter; write 'user'"),
         ("regression", "takes a loss, written regression:LOSS; valid: squared-squared"),

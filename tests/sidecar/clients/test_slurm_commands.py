@@ -92,6 +92,10 @@ def test_what_works_at_last_is_taken(command: Command) -> None:
         ("echo out; exit 1", "exit code 1: out"),
         ("kill -9 $$", "exit code -9: no message"),
         (
+            "echo 'Could not establish a configuration source' >&2; exit 1",
+            "there is no slurm.conf on this machine",
+        ),
+        (
             "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $n >&2; done; exit 1",
             "line 9; line 10;",
         ),

@@ -130,6 +130,20 @@ def test_reads_fields_and_header() -> None:
     assert log.executables is None
 
 
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("UnixStartTime: soon", "the header's UnixStartTime is 'soon', no number of at least 0"),
+        ("MaxProcs: 0", "the header's MaxProcs is '0', no number of at least 1"),
+        ("MaxProcs: -1", ""),
+        ("MaxNodes: unknown", ""),
+    ],
+)
+def test_a_header_field_that_is_no_number_is_told(field: str, said: str) -> None:
+    log = parse_swf(f"; {field}\n{LINE}\n", source="a.swf")
+    assert log.notes == ((f"{said}: taken as not known",) if said else ())
+
+
 def test_names_from_header_unless_ambiguous() -> None:
     header = "; Queue: 2 night\n; Partition: 4 UNKNOWN\n; Partition: 5 UNKNOWN\n"
     line = LINE.split()

@@ -58,7 +58,14 @@ class CommandRunner(Protocol):
         """
 
 
-_ADVICE = Advice("install Slurm's client commands", "check slurmctld and slurmdbd")
+_ADVICE = Advice(
+    "install Slurm's client commands",
+    "check slurmctld and slurmdbd",
+    {
+        "establish a configuration source": "there is no slurm.conf on this machine: run this where"
+        " Slurm's own commands work, or name the file in SLURM_CONF"
+    },
+)
 _ACCOUNTING = frozenset({"sacct", "sacctmgr"})
 """What slurmdbd answers."""
 
