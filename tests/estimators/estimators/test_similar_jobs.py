@@ -230,9 +230,9 @@ def test_other_states_are_refused(finished: Finished) -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: RoleRule(0.0), "percentile 0.0 must be above 0"),
-        (lambda: RoleRule(0.5, trust=1.5), "trust 1.5 must be from 0 to 1"),
-        (lambda: RoleRule(0.5, least=-1), "least -1 must be from 0 to 1"),
+        (lambda: RoleRule(0.0), "percentile is 0: give more than 0"),
+        (lambda: RoleRule(0.5, trust=1.5), "trust is 1.5: give 0 to 1"),
+        (lambda: RoleRule(0.5, least=-1), "least is -1: give 0 to 1"),
         (lambda: Ageing(0.0, 1.0), "half_life_jobs 0.0 must be above 0"),
         (lambda: Ageing(1.0, float("inf")), "enough_jobs inf must be above 0"),
         (lambda: SimilarJobsSettings(ageings=()), "ageings = \\(\\): it must be at least one"),
