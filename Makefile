@@ -21,6 +21,11 @@ setup: $(VENV)/.installed
 $(VENV)/.venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "foretime needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 2; }
+	@$(PYTHON) -c 'import os, sys, sysconfig as s; \
+	  sys.exit(not os.path.exists(os.path.join(s.get_path("include"), "Python.h")))' || \
+	  { echo "python3 has no headers to build with: install python3-dev (Debian) or python3-devel"; exit 2; }
+	@command -v $${CXX:-c++} >/dev/null || \
+	  { echo "there is no C++ compiler: install g++, or name yours with: CXX=... make"; exit 2; }
 	@$(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || \
 	  { echo "python3 can't make a virtual environment: install python3-venv (Debian) or virtualenv"; exit 2; }
 	@touch $@
