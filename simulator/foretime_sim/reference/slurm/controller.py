@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from foretime_sim.machines.machine import Machine, SlurmPartition
 from foretime_sim.reference.slurm.interfaces import Limits, Priorities
 from foretime_sim.reference.slurm.job import Allocation, Run, SlurmJob
-from foretime_sim.reference.slurm.node_choice import NodeChoice, Test
+from foretime_sim.reference.slurm.node_choice import Mode, NodeChoice
 from foretime_sim.reference.slurm.nodes import NodeUse, nodes_of
 from foretime_sim.reference.slurm.reservations import Reservations
 from foretime_sim.reference.slurm.schedule import Loop
@@ -192,7 +192,7 @@ class Controller:
         choice = self.choice(job, number)
         candidates = (self.configured_nodes(job, number) & available) - usable.closed
         allocation = choice.choose(candidates, self.use)
-        possible = allocation or choice.choose(candidates, self.use, Test.EVER)
+        possible = allocation or choice.choose(candidates, self.use, Mode.EVER)
         tres = possible.tres if allocation and possible else self.asked_tres(job, possible)
         policy = self.limits.why_not_started(job, tres, self.now) or self.over_nodes_in_use(
             partition_index, tres["node"]

@@ -10,7 +10,7 @@ from foretime_sim.reference.slurm.job import Allocation, SlurmJob
 from foretime_sim.reference.slurm.nodes import Node, NodeUse
 
 
-class Test(enum.Enum):
+class Mode(enum.Enum):
     """What is asked (`SELECT_MODE_*`)."""
 
     EVER = "TEST_ONLY"
@@ -78,14 +78,14 @@ class NodeChoice:
             self.max_nodes = min(job.max_nodes, self.max_nodes)
 
     def choose(
-        self, candidates: Collection[int], use: NodeUse, test: Test = Test.NOW
+        self, candidates: Collection[int], use: NodeUse, mode: Mode = Mode.NOW
     ) -> Allocation | None:
         """Give what the job would get of some nodes; ``None`` if it does not fit.
 
         `_job_test` and `_select_nodes` (cons_tres/job_test.c): count what each node has for the
         job, choose among the nodes (`_eval_nodes_consec`), then lay out the tasks (`dist_tasks`).
         """
-        if test is Test.EVER:
+        if mode is Mode.EVER:
             use = NodeUse()
         available = {node: self.cpus_for_job(node, use) for node in sorted(candidates)}
         available = {node: cpus for node, cpus in available.items() if cpus > 0}
