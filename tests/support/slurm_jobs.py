@@ -69,7 +69,7 @@ def workload_of(jobs: Sequence[Asked]) -> tuple[Workload, SiteJobs]:
         return [getattr(job, name) for job in jobs]
 
     def asked(kind: type[ResourceRequests] | type[SiteJobs]) -> dict[str, object]:
-        columns = {}
+        columns: dict[str, object] = {}
         for name in {field.name for field in fields(kind)} & {f.name for f in fields(Asked)}:
             values = [getattr(job, name) for job in jobs]
             words = any(isinstance(value, str) for value in values)
