@@ -96,17 +96,21 @@ def site_of(
     *groups: NodeGroup,
     parts: Sequence[SlurmPartition] = (),
     rules: dict[str, PartitionRules] | None = None,
-    version: tuple[int, int] = (26, 5),
+    version: tuple[int, int] = (22, 5),
     reservations: Sequence[NodeReservation] = (),
     licenses: dict[str, int] | None = None,
     **parameters: int | bool,
 ) -> SlurmSite:
-    """A site; without slurm_partitions one over all nodes."""
+    """A site; without slurm_partitions one over all nodes.
+
+    By default of 22.05 and without batch_sched_delay: the main loop runs in the second in which
+    anything happens.
+    """
     everything = SlurmPartition("all", tuple(group.name for group in groups), default=True)
     return SlurmSite(
         Machine(tuple(groups), tuple(parts) or (everything,)),
         version=version,
-        parameters=SlurmParameters(**parameters),  # type: ignore[arg-type]
+        parameters=SlurmParameters(**{"batch_sched_delay": 0} | parameters),  # type: ignore[arg-type]
         rules=rules or {},
         reservations=tuple(reservations),
         licenses=licenses or {},

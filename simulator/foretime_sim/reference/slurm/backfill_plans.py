@@ -21,8 +21,8 @@ class BackfillPlans:
         Which nodes are free of plans when.
     tested, started
         Jobs given to the select plugin, and started.
-    planned
-        Whether any job was planned.
+    planned_nodes
+        Nodes that some job was planned on.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -47,7 +47,7 @@ class BackfillPlans:
         )
         self.tested = 0
         self.started = 0
-        self.planned = False
+        self.planned_nodes: set[int] = set()
         self.of_partition: dict[int, int] = {}
         self.of_array: dict[str, int] = {}
         self.rejected_array = RejectedArray()

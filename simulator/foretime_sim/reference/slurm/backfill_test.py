@@ -247,7 +247,7 @@ class BackfillTest:
                 return None, Next.STOP
             slot = plans.slot_of(planned, self.time_limit_s)
             self.space.reserve(*slot, nodes, plans.licenses_kept(job))
-            plans.planned = True
+            plans.planned_nodes |= nodes
         self.keep_earlier(planned)
         return None, Next.JOB
 

@@ -22,6 +22,8 @@ from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.workload import Workload
 
 NEVER = 2**62
+WAKES_WITH_SECONDS_VERSION = (24, 11)
+"""From here on, or somewhat before: `_slurmctld_background` waits until the next full second."""
 
 
 class Cluster:
@@ -38,19 +40,26 @@ class Cluster:
 
     Notes
     -----
-    Within a second: ends, priorities, submissions, the main loop, the backfill loop. Jobs leave
-    their nodes at once: there is no epilog. Loops take no time.
+    From 24.11 on the background thread wakes with each second of the clock, so it sees what came in
+    the second before; in 22.05 it sleeps for a second at a time, and what came in the same second
+    is taken to be seen. So the order within a second is: the main loop (24.11 and newer), ends,
+    priorities, submissions, the main loop (before, and where ends ask for it at once), the backfill
+    loop. Jobs leave their nodes at once: there is no epilog. Loops take no time.
     """
 
     def __init__(self, controller: Controller, started_at: int, patience_s: int) -> None:
         self.controller = controller
         self.parameters = controller.parameters
         self.patience_s = patience_s
+        self.wakes_with_seconds = controller.site.version >= WAKES_WITH_SECONDS_VERSION
         self.to_submit = sorted(controller.jobs, key=lambda job: (job.submit_time, job.index))
-        self.last_full = self.last_main = self.last_backfill = started_at
+        self.last_full = self.last_queued_run = started_at  # of the background thread
+        self.last_main = self.last_backfill = started_at
         self.main_runs = self.backfill_runs = 0
         self.queued_at: int | None = None  # when the main loop was asked for (job_sched_cnt)
         self.asked_for: int | None = None  # when it is to run at once (schedule())
+        self.asked_full = False
+        self.nodes_planned = False
         self.moments = controller.reservations.moments
         self.last_event = started_at
 
@@ -80,36 +89,28 @@ class Cluster:
         times = [run.end for run in controller.running]
         if self.to_submit:
             times.append(self.to_submit[0].submit_time)
-        if controller.pending:
-            times += [self.next_main(), self.next_backfill(), *self.moments[:1]]
-        if controller.pending or controller.running or self.to_submit:
-            times.append(controller.priorities.next_tick)
+        if controller.pending or times:
+            times += [self.next_full(), self.next_queued(), self.next_backfill()]
+            times += [controller.priorities.next_tick, *self.moments[:1]]
+            if self.asked_for is not None:
+                times.append(self.asked_for)
         return max(min(times, default=NEVER), controller.now)
 
-    def next_main(self) -> int:
-        """When the main loop runs next.
-
-        `_slurmctld_background` (controller.c) looks once a second: every sched_interval for a full
-        run; for jobs that were submitted, from the next second on, batch_sched_delay after the last
-        run of either kind. Ends of jobs ask `_sched_agent` (job_scheduler.c) directly, which keeps
-        sched_min_interval.
-        """
-        times = [self.next_full()]
-        if self.queued_at is not None:
-            delay = self.parameters.batch_sched_delay
-            times.append(max(self.queued_at + 1, self.last_main + delay))
-        if self.asked_for is not None:
-            times.append(self.asked_for)
-        return min(times)
-
     def next_full(self) -> int:
-        """When the main loop next looks at the whole queue."""
+        """When the main loop next looks at the whole queue: every sched_interval."""
         interval = self.parameters.sched_interval
-        if interval <= 0:
+        return self.last_full + interval if interval > 0 else NEVER
+
+    def next_queued(self) -> int:
+        """When the main loop runs for what was submitted, or has ended.
+
+        `_slurmctld_background` (controller.c) looks once a second, and keeps batch_sched_delay
+        since its last run of either kind.
+        """
+        if self.queued_at is None:
             return NEVER
-        periods = max((self.controller.now - self.last_full) // interval, 1)
-        at = self.last_full + periods * interval
-        return at if at >= self.controller.now else at + interval
+        seen_at = self.queued_at + 1 if self.wakes_with_seconds else self.queued_at
+        return max(seen_at, self.last_queued_run + self.parameters.batch_sched_delay)
 
     def next_backfill(self) -> int:
         """When the backfill loop runs next: bf_interval after the last time, if anything changed.
@@ -119,21 +120,24 @@ class Cluster:
         """
         if not self.parameters.backfill or self.parameters.bf_interval <= 0:
             return NEVER
-        due = self.last_backfill + self.parameters.bf_interval
-        changed = self.controller.last_update
-        if changed < self.last_backfill:
+        if self.controller.last_update < self.last_backfill:
             return NEVER
-        return due if changed <= due else changed + 1
+        return max(self.last_backfill + self.parameters.bf_interval, self.controller.last_update)
 
     # What
 
     def step(self, now: int) -> None:
         """Let everything of one second happen."""
         controller = self.controller
+        if self.wakes_with_seconds:
+            self.wake(now)
         for run in [run for run in controller.running if run.end <= now]:
             controller.finish(run)
             self.happened(now)
-            self.ask_for_main(now)
+            if self.parameters.epilog and not self.parameters.defer:
+                self.ask_for_main(now)
+            else:
+                self.queue_main(now)
         if controller.priorities.next_tick <= now:
             controller.priorities.tick(now)
             controller.last_update = now
@@ -146,12 +150,23 @@ class Cluster:
             self.happened(now)
             controller.last_update = now
             self.queue_main(now)
-        if not controller.pending:
-            return
-        if self.next_main() <= now:
-            self.run_main(now)
+        if not self.wakes_with_seconds:
+            self.wake(now)
+        self.run_main_if_asked(now)
         if self.next_backfill() <= now:
             self.run_backfill(now)
+
+    def wake(self, now: int) -> None:
+        """Let the background thread ask for the main loop, if that is due."""
+        full = self.next_full() <= now
+        if full:
+            self.last_full = now
+        if full or self.next_queued() <= now:
+            self.queued_at = None
+            self.last_queued_run = now
+            self.asked_full |= full
+            self.ask_for_main(now)
+        self.run_main_if_asked(now)
 
     def happened(self, now: int) -> None:
         """Note that something happened which may let jobs start."""
@@ -163,38 +178,43 @@ class Cluster:
             self.queued_at = now
 
     def ask_for_main(self, now: int) -> None:
-        """Ask for the main loop at once, or soon with ``defer`` (`_slurm_rpc_epilog_complete`)."""
-        if self.parameters.defer:
-            self.queue_main(now)
-            return
-        pause = -(-self.parameters.sched_min_interval_us // 1_000_000)
-        if self.parameters.sched_min_interval_us < 1_000_000:
-            pause = 0
+        """Ask for the main loop at once (`schedule`); it keeps sched_min_interval.
+
+        Ends do where they come with an epilog's message (`_slurm_rpc_epilog_complete`); otherwise
+        the agent that tells the nodes of the end only queues it (agent.c).
+        """
+        pause = self.parameters.sched_min_interval_us
+        pause = -(-pause // 1_000_000) if pause >= 1_000_000 else 0
         at = max(now, self.last_main + pause)
         self.asked_for = at if self.asked_for is None else min(self.asked_for, at)
 
-    def run_main(self, now: int) -> None:
-        """Run the main loop, on the whole queue if that is due."""
-        full = self.next_full() <= now
-        if full:
-            self.last_full = now
-        if full or (self.queued_at is not None and self.queued_at < now):
-            self.queued_at = None
-        self.asked_for = None
+    def run_main_if_asked(self, now: int) -> None:
+        """Run the main loop, on the whole queue if that was asked for (`_sched_agent`)."""
+        if self.asked_for is None or self.asked_for > now:
+            return
+        full, self.asked_full, self.asked_for = self.asked_full, False, None
         self.last_main = now
         self.main_runs += 1
         if MainLoop(self.controller, full=full).run():
             self.happened(now)
 
     def run_backfill(self, now: int) -> None:
-        """Run a backfill cycle; planned nodes count as a change (`_handle_planned`)."""
+        """Run a backfill cycle.
+
+        Nodes that are planned, or were, count as a change, so that the next cycle comes for sure
+        (`_handle_planned`); before 24.11 only idle ones.
+        """
         cycle = BackfillCycle(self.controller)
         self.backfill_runs += 1
         if cycle.run():
             self.happened(now)
         self.last_backfill = now
-        if cycle.plans.planned:
+        planned = cycle.plans.planned_nodes
+        if not self.wakes_with_seconds:
+            planned = {node for node in planned if self.controller.use.is_idle(node)}
+        if planned or self.nodes_planned:
             self.controller.last_update = now
+        self.nodes_planned = bool(planned)
 
 
 def check_site(site: SlurmSite) -> None:

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 
 class Loop(enum.IntEnum):
-    """Who started a job (``sacct``'s SchedSubmit, SchedMain, SchedBackfill).
+    """Who started a job (``sacct``'s SchedMain, SchedBackfill).
+
+    None starts at its submission: that is for salloc and srun (`allocate` of `job_allocate`).
 
     Examples
     --------
     >>> from foretime_sim.reference.slurm.schedule import Loop
-    >>> Loop.SUBMIT.name
-    'SUBMIT'
+    >>> Loop.MAIN.name
+    'MAIN'
     """
 
-    SUBMIT = 1
-    """Its own submission."""
-    MAIN = 2
+    MAIN = 1
     """The main loop."""
-    BACKFILL = 3
+    BACKFILL = 2
     """The backfill loop."""
 
 

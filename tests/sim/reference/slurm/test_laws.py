@@ -109,6 +109,6 @@ def test_a_node_shared_by_two_partitions_is_given_out_once() -> None:
     )
     jobs = [Asked(0, 60, 60, tasks=3, slurm_partitions=name) for name in ("a", "b", "a", "b")]
     workload, _ = workload_of(jobs)
-    schedule = simulate_slurm(workload, SlurmSite(machine))
+    schedule = simulate_slurm(workload, SlurmSite(machine, (22, 5)))
     check(workload, machine, schedule)
-    assert schedule.start_times == [0, 60, 120, 180]
+    assert schedule.start_times == [3, 63, 123, 183]

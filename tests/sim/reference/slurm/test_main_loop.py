@@ -27,17 +27,28 @@ def starts(*args: object, **settings: object) -> list[int | None]:
     return [job.start for job in run(*args, **settings)]  # type: ignore[arg-type]
 
 
-def test_a_job_starts_at_its_submission_if_none_waits_before_it() -> None:
-    found = run(site_of(TEN), Asked(5, 60, 60, tasks=4), Asked(7, 60, 60, tasks=4))
-    assert [(job.start, job.loop) for job in found] == [(5, Loop.SUBMIT), (7, Loop.SUBMIT)]
+def test_what_was_submitted_is_looked_at_after_a_delay() -> None:
+    # slurmctld began at 0; batch_sched_delay counts from the last run of its background thread.
+    jobs = (Asked(1, 60, 60), Asked(4, 60, 60), Asked(20, 60, 60))
+    old = run(site_of(TEN, batch_sched_delay=3), *jobs, started_at=0)
+    assert [(job.start, job.loop) for job in old] == [(n, Loop.MAIN) for n in (3, 6, 20)]
+    new = run(site_of(TEN, version=(26, 5), batch_sched_delay=3), *jobs, started_at=0)
+    assert [job.start for job in new] == [3, 6, 21]
 
 
-def test_with_defer_jobs_wait_for_the_main_loop() -> None:
-    # slurmctld began at 0: jobs are looked at from batch_sched_delay on, and one second after.
-    site = site_of(TEN, defer=True)
-    jobs = (Asked(1, 60, 60), Asked(10, 60, 60))
-    found = run(site, *jobs, started_at=0)
-    assert [(job.start, job.loop) for job in found] == [(3, Loop.MAIN), (11, Loop.MAIN)]
+@pytest.mark.parametrize(
+    ("epilog", "defer", "start"), [(False, False, 14), (True, False, 11), (True, True, 14)]
+)
+def test_an_end_runs_the_main_loop_at_once_if_it_comes_with_an_epilog(
+    epilog: bool, defer: bool, start: int
+) -> None:
+    # The first job starts at 1. The third one's submission is seen at 11, just before the first
+    # ends: what asks from then on waits until 14, unless it comes with an epilog.
+    jobs = (Asked(0, 10, 60, tasks=10), Asked(0, 10, 60, tasks=10), Asked(10, 10, 60, tasks=10))
+    site = site_of(
+        TEN, version=(26, 5), batch_sched_delay=3, backfill=False, epilog=epilog, defer=defer
+    )
+    assert starts(site, *jobs, started_at=-3)[:2] == [1, start]
 
 
 def test_the_first_job_without_room_blocks_its_partition() -> None:
@@ -61,7 +72,7 @@ def test_a_blocked_partition_takes_its_nodes_from_others() -> None:
         Asked(2, 60, 60, tasks=1, slurm_partitions="b"),  # y is left to it
         Asked(2, 60, 60, tasks=1, slurm_partitions="b", nodes=1),
     )
-    assert starts(site_of(*groups, parts=parts, backfill=False), *jobs)[1:] == [600, 3, 63]
+    assert starts(site_of(*groups, parts=parts, backfill=False), *jobs)[1:] == [600, 2, 62]
     wide = (*jobs[:2], Asked(2, 60, 60, tasks=2, nodes=2, slurm_partitions="b"), jobs[3])
     assert starts(site_of(*groups, parts=parts, backfill=False), *wide)[1:] == [600, 660, 660]
 
@@ -79,7 +90,7 @@ def test_too_few_cpus_left_by_another_partition_do_not_block() -> None:
         Asked(2, 60, 60, tasks=2, slurm_partitions="b"),
         Asked(2, 60, 60, tasks=1, slurm_partitions="b"),
     )
-    assert starts(site_of(*groups, parts=parts, backfill=False), *jobs)[1:] == [600, 660, 3]
+    assert starts(site_of(*groups, parts=parts, backfill=False), *jobs)[1:] == [600, 660, 2]
 
 
 def test_higher_tiers_come_first() -> None:
@@ -107,7 +118,7 @@ def test_a_nice_job_lets_others_pass() -> None:
     assert starts(site_of(TEN), *jobs) == [0, 660, 600, 720]
 
 
-@pytest.mark.parametrize(("depth", "start"), [(100, 3), (2, 60)])
+@pytest.mark.parametrize(("depth", "start"), [(100, 0), (2, 60)])
 def test_a_quick_run_looks_at_so_many_jobs(depth: int, start: int) -> None:
     # Three jobs of partition a are blocked; one more than default_queue_depth is looked at. The
     # full run at 60 comes to the job of b.
@@ -125,25 +136,21 @@ def test_a_quick_run_looks_at_so_many_jobs(depth: int, start: int) -> None:
 def test_so_many_jobs_of_a_partition_are_looked_at() -> None:
     jobs = [Asked(0, 600, 600) for _ in range(4)]
     site = site_of(TEN, partition_job_depth=2, defer=True, backfill=False)
-    assert starts(site, *jobs) == [3, 3, 60, 60]
+    assert starts(site, *jobs) == [0, 0, 60, 60]
 
 
 def test_so_many_jobs_are_started_in_a_run() -> None:
     jobs = [Asked(0, 600, 600) for _ in range(3)]
     site = site_of(TEN, sched_max_job_start=2, defer=True, backfill=False)
-    assert starts(site, *jobs) == [3, 3, 60]
+    assert starts(site, *jobs) == [0, 0, 60]
 
 
-def test_the_main_loop_keeps_its_least_interval_after_ends() -> None:
-    jobs = (
-        Asked(0, 10, 60, tasks=10),
-        Asked(1, 10, 60, tasks=10),
-    )
+def test_the_main_loop_keeps_its_least_interval() -> None:
+    # It runs at 0, and 5 s later at the earliest, although the second job could start at 2.
+    jobs = (Asked(0, 2, 60, tasks=10), Asked(0, 10, 60, tasks=10))
     site = site_of(TEN, sched_min_interval_us=5_000_000, backfill=False)
-    # It ran at 3 for the second job; the first ends at 10.
-    assert starts(site, *jobs) == [0, 10]
-    jobs = (Asked(0, 5, 60, tasks=10), jobs[1])
-    assert starts(site, *jobs) == [0, 8]
+    assert starts(site, *jobs, started_at=-5) == [0, 5]
+    assert starts(site_of(TEN, backfill=False), *jobs, started_at=-5) == [0, 2]
 
 
 def test_jobs_are_killed_at_their_limit_in_whole_minutes() -> None:
@@ -183,7 +190,7 @@ def test_licenses_are_waited_for_without_blocking() -> None:
         Asked(1, 60, 60, licenses="matlab"),
         Asked(2, 60, 60),
     )
-    assert starts(site, *jobs) == [0, 600, 3]
+    assert starts(site, *jobs) == [0, 600, 2]
 
 
 def test_a_job_waits_for_another_and_for_its_time() -> None:
@@ -200,7 +207,7 @@ def test_a_job_waits_for_another_and_for_its_time() -> None:
 
 def test_so_many_tasks_of_an_array_run_at_once() -> None:
     jobs = [Asked(0, 100, 600, array_ids="9", array_most_running=2) for _ in range(4)]
-    assert starts(site_of(TEN), *jobs) == [3, 3, 103, 103]
+    assert starts(site_of(TEN), *jobs) == [0, 0, 100, 100]
 
 
 def test_preemption_is_refused() -> None:
