@@ -147,7 +147,8 @@ def test_least_times_without_soft_limits_become_the_limit() -> None:
     )
     old = run(site_of(TEN, version=OLD), *jobs)[2]
     assert (old.start, old.end, old.killed) == (30, 150, True)
-    new = run(site_of(TEN, version=NEW), *jobs)[2]  # as long as the head's plan allows: 9 minutes from 30 on
+    # As long as the plan of the head allows: 9 minutes from 30 on.
+    new = run(site_of(TEN, version=NEW), *jobs)[2]
     assert (new.start, new.end, new.killed) == (30, 530, False)
 
 
