@@ -114,7 +114,7 @@ class Controller:
         """Give who chooses nodes for a job in its ``number``-th slurm_partition."""
         name = self.partition_name(job.request.choices[number].slurm_partition)
         most = self.site.rules_of(name).max_cpus_per_node
-        return NodeChoice(self.nodes, job, number, most)
+        return NodeChoice(self.nodes, job, number, most, self.site.version)
 
     def configured_nodes(self, job: SlurmJob, number: int) -> frozenset[int]:
         """Nodes of a slurm_partition that are large enough and have the features."""
