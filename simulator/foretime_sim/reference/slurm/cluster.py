@@ -17,8 +17,8 @@ from foretime_sim.reference.slurm.jobs_of_workload import slurm_jobs
 from foretime_sim.reference.slurm.main_loop import MainLoop
 from foretime_sim.reference.slurm.schedule import JobOutcome, SlurmSchedule
 from foretime_sim.reference.slurm.submission import submit
-from foretime_sim.sites.site_jobs import SiteJobs
 from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
 
 NEVER = 2**62

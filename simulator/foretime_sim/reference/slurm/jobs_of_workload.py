@@ -11,11 +11,11 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.admission import After
 from foretime_sim.reference.slurm.controller import licenses_of
 from foretime_sim.reference.slurm.job import SlurmJob
-from foretime_sim.sites.site_jobs import SiteJobs
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import fit_request
 from foretime_sim.workloads.resource_requests import job_resources
+from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
 
 
