@@ -31,11 +31,12 @@ enum class Backfill : std::uint8_t {
   kPlanning,
   kFirstFit,
   kSlack,
+  kSlurm,
   kOutside
 };
 constexpr auto names_of(Backfill) {
   return named("none", "easy", "easy-sjbf", "easy-wspt", "conservative", "planning", "first-fit",
-               "slack", "outside");
+               "slack", "slurm", "outside");
 }
 enum class Compression : std::uint8_t { kReservationOrder, kSubmissionOrder, kOneByOne };
 constexpr auto names_of(Compression) {

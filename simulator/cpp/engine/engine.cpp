@@ -35,7 +35,8 @@ Engine::Engine(Processors machine, const Policy& policy, Seconds now,
 Scheduling Engine::scheduling() {
   return {policy_,    jobs_,          availability_,
           queue_,     now_,           arrived_,
-          full_pass_, active_guards_, counters_.guard_activations};
+          full_pass_, active_guards_, counters_.guard_activations,
+          *this};
 }
 
 void Engine::use_nodes(const NodeMachine& machine) { use_nodes(NodeScheduling(machine, now_)); }
@@ -48,6 +49,20 @@ NodePlanner& Engine::node_planner() { return dynamic_cast<NodePlanner&>(*planner
 
 const NodeScheduling& Engine::nodes() const {
   return dynamic_cast<const NodePlanner&>(*planner_).nodes();
+}
+
+OnNodes& Engine::on_nodes() { return dynamic_cast<OnNodes&>(*planner_); }
+
+const OnNodes& Engine::on_nodes() const { return dynamic_cast<const OnNodes&>(*planner_); }
+
+void Engine::use_slurm(SlurmState state) {
+  planner_ = std::make_unique<SlurmPlanner>(scheduling(), std::move(state));
+}
+
+SlurmPlanner& Engine::slurm_planner() { return dynamic_cast<SlurmPlanner&>(*planner_); }
+
+const SlurmPlanner& Engine::slurm_planner() const {
+  return dynamic_cast<const SlurmPlanner&>(*planner_);
 }
 
 void Engine::use_bgp(BgpMachine machine) {
@@ -422,6 +437,11 @@ void Engine::complete_one() {
 void Engine::kill(JobIndex index) {
   job(index).end = now_;
   complete(index);
+}
+
+void Engine::set_time_limit(JobIndex index, Seconds time_limit) {
+  job(index).time_limit = time_limit;
+  set_end(index);
 }
 
 void Engine::complete(JobIndex index) {

@@ -19,6 +19,7 @@
 #include "planning/bgp_planner.hpp"
 #include "planning/nodes/node_planner.hpp"
 #include "planning/planner.hpp"
+#include "planning/slurm/slurm_planner.hpp"
 
 namespace foretime {
 
@@ -41,6 +42,13 @@ class Engine final : private Pass {
   void use_nodes(NodeScheduling nodes);
   NodePlanner& node_planner();
   const NodeScheduling& nodes() const;
+  // Whoever plans on nodes.
+  OnNodes& on_nodes();
+  const OnNodes& on_nodes() const;
+  // As a site's Slurm does, on its nodes; before any job is submitted.
+  void use_slurm(SlurmState state);
+  SlurmPlanner& slurm_planner();
+  const SlurmPlanner& slurm_planner() const;
   // In place of the flat pool, before any job is submitted; its jobs ask for nodes.
   void use_bgp(BgpMachine machine);
   BgpPlanner& bgp_planner();
@@ -152,6 +160,7 @@ class Engine final : private Pass {
   void start(JobIndex index, StartedBy how) override;
   void kill(JobIndex index) override;
   void extend(JobIndex index, Seconds more) override { availability_.extend(index, more); }
+  void set_time_limit(JobIndex index, Seconds time_limit) override;
   std::vector<Pending> queue_by_score() override;
   void score(std::vector<Candidate>& queue) override;
   std::vector<JobIndex> choose(const std::vector<JobIndex>& queue, bool on_requested) override;

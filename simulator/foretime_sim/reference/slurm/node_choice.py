@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from foretime_sim.reference.slurm.job import Allocation, SlurmJob
 from foretime_sim.reference.slurm.nodes import Node, NodeUse
 
-
 FIRST_FIT_VERSION = (26, 5)
 """From here on a job of one node or one task gets the first node that fits, seen on live 26.05.5:
 of 30 such jobs with several nodes to choose from none got the tightest fit but the first."""
