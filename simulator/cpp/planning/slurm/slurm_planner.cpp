@@ -175,8 +175,9 @@ void SlurmPlanner::reached(Seconds now) {
     state_.main_may_start = state_.full_main_may_start = true;
     state_.main_changes_at = kNever;
   }
-  if (state_.begins_at <= now) may_start_again(now);
-  if (state_.clock.wakes_with_seconds() && now > state_.began) wake(now, &pass_);
+  if (std::min(state_.begins_at, state_.next_moment) <= now) may_start_again(now);
+  if (state_.clock.wakes_with_seconds() && now > state_.woken_at) wake(now, &pass_);
+  state_.woken_at = now;
   open_step_ = now;
 }
 

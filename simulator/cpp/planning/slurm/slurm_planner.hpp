@@ -36,12 +36,12 @@ struct SlurmNotes {
 // All that a slurmctld has in mind besides its jobs: copied for each forward run.
 struct SlurmState : SlurmNotes {
   SlurmController controller;
-  Seconds began;
+  Seconds woken_at;              // the last second that has begun
   Seconds next_moment = kNever;  // start or end of a reservation
   Seconds begins_at = kNever;    // when a job may be looked at that may not yet
 
   SlurmState(std::shared_ptr<const SlurmSite> site, Seconds now)
-      : SlurmNotes(*site, now), controller(site), began(now) {
+      : SlurmNotes(*site, now), controller(site), woken_at(now) {
     for (const SlurmReservation& reservation : site->reservations) {
       next_moment = std::min({next_moment, reservation.start, reservation.end});
     }
