@@ -168,7 +168,9 @@ def _as_jobs_end(
         found = choice.choose(candidates, future)
         if found is not None:
             if relevant_only:
-                last = next(run for run in reversed(removed) if run.allocation.nodes & found.nodes)
+                last = next(
+                    (run for run in reversed(removed) if run.allocation.nodes & found.nodes), last
+                )
             end = ends.end(last, now)
             return WillRun(ends.guess(last, now) if end <= now else end, found.nodes)
         latest_tried = NO_END if following is None else ends.end(following, now)
