@@ -1,0 +1,1 @@
+"""The specification of scheduling as Slurm does it, in plain Python."""
