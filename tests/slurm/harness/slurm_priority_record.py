@@ -1,7 +1,4 @@
-"""What a live cluster says of its priorities and shares over some minutes, and what they are of.
-
-A record is kept whole, so that it can be compared with the model after the cluster is gone.
-"""
+"""Records what a live cluster says of its priorities and shares over some minutes."""
 
 from __future__ import annotations
 
@@ -9,9 +6,9 @@ import re
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.support.slurm_priority_record import Record, Sample
 
 SPRIO = "%i|%r|%Y|%S|%A|%B|%F|%J|%P|%Q|%N|%T|%a|%b|%f|%j|%p|%q|%t"
 SSHARE = "Account,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS"
@@ -23,48 +20,6 @@ _EVENTS = re.compile(
     r"|_job_complete: JobId=(?P<done>\d+)"
 )
 _SAMPLES_AFTER_A_TICK = 2
-
-
-@dataclass
-class Sample:
-    """What was seen at one moment.
-
-    Attributes
-    ----------
-    events
-        How many of the record's events had been by then; -1: one came in between.
-    sprio, sshare
-        Rows of columns.
-    """
-
-    at: int
-    events: int
-    sprio: list[list[str]]
-    sshare: list[list[str]]
-
-
-@dataclass
-class Record:
-    """A cluster's ticks, submissions and ends in their order, and what it said meanwhile.
-
-    Attributes
-    ----------
-    began
-        Epoch seconds of the first turn of the decay thread.
-    events
-        ``("tick", seconds since the last)``, ``("first", job)`` when a job gets its first priority,
-        ``("ended", job)`` when its usage is charged, ``("done", job)`` when it is over.
-    jobs
-        By id, as ``scontrol show job`` has them at the end.
-    waiting
-        By id, as ``scontrol show job`` had them while they waited.
-    """
-
-    began: int = 0
-    events: list[tuple[str, int]] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
-    jobs: dict[int, dict[str, str]] = field(default_factory=dict)
-    waiting: dict[int, dict[str, str]] = field(default_factory=dict)
 
 
 def last_ran(cluster: SlurmCluster) -> int:
@@ -109,8 +64,7 @@ def record(
     ran = made.began
     for number in range(ticks):
         _look(cluster, made, offset)
-        cluster.wait_for(lambda ran=ran: last_ran(cluster) > ran, "a tick", 90)
-        ran = last_ran(cluster)
+        ran = _next_tick(cluster, ran)
         time.sleep(0.5)
         for _ in range(_SAMPLES_AFTER_A_TICK):
             _look(cluster, made, offset)
@@ -122,6 +76,11 @@ def record(
     made.events = events_of(cluster, offset)
     made.jobs = {int(job["JobId"]): job for job in cluster.jobs()}
     return made
+
+
+def _next_tick(cluster: SlurmCluster, ran: int) -> int:
+    cluster.wait_for(lambda: last_ran(cluster) > ran, "a tick", 90)
+    return last_ran(cluster)
 
 
 def _look(cluster: SlurmCluster, made: Record, offset: int) -> None:
@@ -138,22 +97,7 @@ def _look(cluster: SlurmCluster, made: Record, offset: int) -> None:
         Sample(
             at,
             len(after) if len(before) == len(after) else -1,
-            [[cell.strip() for cell in line.split("|")] for line in sprio.splitlines()],
-            [[cell.strip() for cell in line.split("|")] for line in sshare.splitlines()],
+            sprio.splitlines(),
+            sshare.splitlines(),
         )
     )
-
-
-_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
-
-
-def tres_of(text: str) -> dict[str, int]:
-    """Read ``cpu=4,mem=500M,node=1,billing=4``."""
-    counts = {}
-    for part in filter(None, text.split(",")):
-        kind, _, value = part.partition("=")
-        if value[-1] in _UNITS and kind == "mem":
-            counts[kind] = round(float(value[:-1]) * _UNITS[value[-1]])
-        else:
-            counts[kind] = int(value)
-    return counts

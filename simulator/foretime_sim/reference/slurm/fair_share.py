@@ -21,6 +21,9 @@ _NO_VAL = np.longdouble(0xFFFFFFFE)
 _UNSET_LEVEL_SHARES = 0xFFFFFFFE
 _OBLIVIOUS_STRENGTH = np.longdouble(5.0)
 """``f`` of ``_depth_oblivious_set_usage_efctv``."""
+_OWN_USAGE_OF_USERS = (23, 2)
+"""``_get_fairshare_priority`` of 22.05 passes over the usage of users with the parent's shares, that
+of 25.11 does not. Which release changed it is not known."""
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +97,7 @@ class FairShare:
         accounts = Accounts(site)
         self._dampening = site.priority.dampening_factor
         self.is_fair_tree = "NO_FAIR_TREE" not in site.priority.flags
+        self._looks_at_own = site.version >= _OWN_USAGE_OF_USERS
         self._is_oblivious = "DEPTH_OBLIVIOUS" in site.priority.flags
         if self._is_oblivious:
             self.is_fair_tree = False
@@ -271,6 +275,8 @@ class FairShare:
         if self.is_fair_tree:
             return member.factor
         if member.association.shares is None and member.fair_parent is not None:
+            if self._looks_at_own and member.usage_effective is None:
+                self._set_usage(member)  # which sshare shows, and nothing goes by
             member = member.fair_parent
         used = member.usage_effective
         if used is None:

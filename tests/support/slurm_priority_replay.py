@@ -10,7 +10,10 @@ from foretime_sim.reference.slurm.fair_share import Member
 from foretime_sim.reference.slurm.priorities import Priorities
 from foretime_sim.sites.slurm_site import SlurmSite
 
-from tests.slurm.harness.slurm_priority_record import Record, Sample, tres_of
+from tests.support.slurm_priority_record import Record, Sample, cells_of, tres_of
+
+_FACTORS_OF_USERS_ALONE = (23, 2)
+"""Before, sshare works out a classic fair share of accounts, too (22.05 does, 25.11 does not)."""
 
 
 @dataclass
@@ -30,6 +33,19 @@ class LiveJob:
     tres: Mapping[str, int] = field(default_factory=dict)
 
 
+def differences(record: Record, site: SlurmSite, version: tuple[int, int]) -> Iterator[str]:
+    """Compare every row of a record's sprio and sshare with the model's; give those that differ."""
+    for said in Replay(record, site, version).said():
+        for command, live, model in (
+            ("sprio", said.sample.sprio, said.sprio),
+            ("sshare", said.sample.sshare, said.sshare),
+        ):
+            for row in cells_of(live):
+                if model.get((row[0], row[1])) != row:
+                    when = said.sample.at - record.began
+                    yield f"{command} after {when} s: {row}, model: {model.get((row[0], row[1]))}"
+
+
 @dataclass(frozen=True)
 class Said:
     """Rows of sprio by job and partition, and of sshare by account and user."""
@@ -40,10 +56,11 @@ class Said:
 
 
 class Replay:
-    """Tells the model of all that happened; ``old_sshare``: as before 23.02."""
+    """Tells the model of all that happened."""
 
-    def __init__(self, record: Record, site: SlurmSite, *, old_sshare: bool) -> None:
-        self._record, self._site, self._old_sshare = record, site, old_sshare
+    def __init__(self, record: Record, site: SlurmSite, version: tuple[int, int]) -> None:
+        self._record, self._site = record, site
+        self._old_sshare = version < _FACTORS_OF_USERS_ALONE
         self._priorities = Priorities(site, record.began)
         self._now = record.began
         self._waiting: dict[int, LiveJob] = {}
@@ -88,7 +105,7 @@ class Replay:
 
     def _sprio(self, sample: Sample) -> Iterator[tuple[tuple[str, str], list[str]]]:
         known = {**self._waiting, **self._running}
-        for row in sample.sprio:
+        for row in cells_of(sample.sprio):
             job = known[int(row[0])]
             factors = self._priorities.factors_of(job, row[1])
             yield (row[0], row[1]), [row[0], row[1], *self._columns(factors)]
@@ -131,15 +148,14 @@ class Replay:
         fair_share, shares = self._priorities.fair_share, member.association.shares
         effective = fair_share.effective_usage_of(place)
         is_user = member.association.user is not None
+        level_fs = "" if shares is None else f"{float(member.level_fs):.6f}"
         if fair_share.is_fair_tree:
             factor = f"{member.factor:.6f}" if is_user else ""
-            level_fs = "" if shares is None or not place else f"{float(member.level_fs):.6f}"
+            level_fs = level_fs if place else ""
         elif self._old_sshare:
             factor = f"{fair_share.classic_factor(effective, member.shares_norm):.6f}"
-            level_fs = ""
         else:
             factor = f"{fair_share.factor_of(place):.6f}" if is_user else ""
-            level_fs = ""
         return [
             "" if place == 0 else "parent" if shares is None else str(shares),
             f"{member.shares_norm:.6f}",
