@@ -135,6 +135,8 @@ class Association:
         Allowed to its jobs, and taken by those that name none.
     default
         Whether it is the account of those of its user's jobs that name none.
+    priority
+        Weighed by PriorityWeightAssoc against that of the others (Priority).
 
     Examples
     --------
@@ -154,3 +156,4 @@ class Association:
     qos: tuple[str, ...] = ()
     default_qos: str | None = None
     default: bool = False
+    priority: int = 0
