@@ -16,7 +16,7 @@ PACKAGES = {
     "foretime_studies": "simulator/studies",
 }
 CPP_ROOMS = (
-    "core", "estimators", "logs", "nodes", "bluegene", "planning", "planning/slack",
+    "core", "slurm", "estimators", "logs", "nodes", "bluegene", "planning", "planning/slack",
     "planning/nodes", "engine", "bindings",
 )  # fmt: skip
 """The native core's, the lowest first."""
