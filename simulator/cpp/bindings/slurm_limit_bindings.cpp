@@ -130,9 +130,8 @@ slurm::LimitsSetup limits_setup_of(const nb::object& tables) {
   setup.run_minutes_of_users = get<bool>(tables, "run_minutes_of_users");
   setup.user_and_group_apart = get<bool>(tables, "user_and_group_apart");
   const auto part_limits = get<std::string>(tables, "part_limits");
-  setup.part_limits = part_limits == "all"   ? slurm::PartLimits::all
-                      : part_limits == "any" ? slurm::PartLimits::any
-                                             : slurm::PartLimits::no;
+  if (part_limits == "all") setup.part_limits = slurm::PartLimits::all;
+  if (part_limits == "any") setup.part_limits = slurm::PartLimits::any;
   setup.multifactor = get<bool>(tables, "multifactor");
   setup.decay_half_life_s = get<double>(tables, "decay_half_life_s");
   return setup;

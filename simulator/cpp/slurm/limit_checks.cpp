@@ -213,8 +213,8 @@ Reason LimitChecks::why_not_started(const PolicyCase& job, const std::vector<std
   for (auto* qos : job.qos) {
     if (qos == nullptr) continue;
     const auto& limits = qos->limits;
-    auto& user = qos->of_user(job.user);
-    auto& account = qos->of_account(job.line->front()->account);
+    const auto& user = qos->of_user(job.user);
+    const auto& account = qos->of_account(job.line->front()->account);
     const UsageCheck usage(job, tres, minutes, true, imposed);
     if (kept(usage.used(*qos, setup_.safe)) ||
         kept(usage.in_use(limits, TresLimit::group, qos->counts, nodes, node_kind, 0.0)) ||

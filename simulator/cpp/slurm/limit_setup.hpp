@@ -138,39 +138,37 @@ struct LimitedJob {
 // Why a job is kept: 0, a fixed code, or kTresReason + scope * kMostKinds + kind.
 using Reason = std::int32_t;
 namespace reason {
-enum Fixed : Reason {
-  none,
-  bad_account,
-  bad_qos,
-  bad_license,
-  bad_node_count,
-  bad_time_limit,
-  too_many_cpus,
-  partition_closed,
-  array_throttle,
-  licenses,
-  partition_config,
-  partition_down,
-  partition_inactive,
-  partition_nodes,
-  partition_time,
-  qos_not_allowed,
-  account_not_allowed,
-  assoc_group_jobs,
-  assoc_group_submitted,
-  assoc_group_wall,
-  assoc_jobs,
-  assoc_submitted,
-  assoc_wall,
-  qos_group_jobs,
-  qos_group_submitted,
-  qos_group_wall,
-  qos_user_jobs,
-  qos_user_submitted,
-  qos_account_jobs,
-  qos_account_submitted,
-  qos_wall,
-};
+inline constexpr Reason none = 0;
+inline constexpr Reason bad_account = 1;
+inline constexpr Reason bad_qos = 2;
+inline constexpr Reason bad_license = 3;
+inline constexpr Reason bad_node_count = 4;
+inline constexpr Reason bad_time_limit = 5;
+inline constexpr Reason too_many_cpus = 6;
+inline constexpr Reason partition_closed = 7;
+inline constexpr Reason array_throttle = 8;
+inline constexpr Reason licenses = 9;
+inline constexpr Reason partition_config = 10;
+inline constexpr Reason partition_down = 11;
+inline constexpr Reason partition_inactive = 12;
+inline constexpr Reason partition_nodes = 13;
+inline constexpr Reason partition_time = 14;
+inline constexpr Reason qos_not_allowed = 15;
+inline constexpr Reason account_not_allowed = 16;
+inline constexpr Reason assoc_group_jobs = 17;
+inline constexpr Reason assoc_group_submitted = 18;
+inline constexpr Reason assoc_group_wall = 19;
+inline constexpr Reason assoc_jobs = 20;
+inline constexpr Reason assoc_submitted = 21;
+inline constexpr Reason assoc_wall = 22;
+inline constexpr Reason qos_group_jobs = 23;
+inline constexpr Reason qos_group_submitted = 24;
+inline constexpr Reason qos_group_wall = 25;
+inline constexpr Reason qos_user_jobs = 26;
+inline constexpr Reason qos_user_submitted = 27;
+inline constexpr Reason qos_account_jobs = 28;
+inline constexpr Reason qos_account_submitted = 29;
+inline constexpr Reason qos_wall = 30;
 }  // namespace reason
 inline constexpr Reason kTresReason = 1024;
 

@@ -17,7 +17,8 @@ Reason user_or_group(const LimitSet& limits, const std::vector<std::int64_t>& tr
   };
   const auto& users = limits[TresLimit::user];
   const auto& group = limits[TresLimit::group];
-  for (std::int32_t kind = 0; kind < static_cast<std::int32_t>(tres.size()); ++kind) {
+  const auto kinds = static_cast<std::int32_t>(tres.size());
+  for (std::int32_t kind = 0; kind < kinds; ++kind) {
     const auto of_user = of(users, kind);
     const auto of_group = of(group, kind);
     if (of_user == kNoLimit && of_group == kNoLimit) continue;

@@ -188,7 +188,7 @@ bool Limits::array_is_full(const LimitedJob& job) const {
 }
 
 bool Limits::blocks_lower_jobs(Reason reason) const {
-  return setup_.assoc_limit_stop && (reason >= kTresReason || reason >= reason::assoc_group_jobs);
+  return setup_.assoc_limit_stop && reason >= reason::assoc_group_jobs;
 }
 
 // Events ------------------------------------------------------------------------------------------

@@ -10,6 +10,9 @@
 
 namespace foretime::slurm {
 
+// What Slurm takes for the logarithm of 2.
+inline constexpr double kSlurmsLn2 = 0.693;  // NOLINT(modernize-use-std-numbers)
+
 // A running job, and who is charged for it.
 struct ChargedJob {
   std::vector<std::int64_t> tres;
@@ -42,7 +45,7 @@ class RunMinutes {
  public:
   RunMinutes(bool multifactor, double half_life_s, std::int64_t now)
       : multifactor_(multifactor),
-        decay_(half_life_s > 0 ? 1 - (0.693 / half_life_s) : 1.0),
+        decay_(half_life_s > 0 ? 1 - (kSlurmsLn2 / half_life_s) : 1.0),
         last_look_(now) {}
 
   // Whether a look at this moment does anything.
