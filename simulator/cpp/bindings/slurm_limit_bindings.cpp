@@ -128,6 +128,7 @@ slurm::LimitsSetup limits_setup_of(const nb::object& tables) {
   setup.safe = get<bool>(tables, "safe");
   setup.assoc_limit_stop = get<bool>(tables, "assoc_limit_stop");
   setup.run_minutes_of_users = get<bool>(tables, "run_minutes_of_users");
+  setup.names_accounts = get<bool>(tables, "names_accounts");
   setup.user_and_group_apart = get<bool>(tables, "user_and_group_apart");
   const auto part_limits = get<std::string>(tables, "part_limits");
   if (part_limits == "all") setup.part_limits = slurm::PartLimits::all;

@@ -114,6 +114,7 @@ struct LimitsSetup {
   bool assoc_limit_stop = false;
   bool run_minutes_of_users = true;  // from 24.05 on
   bool user_and_group_apart = true;
+  bool names_accounts = false;  // before 23.02
   PartLimits part_limits = PartLimits::no;
   bool multifactor = true;
   double decay_half_life_s = 0.0;

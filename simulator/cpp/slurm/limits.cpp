@@ -153,7 +153,9 @@ Reason Limits::why_not_considered(const LimitedJob& job, std::int32_t slurm_part
     if (found != reason::none) return found;
   }
   if (qos_denied(job, slurm_partition)) return reason::qos_not_allowed;
-  if (account_denied(job, slurm_partition)) return reason::account_not_allowed;
+  if (account_denied(job, slurm_partition)) {
+    return setup_.names_accounts ? reason::account_not_allowed : reason::partition_config;
+  }
   if (counted(job)) {
     const auto found = checks_.why_too_many_nodes(case_of(job, slurm_partition, minutes), nodes);
     if (found != reason::none) return found;

@@ -162,6 +162,7 @@ class LimitTables:
     assoc_limit_stop: bool
     run_minutes_of_users: bool
     user_and_group_apart: bool
+    names_accounts: bool
     part_limits: str
     multifactor: bool
     decay_half_life_s: float
@@ -218,6 +219,7 @@ def limit_tables(site: SlurmSite) -> LimitTables:
         safe=not enforced.isdisjoint({"safe", "all"}),
         assoc_limit_stop=site.parameters.assoc_limit_stop,
         run_minutes_of_users=site.version >= RUN_MINUTES_PER_USER_SINCE,
+        names_accounts=site.version < ACCOUNTS_BELOW_SINCE,
         user_and_group_apart=site.version >= USER_AND_GROUP_APART_SINCE,
         part_limits={"YES": "all", "ALL": "all", "ANY": "any"}.get(part_limits, "no"),
         multifactor=site.priority.multifactor,

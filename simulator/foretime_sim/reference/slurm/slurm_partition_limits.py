@@ -97,7 +97,9 @@ class PartitionLimits:
         if self._qos_denied(slurm_partition, qos):
             return slurm_reasons.QOS_NOT_ALLOWED
         if self._account_denied(slurm_partition, accounts):
-            return slurm_reasons.ACCOUNT_NOT_ALLOWED
+            # Newer ones leave the reason that the job had since its submission.
+            old = self._site.version < ACCOUNTS_BELOW_SINCE
+            return slurm_reasons.ACCOUNT_NOT_ALLOWED if old else slurm_reasons.PARTITION_CONFIG
         return None
 
     def why_too_many_nodes(self, slurm_partition: str, nodes: int, qos: Qos | None) -> str | None:
