@@ -14,6 +14,7 @@ import pytest
 
 from tests.slurm.harness.limit_scenes import (
     CPUS,
+    ENDED,
     LICENSES,
     NODES,
     ModelledScene,
@@ -26,8 +27,10 @@ from tests.slurm.harness.slurm_cluster import SlurmCluster
 from tests.slurm.harness.slurm_releases import SlurmRelease
 
 SCENES = read_scenes()
-SETTLED_S = 8
+SETTLED_S = 15
 """How long Slurm may take to come to what the model says."""
+LOOKED_S = 110
+"""How long until the decay thread has looked (60 s), and slurmctld after it (30 s)."""
 STILL_S = 1.5
 """How long it must stay there."""
 SENTENCES = {
@@ -52,6 +55,9 @@ class PlayedScene:
     def play(self, cluster: SlurmCluster, step: str) -> None:
         """Do one step, live and in the model."""
         scene = self.model.scene
+        if step == "look":
+            self.model.look()
+            return
         if step.startswith("end "):
             name = step.removeprefix("end ")
             cluster.checked(["scancel", self.ids.pop(name)])
@@ -70,7 +76,7 @@ class PlayedScene:
 
     def live(self, found: dict[str, str]) -> States:
         """Give what Slurm says of its jobs."""
-        states = {name: found.get(job, "gone") for name, job in self.ids.items()}
+        states = {name: found.get(job, ENDED) for name, job in self.ids.items()}
         return {**self.refused, **states}
 
 
@@ -111,7 +117,8 @@ def _play_all(cluster: SlurmCluster, scenes: Sequence[PlayedScene]) -> None:
         going = [played for played in scenes if turn < len(played.model.scene.steps)]
         for played in going:
             played.play(cluster, played.model.scene.steps[turn])
-        until, still = time.monotonic() + SETTLED_S, 0.0
+        looks = any(played.model.scene.steps[turn] == "look" for played in going)
+        until, still = time.monotonic() + (LOOKED_S if looks else SETTLED_S), 0.0
         while True:
             found = _squeue(cluster)
             alike = all(played.live(found) == played.model.states for played in going)
@@ -132,7 +139,8 @@ def _add_accounts(cluster: SlurmCluster) -> None:
     lines = ["add qos other", "add account other"]
     for scene in SCENES:
         number, root = scene.number, "root"
-        users = {step.split()[1] for step in scene.steps if not step.startswith("end ")}
+        words = [step.split() for step in scene.steps]
+        users = {some[1] for some in words if some[0] not in ("end", "look")}
         for name, limits in ((f"q{number}", scene.qos), (f"pq{number}", scene.partition_qos)):
             if limits:
                 lines.append(f"add qos {name} {limits}")
@@ -150,6 +158,11 @@ def _add_accounts(cluster: SlurmCluster) -> None:
     for first in range(0, len(lines), LINES_AT_ONCE):
         some = [*lines[first : first + LINES_AT_ONCE], "quit", ""]
         cluster.checked(["sacctmgr", "-i"], stdin="\n".join(some))
+
+
+def _kind(scene: Scene) -> tuple[bool, bool, str]:
+    """Give the configuration that a scene is played under."""
+    return scene.looks, scene.safe, scene.enforce
 
 
 def EXPERIMENT(release: SlurmRelease) -> dict[str, PlayedScene]:  # noqa: N802
@@ -172,18 +185,22 @@ def EXPERIMENT(release: SlurmRelease) -> dict[str, PlayedScene]:  # noqa: N802
             restart=True,
         )
         _add_accounts(cluster)
-        kinds = sorted({(scene.safe, scene.enforce) for scene in SCENES}, reverse=True)
-        for safe, enforce in kinds:
+        for looks, safe, enforce in sorted({_kind(scene) for scene in SCENES}):
             enforced = "limits,qos,safe" if safe else "limits,qos"
             cluster.set_conf(
-                {"AccountingStorageEnforce": enforced, "EnforcePartLimits": enforce},
+                {
+                    "AccountingStorageEnforce": enforced,
+                    "EnforcePartLimits": enforce,
+                    "PriorityType": f"priority/{'multifactor' if looks else 'basic'}",
+                    "PriorityCalcPeriod": "1",
+                },
                 slurm_partitions=partitions,
                 restart=True,
             )
             played = [
                 one
                 for one in everything.values()
-                if (one.model.scene.safe, one.model.scene.enforce) == (safe, enforce)
+                if _kind(one.model.scene) == (looks, safe, enforce)
             ]
             for one in played:
                 for name in one.model.scene.slurm_partitions:

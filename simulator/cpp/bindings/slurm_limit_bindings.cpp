@@ -190,6 +190,12 @@ void register_slurm_limits(nb::module_& m) {
             return self.why_no_licenses(limited_job_of(row));
           },
           nb::arg("row"))
+      .def(
+          "is_killed",
+          [](const Limits& self, const nb::object& row, std::int64_t now) {
+            return self.is_killed(limited_job_of(row), now);
+          },
+          nb::arg("row"), nb::arg("now"))
       .def("blocks_lower_jobs", &Limits::blocks_lower_jobs, nb::arg("reason"))
       .def(
           "submitted",

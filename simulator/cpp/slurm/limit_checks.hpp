@@ -44,6 +44,10 @@ class LimitChecks {
   Reason why_not_started(const PolicyCase& job, const std::vector<std::int64_t>& tres,
                          Nodes nodes) const;
 
+  // Whether a job that has run for so many minutes is ended (acct_policy_job_time_out).
+  bool is_killed(const PolicyCase& job, const std::vector<std::int64_t>& tres,
+                 std::int64_t ran) const;
+
  private:
   const LimitsSetup& setup_;
 };

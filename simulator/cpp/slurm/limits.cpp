@@ -193,6 +193,16 @@ bool Limits::blocks_lower_jobs(Reason reason) const {
   return setup_.assoc_limit_stop && reason >= reason::assoc_group_jobs;
 }
 
+bool Limits::is_killed(const LimitedJob& job, std::int64_t now) const {
+  const auto found = running_.find(job.index);
+  if (found == running_.end() || found->second.charged.line == nullptr || setup_.safe) {
+    return false;
+  }
+  const auto& run = found->second;
+  const auto ran = (now - run.charged.start) / 60;
+  return checks_.is_killed(case_of(job, run.slurm_partition, job.minutes), run.charged.tres, ran);
+}
+
 // Events ------------------------------------------------------------------------------------------
 
 void Limits::count_submitted(const LimitedJob& job, QosGroup& qos, std::int64_t jobs) const {

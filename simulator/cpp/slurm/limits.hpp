@@ -35,6 +35,8 @@ class Limits {
                          std::int32_t slurm_partition, Nodes nodes, std::int64_t minutes) const;
   Reason why_no_licenses(const LimitedJob& job) const;
   bool array_is_full(const LimitedJob& job) const;
+  // Whether a running job is ended for a limit; Slurm looks every 30 s.
+  bool is_killed(const LimitedJob& job, std::int64_t now) const;
   // Whether a job with this reason blocks its partition in the main loop.
   bool blocks_lower_jobs(Reason reason) const;
 

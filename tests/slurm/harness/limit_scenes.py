@@ -18,6 +18,8 @@ from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 
 NODES, CPUS = 6, 64
 LICENSES = {"tool": 10, "pen": 4}
+ENDED = "ended"
+"""State of a job that squeue no longer shows."""
 ALL_QOS = ("normal", "other")
 _FIELDS = {
     "GrpJobs": "grp_jobs",
@@ -65,6 +67,7 @@ class Scene:
     state: str = "UP"
     enforce: str = "NO"
     safe: bool = False
+    looks: bool = False
 
     @property
     def names(self) -> dict[str, str]:
@@ -148,6 +151,14 @@ class ModelledScene:
         """End a job."""
         self._limits.ended(self._jobs.pop(name), 1)
         del self.states[name]
+        self._start()
+
+    def look(self) -> None:
+        """Let the decay thread look a second after the jobs began, and end what is killed then."""
+        self._limits.tick(1)
+        for name in [name for name, job in self._jobs.items() if self._limits.is_killed(job, 1)]:
+            self._limits.ended(self._jobs.pop(name), 1)
+            self.states[name] = ENDED
         self._start()
 
     def _start(self) -> None:
@@ -265,7 +276,7 @@ def site_of(scene: Scene, version: tuple[int, int]) -> SlurmSite:
     return SlurmSite(
         Machine(groups, tuple(partitions)),
         version=version,
-        priority=SlurmPriority(multifactor=False),
+        priority=SlurmPriority(multifactor=scene.looks),
         rules=rules,
         qos=qos,
         associations=associations,

@@ -9,86 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from foretime_sim.reference.slurm import limit_checks, limit_submission
+from foretime_sim.reference.slurm import limit_checks, limit_kills, limit_submission
 from foretime_sim.reference.slurm.limit_counts import AssociationGroup, Group, QosGroup
+from foretime_sim.reference.slurm.limited_job import LimitedJob
 from foretime_sim.reference.slurm.run_minutes import ChargedJob, RunMinutes, billing
 from foretime_sim.reference.slurm.slurm_partition_limits import PartitionLimits
 from foretime_sim.sites import slurm_reasons
 from foretime_sim.sites.slurm_inherited_limits import AccountsOfJobs, inherited_associations
 from foretime_sim.sites.slurm_limit_tables import check_partition_qos
 from foretime_sim.sites.slurm_site import SlurmSite
-
-
-class LimitedJob(Protocol):
-    """What limits need to know of a job.
-
-    Attributes
-    ----------
-    index
-        Its place in the order of submission.
-    user, account, qos
-        ``None``: not said; then the user's default account, and the default QOS.
-    slurm_partitions
-        Where it may run; at least one.
-    slurm_partition
-        The one that it is tried in or runs in; ``None``: the first of them.
-    time_limit_s
-        As it stands (while backfill tests a job under soft limits, its least time); Slurm counts
-        whole minutes, rounded up.
-    tres
-        What it asks for: ``cpu``, ``mem`` (MiB), ``node``, ``gres/gpu``; ``billing`` is worked out.
-    licenses
-        How many of each.
-    array, array_most_running
-        Which array it is a task of, and how many of that may run (``--array=..%N``); ``None``: of
-        none; 0: any number.
-    """
-
-    @property
-    def index(self) -> int:
-        """Place in the order of submission."""
-
-    @property
-    def user(self) -> str | None:
-        """Whose it is."""
-
-    @property
-    def account(self) -> str | None:
-        """``--account``."""
-
-    @property
-    def qos(self) -> str | None:
-        """``--qos``."""
-
-    @property
-    def slurm_partitions(self) -> tuple[str, ...]:
-        """Where it may run."""
-
-    @property
-    def slurm_partition(self) -> str | None:
-        """Where it is tried or runs."""
-
-    @property
-    def time_limit_s(self) -> int:
-        """Its time limit."""
-
-    @property
-    def tres(self) -> Mapping[str, int]:
-        """What it asks for."""
-
-    @property
-    def licenses(self) -> Mapping[str, int]:
-        """``--licenses``."""
-
-    @property
-    def array(self) -> str | None:
-        """Its job array."""
-
-    @property
-    def array_most_running(self) -> int:
-        """``%N`` of it."""
 
 
 @dataclass(frozen=True)
@@ -317,6 +247,18 @@ class Limits:
         """
         return self._site.parameters.assoc_limit_stop and reason in _POLICY_WORDS
 
+    def is_killed(self, job: LimitedJob, now: int) -> bool:
+        """Say whether a running job is ended for a limit, with the state TIMEOUT.
+
+        Slurm looks every 30 s (``job_time_limit``); under ``safe`` no job ends so.
+        """
+        running = self._running.get(job.index)
+        if running is None or running.charged is None or self._safe:
+            return False
+        case = self._case(job, running.slurm_partition)
+        ran = (now - running.charged.start) // 60
+        return case is not None and limit_kills.is_killed(case, running.tres, ran)
+
     # Events ---------------------------------------------------------------------------------------
 
     def submitted(self, job: LimitedJob, now: int = 0) -> None:
@@ -332,7 +274,11 @@ class Limits:
         now: int,
         nodes: Iterable[int] = (),
     ) -> None:
-        """Count a job that starts with resources; arguments as in `why_not_started`."""
+        """Count a job that starts with resources; arguments as in `why_not_started`.
+
+        The job's time limit must be its own again: what backfill started by a least time counts
+        with all of its limit (``acct_policy_alter_job``).
+        """
         name = _where(job)
         where = list(nodes)
         for license_name, count in job.licenses.items():

@@ -183,6 +183,28 @@ def test_minutes_that_are_used_up_let_nothing_start() -> None:
     assert kept(limits, Job(1), 1800) == "AssocGrpWallLimit"
 
 
+@pytest.mark.parametrize(("safe", "killed"), [(set(), True), ({"safe"}, False)])
+def test_jobs_are_ended_as_their_group_runs_out_of_minutes_but_under_safe(
+    safe: set[str], killed: bool
+) -> None:
+    limits = Limits(
+        site(user=Those(grp_tres_mins={"cpu": 30}), enforced=frozenset({"limits", *safe}))
+    )
+    job = Job(0, tres=cpus(4), time_limit_s=600)
+    run(limits, job)
+    assert not limits.is_killed(job, 599)
+    limits.tick(480)
+    assert limits.is_killed(job, 480) == killed
+
+
+def test_a_job_is_ended_as_its_own_minutes_run_out() -> None:
+    limits = Limits(site(normal=Those(max_tres_mins_per_job={"cpu": 20})))
+    job = Job(0, tres=cpus(2))
+    run(limits, job)
+    assert not limits.is_killed(job, 599)
+    assert limits.is_killed(job, 600)
+
+
 def test_a_node_that_the_group_has_already_counts_once() -> None:
     limits = Limits(site(account=Those(grp_tres={"node": 2})))
     first = Job(0, tres=cpus(2, nodes=2))

@@ -238,6 +238,12 @@ def test_both_answer_alike_whatever_happens(
                     numbers.slurm_partition(name), nodes, -(-job.time_limit_s // 60),
                 )  # fmt: skip
                 known[job.index] = "running"
+        for index, state in known.items():
+            (running,) = {each.index: each for _, each, _ in steps if each.index == index}.values()
+            if state == "running":
+                later = now + 300 * (number % 3)
+                killed = both.spec.is_killed(running, later)
+                assert killed == core.is_killed(both.row(running), later)
 
 
 def billed_apart(site: SlurmSite) -> bool:
