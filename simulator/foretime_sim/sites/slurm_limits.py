@@ -94,6 +94,14 @@ class Qos:
         Names of QOS whose jobs its jobs may preempt.
     preempt_mode
         ``None``: that of the cluster.
+    limit_factor
+        What its jobs' associations' GrpTRES and MaxTRES are multiplied by (LimitFactor).
+    preempt_exempt_time_s
+        How long its jobs run before they may be preempted (PreemptExemptTime); ``None``: that of
+        the cluster.
+    used_tres_s, used_wall_s
+        What its jobs have used, in TRES-seconds by kind and seconds, decayed as of
+        `SlurmSite.usage_at` (``scontrol show assoc_mgr`` has minutes in brackets).
 
     Examples
     --------
@@ -110,6 +118,10 @@ class Qos:
     usage_factor: float = 1.0
     preempt: tuple[str, ...] = ()
     preempt_mode: str | None = None
+    limit_factor: float | None = None
+    preempt_exempt_time_s: int | None = None
+    used_tres_s: Mapping[str, float] = field(default_factory=dict)
+    used_wall_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +149,9 @@ class Association:
         Whether it is the account of those of its user's jobs that name none.
     priority
         Weighed by PriorityWeightAssoc against that of the others (Priority).
+    used_tres_s, used_wall_s
+        What has been used, in TRES-seconds by kind and seconds, decayed as of
+        `SlurmSite.usage_at`; of an account with all below it.
 
     Examples
     --------
@@ -157,3 +172,5 @@ class Association:
     default_qos: str | None = None
     default: bool = False
     priority: int = 0
+    used_tres_s: Mapping[str, float] = field(default_factory=dict)
+    used_wall_s: float = 0.0
