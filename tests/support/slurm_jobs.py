@@ -10,6 +10,7 @@ from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.sites.site_jobs import SiteJobs
 from foretime_sim.sites.slurm_parameters import SlurmParameters
+from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.resource_columns import ResourceRequests
@@ -103,8 +104,8 @@ def site_of(
 ) -> SlurmSite:
     """A site; without slurm_partitions one over all nodes.
 
-    By default of 22.05 and without batch_sched_delay: the main loop runs in the second in which
-    anything happens.
+    By default of 22.05, with priority/basic, and without batch_sched_delay: the main loop runs in
+    the second in which anything happens.
     """
     everything = SlurmPartition("all", tuple(group.name for group in groups), default=True)
     return SlurmSite(
@@ -114,4 +115,5 @@ def site_of(
         rules=rules or {},
         reservations=tuple(reservations),
         licenses=licenses or {},
+        priority=SlurmPriority(multifactor=False),
     )

@@ -176,7 +176,9 @@ class BackfillTest:
         Any free node may do: the choice is made anew (`_start_job`).
         """
         job, plans = self.job, self.plans
-        verdict = self.controller.select_nodes(job, self.record.number, free, Loop.BACKFILL)
+        verdict = self.controller.select_nodes(
+            job, self.record.number, free, Loop.BACKFILL, self.time_limit_before
+        )
         job.time_limit_s = self.time_limit_before
         if verdict is Verdict.STARTED and job.run is not None:
             if job.time_min_s and not self.controller.soft_limits:
@@ -235,7 +237,7 @@ class BackfillTest:
             return self.after_overlap(planned, start)
         if not parameters.assoc_limit_stop:
             tres = job.tres | {"node": len(nodes)}
-            reason = self.controller.limits.why_not_started(job, tres, self.now)
+            reason = self.controller.limits.why_not_started(job, tres, self.now, nodes)
             if reason is not None:
                 self.controller.refuse(job, reason, policy=True)
                 return None, Next.JOB

@@ -6,15 +6,14 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.reference.slurm.backfill_loop import BackfillCycle
 from foretime_sim.reference.slurm.controller import Controller
-from foretime_sim.reference.slurm.interfaces import (
-    BasicPriorities,
-    Limits,
-    NoLimits,
-    Priorities,
-)
+from foretime_sim.reference.slurm.epoch_priorities import EpochPriorities
+from foretime_sim.reference.slurm.interfaces import Limits as AnyLimits
+from foretime_sim.reference.slurm.interfaces import Priorities as AnyPriorities
 from foretime_sim.reference.slurm.job import SlurmJob
 from foretime_sim.reference.slurm.jobs_of_workload import slurm_jobs
+from foretime_sim.reference.slurm.limits import Limits
 from foretime_sim.reference.slurm.main_loop import MainLoop
+from foretime_sim.reference.slurm.priorities import Priorities
 from foretime_sim.reference.slurm.schedule import JobOutcome, SlurmSchedule
 from foretime_sim.reference.slurm.submission import submit
 from foretime_sim.sites.site_jobs import SiteJobs
@@ -140,6 +139,7 @@ class Cluster:
                 self.queue_main(now)
         if controller.priorities.next_tick <= now:
             controller.priorities.tick(now)
+            controller.limits.tick(now)
             controller.last_update = now
         while self.to_submit and self.to_submit[0].submit_time <= now:
             submit(controller, self.to_submit.pop(0))
@@ -237,8 +237,8 @@ def simulate_slurm(
     site: SlurmSite,
     site_jobs: SiteJobs | None = None,
     *,
-    priorities: Priorities | None = None,
-    limits: Limits | None = None,
+    priorities: AnyPriorities | None = None,
+    limits: AnyLimits | None = None,
     started_at: int | None = None,
     patience_s: int | None = None,
 ) -> SlurmSchedule:
@@ -253,7 +253,7 @@ def simulate_slurm(
     site_jobs
         What jobs say besides; ``None``: nothing.
     priorities, limits
-        Default: priority/basic, and no limits.
+        Default: those of the site.
     started_at
         When slurmctld began, from which on the loops' periods count; default: the first
         submission. Earlier than that the loops just run.
@@ -283,12 +283,17 @@ def simulate_slurm(
     if patience_s is None:
         rounds = 3 * max(parameters.sched_interval, parameters.bf_interval, 60)
         patience_s = rounds + parameters.bf_min_age_reserve
-        if limits is not None:
+        if site.enforced:
             patience_s = max(patience_s, 604_800)
     first = min((job.submit_time for job in jobs), default=0)
     began = first if started_at is None else started_at
+    epoch = workload.epoch_of_zero
     controller = Controller(
-        site, jobs, priorities or BasicPriorities(), limits or NoLimits(), workload.epoch_of_zero
+        site,
+        jobs,
+        priorities or EpochPriorities(Priorities(site, began + epoch), epoch),
+        limits or Limits(site, began),
+        epoch,
     )
     controller.now = began
     cluster = Cluster(controller, began, patience_s)

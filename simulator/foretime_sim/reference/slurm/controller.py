@@ -169,9 +169,16 @@ class Controller:
     # Start and end
 
     def select_nodes(
-        self, job: SlurmJob, number: int, available: frozenset[int], loop: Loop
+        self,
+        job: SlurmJob,
+        number: int,
+        available: frozenset[int],
+        loop: Loop,
+        time_limit_s: int | None = None,
     ) -> Verdict:
         """Start a job on some of the available nodes, or say why not.
+
+        ``time_limit_s`` is its own again once it runs, where it is tried with a least time.
 
         `select_nodes`, `_get_req_features` and `_pick_best_nodes` (node_scheduler.c). All nodes
         are tried at once, their weights being part of the choice (`running_cons_tres`).
@@ -194,13 +201,14 @@ class Controller:
         allocation = choice.choose(candidates, self.use)
         possible = allocation or choice.choose(candidates, self.use, Mode.EVER)
         tres = possible.tres if allocation and possible else self.asked_tres(job, possible)
-        policy = self.limits.why_not_started(job, tres, self.now) or self.over_nodes_in_use(
-            partition_index, tres["node"]
-        )
+        nodes = allocation.nodes if allocation is not None else frozenset()
+        policy = self.limits.why_not_started(job, tres, self.now, nodes)
+        policy = policy or self.over_nodes_in_use(partition_index, tres["node"])
         if policy is not None:
             self.refuse(job, policy, policy=True)
             return Verdict.POLICY
         if allocation is not None:
+            job.time_limit_s = time_limit_s or job.time_limit_s
             self.start(job, number, allocation, loop)
             return Verdict.STARTED
         if possible is None and not self.any_busy(candidates, whole=choice.whole):
@@ -252,8 +260,9 @@ class Controller:
         self.pending.remove(job)
         self.running.append(run)
         self.running.sort(key=lambda other: other.job.index)
-        self.priorities.started(job, allocation.tres, self.now)
-        self.limits.started(job, allocation.tres, self.now)
+        name = job.slurm_partitions[number]
+        self.priorities.started(job, allocation.tres, self.now, name)
+        self.limits.started(job, allocation.tres, self.now, allocation.nodes)
         self.last_update = self.now
 
     def set_ends(self, run: Run) -> None:

@@ -22,8 +22,8 @@ _UNSET_LEVEL_SHARES = 0xFFFFFFFE
 _OBLIVIOUS_STRENGTH = np.longdouble(5.0)
 """``f`` of ``_depth_oblivious_set_usage_efctv``."""
 _OWN_USAGE_OF_USERS = (23, 2)
-"""``_get_fairshare_priority`` of 22.05 passes over the usage of users with the parent's shares, that
-of 25.11 does not. Which release changed it is not known."""
+"""``_get_fairshare_priority`` of 22.05 passes over the usage of users with the parent's shares,
+that of 25.11 does not. Which release changed it is not known."""
 
 
 @dataclass(slots=True, eq=False)

@@ -98,7 +98,7 @@ class MainLoop:
         """Whether a job that did not start keeps those behind it waiting."""
         job = record.job
         blocks = verdict is Verdict.BUSY or (
-            verdict is Verdict.POLICY and self.parameters.assoc_limit_stop
+            verdict is Verdict.POLICY and self.controller.limits.blocks_lower_jobs(job.reason or "")
         )
         if blocks and job.reservation is not None:
             self.failed_reservations.add(job.reservation)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from foretime_sim.reference.slurm.job import Allocation, SlurmJob
 from foretime_sim.reference.slurm.nodes import Node, NodeUse
 
-
 FIRST_FIT_VERSION = (26, 5)
 """From here on a job of one node or one task gets the first node that fits, seen on live 26.05.5:
 of 30 such jobs with several nodes to choose from none got the tightest fit but the first."""
@@ -101,10 +100,8 @@ class NodeChoice:
         available = {node: cpus for node, cpus in available.items() if cpus > 0}
         if len(available) < self.job.min_nodes:
             return None
-        if self.first_fit:
-            chosen = self.first_by_weight(available)
-        else:
-            chosen = self.consecutive(available)
+        choose = self.first_by_weight if self.first_fit else self.consecutive
+        chosen = choose(available)
         if chosen is None or len(chosen) > self.max_nodes:
             return None
         return self.lay_out(chosen)

@@ -42,11 +42,12 @@ def build_job_queue(controller: Controller) -> list[QueueRecord]:
     --------
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.reference.slurm.controller import Controller
-    >>> from foretime_sim.reference.slurm.interfaces import BasicPriorities, NoLimits
+    >>> from foretime_sim.reference.slurm.interfaces import NoLimits
+    >>> from foretime_sim.reference.slurm.priorities import Priorities
     >>> from foretime_sim.reference.slurm.queue import build_job_queue
     >>> from foretime_sim.sites.slurm_site import SlurmSite
     >>> site = SlurmSite(Machine.flat(8))
-    >>> build_job_queue(Controller(site, (), BasicPriorities(), NoLimits(), epoch=0))
+    >>> build_job_queue(Controller(site, (), Priorities(site, 0), NoLimits(), epoch=0))
     []
     """
     records = []

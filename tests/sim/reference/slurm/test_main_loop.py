@@ -107,15 +107,14 @@ def test_higher_tiers_come_first() -> None:
 
 
 def test_a_nice_job_lets_others_pass() -> None:
-    # priority/basic: the priority falls by 1 with each job, and by the nice value besides. Those
-    # that come after it are below it all the same.
+    # priority/basic: the priority falls by 1 with each job, and by its own nice value besides.
     jobs = (
         Asked(0, 600, 600, tasks=10),
         Asked(1, 60, 60, tasks=10, nice=100),
         Asked(2, 60, 60, tasks=10, nice=-500),
         Asked(3, 60, 60, tasks=10),
     )
-    assert starts(site_of(TEN), *jobs) == [0, 660, 600, 720]
+    assert starts(site_of(TEN), *jobs) == [0, 720, 600, 660]
 
 
 @pytest.mark.parametrize(("depth", "start"), [(100, 0), (2, 60)])
