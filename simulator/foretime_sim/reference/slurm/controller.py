@@ -260,8 +260,7 @@ class Controller:
         self.pending.remove(job)
         self.running.append(run)
         self.running.sort(key=lambda other: other.job.index)
-        name = job.slurm_partitions[number]
-        self.priorities.started(job, allocation.tres, self.now, name)
+        self.priorities.started(job, allocation.tres, self.now)
         self.limits.started(job, allocation.tres, self.now, allocation.nodes)
         self.last_update = self.now
 

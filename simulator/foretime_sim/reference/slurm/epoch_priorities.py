@@ -71,12 +71,10 @@ class EpochPriorities:
         self._jobs[job.index] = EpochJob(job, self._epoch)
         self._priorities.submitted(self._jobs[job.index], now + self._epoch)
 
-    def started(
-        self, job: SlurmJob, tres: Mapping[str, int], now: int, slurm_partition: str
-    ) -> None:
-        """Note that a job runs, on what, and where."""
+    def started(self, job: SlurmJob, tres: Mapping[str, int], now: int) -> None:
+        """Note that a job runs in `SlurmJob.slurm_partition`, and on what."""
         epoch_job = self._jobs[job.index]
-        self._priorities.started(epoch_job, tres, now + self._epoch, slurm_partition)
+        self._priorities.started(epoch_job, tres, now + self._epoch, job.slurm_partition)
 
     def ended(self, job: SlurmJob, now: int) -> None:
         """Note that a job has ended."""

@@ -18,10 +18,8 @@ class Priorities(Protocol):
     def submitted(self, job: SlurmJob, now: int) -> None:
         """Take up a job."""
 
-    def started(
-        self, job: SlurmJob, tres: Mapping[str, int], now: int, slurm_partition: str
-    ) -> None:
-        """Note that a job runs, on what, and where."""
+    def started(self, job: SlurmJob, tres: Mapping[str, int], now: int) -> None:
+        """Note that a job runs in `SlurmJob.slurm_partition`, and on what."""
 
     def ended(self, job: SlurmJob, now: int) -> None:
         """Note that a job has ended."""
