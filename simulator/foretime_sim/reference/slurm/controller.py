@@ -117,8 +117,13 @@ class Controller:
         return NodeChoice(self.nodes, job, number, most, self.site.version)
 
     def configured_nodes(self, job: SlurmJob, number: int) -> frozenset[int]:
-        """Nodes of a slurm_partition that are large enough and have the features."""
-        return self._nodes_of_groups(job.request.choices[number].node_groups)
+        """Nodes of a slurm_partition that are large enough and have the features.
+
+        Nodes without the job's GPUs are among them: which running jobs count in the will-run test,
+        and whether enough nodes are left, goes by these.
+        """
+        groups = job.node_groups or tuple(choice.node_groups for choice in job.request.choices)
+        return self._nodes_of_groups(groups[number])
 
     # Who may be looked at
 

@@ -63,6 +63,9 @@ class SlurmJob:
         What it asks of the nodes; ``choices`` are its slurm_partitions, highest tier first.
     slurm_partitions
         Their names, in the same order.
+    node_groups
+        Of each, the groups of nodes that loops take for the job's: by CPUs, memory and features.
+        GPUs do not count yet (`job_req_node_filter`, node_scheduler.c). Empty: those of the choice.
     slurm_partition
         The one that it is tried in or runs in.
     time_limit_s
@@ -111,6 +114,7 @@ class SlurmJob:
     after: int | None = None
     after_end: bool = False
     memory_per_node_mib: tuple[int, ...] = ()
+    node_groups: tuple[tuple[int, ...], ...] = ()
     slurm_partition: str | None = None
     eligible_time: int | None = None
     run: Run | None = None
