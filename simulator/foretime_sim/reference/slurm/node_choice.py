@@ -14,6 +14,10 @@ FIRST_FIT_VERSION = (26, 5)
 of 30 such jobs with several nodes to choose from none got the tightest fit but the first."""
 
 
+ONE_BY_ONE_VERSION = (24, 11)
+"""Some release between 22.05 and 25.11 leaves poor nodes out one by one."""
+
+
 class Mode(enum.Enum):
     """What is asked (`SELECT_MODE_*`)."""
 
@@ -79,6 +83,7 @@ class NodeChoice:
         self.choice = job.request.choices[number]
         self.node_memory, self.cpu_memory = job.memory_in(number)
         self.max_cpus_per_node = max_cpus_per_node
+        self.version = version
         self.whole = self.choice.exclusive
         single = job.max_nodes == 1 or job.request.tasks == 1
         self.first_fit = single and version >= FIRST_FIT_VERSION
@@ -100,8 +105,8 @@ class NodeChoice:
         available = {node: cpus for node, cpus in available.items() if cpus > 0}
         if len(available) < self.job.min_nodes:
             return None
-        choose = self.first_by_weight if self.first_fit else self.consecutive
-        chosen = choose(available)
+        fits_first = self.first_fit
+        chosen = self.first_by_weight(available) if fits_first else self.among(available, use)
         if chosen is None or len(chosen) > self.max_nodes:
             return None
         return self.lay_out(chosen)
@@ -134,6 +139,8 @@ class NodeChoice:
             cpus = self._cpus_by_memory(cpus, here.memory_mib, use.memory_mib.get(node, 0))
         if cpus // cpus_per_task < self.least_tasks_on_node():  # eval_nodes_select_cores
             return 0
+        if self.request.gpus_per_node:  # no more than all its tasks need (gres_filter_sock_core)
+            cpus = min(cpus, self.job.min_cpus)
         return cpus
 
     def least_tasks_on_node(self) -> int:
@@ -162,7 +169,57 @@ class NodeChoice:
             return None
         return {node: self.cpus_to_use(available[node], self.job.min_cpus, 1)}
 
-    def consecutive(self, available: Mapping[int, int]) -> dict[int, int] | None:
+    def among(self, available: dict[int, int], use: NodeUse) -> dict[int, int] | None:
+        """Choose among all usable nodes; failing that, without the poorest of them.
+
+        Taking nodes in order may end with too many poor ones. So they are left out step by step:
+        in 22.05 all with so many CPUs (and GPUs, for a job that asks for some) or fewer
+        (`choose_nodes`, cons_tres/job_test.c), later one by one (`common_topo_choose_nodes`,
+        topology/common/common_topo.c), those with the least CPUs (times GPUs) first. What an
+        attempt has taken less of than there was stays at that for the next.
+        """
+        most = min(self.max_nodes, max(self.request.tasks, self.job.min_nodes))
+        chosen = self.consecutive(available, most)
+        if chosen is not None:
+            return chosen
+        if self.version < ONE_BY_ONE_VERSION:
+            return self._without_all_below(available, self._riches(available, use), most)
+        left = sorted(available, key=self._riches(available, use).__getitem__)
+        while len(left) >= self.job.min_nodes:
+            chosen = self.consecutive(available, self.max_nodes, left)
+            if chosen is not None or len(left) == self.job.min_nodes:
+                return chosen
+            del left[0]
+        return None
+
+    def _riches(self, available: Mapping[int, int], use: NodeUse) -> dict[int, int]:
+        """CPUs for the job, with its GPUs: their sum in 22.05, later their product."""
+        riches = dict(available)
+        if self.request.gpus_per_node:
+            for node, cpus in available.items():
+                gpus = self.all_nodes[node].gpus - use.gpus.get(node, 0)
+                old = self.version < ONE_BY_ONE_VERSION
+                riches[node] = cpus + gpus if old else cpus * gpus
+        return riches
+
+    def _without_all_below(
+        self, available: dict[int, int], riches: Mapping[int, int], most: int
+    ) -> dict[int, int] | None:
+        left = sorted(available)
+        for count in range(1, max(riches.values())):
+            poor = [node for node in left if riches[node] <= count]
+            poor = poor[: len(left) - self.job.min_nodes]
+            left = [node for node in left if node not in poor]
+            if not poor and count > 1:
+                continue
+            chosen = self.consecutive(available, most, left)
+            if chosen is not None or len(left) <= self.job.min_nodes:
+                return chosen
+        return None
+
+    def consecutive(
+        self, available: dict[int, int], most_nodes: int, nodes: Collection[int] | None = None
+    ) -> dict[int, int] | None:
         """Choose by sets of consecutive nodes: the one of least weight, then the tightest fit.
 
         `_eval_nodes_consec` (25.11: topology/common/eval_nodes.c; 22.05: `_eval_nodes` in
@@ -170,12 +227,11 @@ class NodeChoice:
         is taken up, node by node, until the job has enough; a single node that is enough for the
         rest is chosen by best fit within its set.
         """
-        left = dict(available)
-        sets = self.sets_of_consecutive(available)
+        left = {node: available[node] for node in (available if nodes is None else nodes)}
+        sets = self.sets_of_consecutive(left)
         chosen: dict[int, int] = {}
         cpus_left = self.job.min_cpus  # rem_cpus, and rem_max_cpus: there is no most of CPUs
         nodes_left = self.job.min_nodes
-        most_nodes = self.max_nodes
         while sets and most_nodes > 0:
             best = self.best_set(sets, cpus_left, nodes_left)
             sets.remove(best)
@@ -191,7 +247,7 @@ class NodeChoice:
                 cpus = left[node]
                 if cpus <= 0 or (most_nodes == 1 and cpus < cpus_left):
                     continue
-                cpus = self.cpus_to_use(cpus, cpus_left, nodes_left)
+                cpus = available[node] = self.cpus_to_use(cpus, cpus_left, nodes_left)
                 chosen[node] = cpus
                 cpus_left -= cpus
                 nodes_left -= 1
