@@ -23,6 +23,7 @@ def chosen(
     *,
     use: NodeUse | None = None,
     max_cpus_per_node: int | None = None,
+    version: tuple[int, int] = (25, 11),
 ) -> Allocation | None:
     request = fit_request(machine, asked or JobResources(), tasks, 60)
     job = SlurmJob(0, request, ("all",), 0, 60, 60)
@@ -31,7 +32,7 @@ def chosen(
         for node, cpus in used.items():
             use.add(Allocation({node: cpus}), 0)
     nodes = nodes_of(machine)
-    choice = NodeChoice(nodes, job, 0, max_cpus_per_node)
+    choice = NodeChoice(nodes, job, 0, max_cpus_per_node, version)
     return choice.choose(range(len(nodes)), use, Mode.NOW)
 
 
@@ -146,3 +147,33 @@ def test_gpus_are_counted() -> None:
 def test_a_partition_may_have_so_many_cpus_of_a_node() -> None:
     assert cpus(chosen(machine_of(FOUR), {0: 2}, tasks=2, max_cpus_per_node=3)) == {1: 2}
     assert cpus(chosen(machine_of(FOUR), {0: 2}, tasks=1, max_cpus_per_node=3)) == {0: 1}
+
+
+def test_from_26_05_on_jobs_of_one_node_get_the_first_that_fits() -> None:
+    # Seen on live 26.05.5; jobs of several tasks still get the tightest fit.
+    used = {1: 2, 2: 1}
+    one, two = JobResources(nodes=1, tasks=2), JobResources(tasks=2)
+    assert cpus(chosen(machine_of(FOUR), used, one, 2)) == {1: 2}
+    assert cpus(chosen(machine_of(FOUR), used, one, 2, version=(26, 5))) == {0: 2}
+    assert cpus(chosen(machine_of(FOUR), used, tasks=1, version=(26, 5))) == {0: 1}
+    assert cpus(chosen(machine_of(FOUR), used, two, 2, version=(26, 5))) == {1: 2}
+
+
+def test_poor_nodes_are_left_out_where_a_job_does_not_fit_on_the_first() -> None:
+    # Four nodes for 16 tasks; free are 0, 1, 1, 2, 3, 2 on light nodes, 8, 4 on heavy ones. The
+    # first four light ones have 8. Without 1, 2 and 3 the others have enough, as 26.05 found live.
+    groups = (NodeGroup("light", 6, 8), NodeGroup("heavy", 2, 8, weight=20))
+    used = {0: 8, 1: 7, 2: 7, 3: 6, 4: 5, 5: 6, 7: 4}
+    asked = JobResources(nodes=4, tasks=16)
+    wanted = {4: 3, 5: 2, 6: 8, 7: 3}
+    for version in ((22, 5), (25, 11)):  # all of one CPU and then of two, or one by one
+        assert cpus(chosen(machine_of(*groups), used, asked, 16, version=version)) == wanted
+
+
+def test_a_job_with_gpus_counts_no_more_cpus_of_a_node_than_its_tasks_need() -> None:
+    # By CPUs the second node fits tighter; for four tasks with GPUs both have four.
+    groups = (NodeGroup("gpu", 2, 8, gpus=2),)
+    asked = JobResources(nodes=1, tasks=4)
+    with_gpus = JobResources(nodes=1, tasks=4, gpus_per_node=1)
+    assert cpus(chosen(machine_of(*groups), {1: 4}, asked, 4)) == {1: 4}
+    assert cpus(chosen(machine_of(*groups), {1: 4}, with_gpus, 4)) == {0: 4}
