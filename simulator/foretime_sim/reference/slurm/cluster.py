@@ -266,6 +266,18 @@ def simulate_slurm(
     InputError
         If a job could never run, or the site does what is not modelled.
 
+    Notes
+    -----
+    Left out: what a loop's own time changes (bf_max_time, bf_yield_interval, max_sched_time,
+    max_rpc_cnt), and the moments in which nodes complete, so that CompleteWait has no effect;
+    preemption, which is refused; flags of reservations, and licenses that they hold; heterogeneous
+    jobs, deadlines, required nodes, contiguous nodes, switches and topologies; sockets, threads and
+    which GPU a core is next to; CR_LLN, bf_busy_nodes, pack_serial_at_end, bf_topopt_enable, and
+    bf_node_space_size other than bf_max_job_test; jobs that limits of used minutes end
+    (`limits.Limits.is_killed`). All jobs are batch jobs. In 22.05 a test of a job with GPUs leaves
+    a mark on the weights of nodes that the next will-run test goes by (`node_ptr->sched_weight`),
+    which is not modelled.
+
     Examples
     --------
     >>> from foretime_sim import generate
