@@ -1,12 +1,15 @@
 """Priorities and fair share of a live Slurm, to the printed digit, against the model of them.
 
 Jobs run, and sprio and sshare are read at every tick of the decay thread and between them. The
-records in ``tests/assets/slurm`` were made so (`record`); every test run compares them.
+records in ``tests/assets/slurm`` were made so; every test run compares them. To make them anew,
+name that folder in ``$FORETIME_PRIORITY_RECORDS``.
 """
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -54,10 +57,17 @@ def submit(cluster: SlurmCluster) -> None:
         job(one.user, one.account, 30, "-n16", "-N4", f"-t{number}", "--mem=50")
         job(one.user, one.account, 35, f"-n{1 + number % 3}", "-t20", "--mem=200", "--nice=17")
         job(one.user, one.account, 50, "-n2", "-p", "main,fast", "-t3", "--mem=300", qos="high")
+    first, held = cluster.jobs()[0]["JobId"], ("-n3", "-t4", "--mem=100")
+    job("bob", "physics", 20, *held, "--hold")
+    job("bob", "physics", 20, *held, f"--dependency=afterany:{first}")
+    job("bob", "physics", 20, *held, "--begin=now+90")
 
 
 def submit_more(cluster: SlurmCluster) -> None:
-    """One more of everybody, whose priority is of no tick."""
+    """One more of everybody, whose priority is of no tick; what was held is released."""
+    for shown in cluster.jobs():
+        if shown["Priority"] == "0":
+            cluster.checked(["scontrol", "release", shown["JobId"]])
     for one in TREE:
         if one.user not in (None, "root"):
             words = ("-A", one.account, "-q", "low", "-n3", "-t4", "--mem=400")
@@ -75,8 +85,13 @@ def watch(release: SlurmRelease, name: str) -> Record:
 
 def EXPERIMENT(release: SlurmRelease) -> dict[str, Record]:  # noqa: N802
     with ThreadPoolExecutor(len(CASES)) as pool:
-        records = pool.map(lambda name: watch(release, name), CASES)
-        return dict(zip(CASES, records, strict=True))
+        found = pool.map(lambda name: watch(release, name), CASES)
+        records = dict(zip(CASES, found, strict=True))
+    if "FORETIME_PRIORITY_RECORDS" in os.environ:
+        folder = Path(os.environ["FORETIME_PRIORITY_RECORDS"], release.name, "priorities")
+        for name, made in records.items():
+            made.write(folder / f"{name}.json")
+    return records
 
 
 @pytest.mark.parametrize("case", CASES)

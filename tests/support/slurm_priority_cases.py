@@ -87,7 +87,11 @@ PRIORITY = SlurmPriority(
 )
 CASES = {
     "fair-tree": Case(
-        {"AccountingStorageEnforce": "limits", "PriorityFlags": "MAX_TRES"},
+        {
+            "AccountingStorageEnforce": "limits",
+            "PriorityFlags": "MAX_TRES",
+            "SelectTypeParameters": "CR_Core_Memory",
+        },
         replace(PRIORITY, flags=frozenset({"MAX_TRES"})),
         frozenset({"associations", "limits"}),
     ),
@@ -105,6 +109,20 @@ CASES = {
             favor_small=True,
         ),
         frozenset({"associations"}),
+    ),
+    "running": Case(
+        {
+            "AccountingStorageEnforce": "limits",
+            "PriorityFlags": "CALCULATE_RUNNING,INCR_ONLY,NO_NORMAL_TRES,NO_NORMAL_ASSOC",
+            "SelectTypeParameters": "CR_Core_Memory",
+        },
+        replace(
+            PRIORITY,
+            flags=frozenset(
+                {"CALCULATE_RUNNING", "INCR_ONLY", "NO_NORMAL_TRES", "NO_NORMAL_ASSOC"}
+            ),
+        ),
+        frozenset({"associations", "limits"}),
     ),
     "oblivious": Case(
         {

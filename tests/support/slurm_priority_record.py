@@ -27,12 +27,15 @@ class Sample:
         How many of the record's events had been by then; -1: one came in between.
     sprio, sshare
         Their lines, with ``|`` between columns.
+    priorities
+        Of waiting jobs by id, as scontrol has them.
     """
 
     at: int
     events: int
     sprio: list[str]
     sshare: list[str]
+    priorities: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -45,11 +48,14 @@ class Record:
         Epoch seconds of the first turn of the decay thread.
     events
         ``("tick", seconds since the last)``, ``("first", job)`` when a job gets its first priority,
-        ``("ended", job)`` when its usage is charged, ``("done", job)`` when it is over.
+        ``("started", job)``, ``("ended", job)`` when its usage is charged, ``("done", job)`` when
+        it is over.
     jobs
         By id, as ``scontrol show job`` has them at the end.
     waiting
         By id, as ``scontrol show job`` had them while they waited.
+    firsts
+        By id, when a job got its first priority, epoch seconds.
     """
 
     began: int = 0
@@ -57,6 +63,7 @@ class Record:
     samples: list[Sample] = field(default_factory=list)
     jobs: dict[int, dict[str, str]] = field(default_factory=dict)
     waiting: dict[int, dict[str, str]] = field(default_factory=dict)
+    firsts: dict[int, int] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Write it as JSON; of samples between the same two events the last."""
@@ -81,6 +88,7 @@ class Record:
             [Sample(**sample) for sample in fields["samples"]],
             {int(number): job for number, job in fields["jobs"].items()},
             {int(number): job for number, job in fields["waiting"].items()},
+            {int(number): when for number, when in fields.get("firsts", {}).items()},
         )
 
 

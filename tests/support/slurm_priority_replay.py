@@ -36,23 +36,31 @@ class LiveJob:
 def differences(record: Record, site: SlurmSite, version: tuple[int, int]) -> Iterator[str]:
     """Compare every row of a record's sprio and sshare with the model's; give those that differ."""
     for said in Replay(record, site, version).said():
+        when = said.sample.at - record.began
+        for number, priority in said.priorities.items():
+            live_one = said.sample.priorities[number]
+            if live_one != priority:
+                yield f"job {number} after {when} s: priority {live_one}, model: {priority}"
         for command, live, model in (
             ("sprio", said.sample.sprio, said.sprio),
             ("sshare", said.sample.sshare, said.sshare),
         ):
             for row in cells_of(live):
-                if model.get((row[0], row[1])) != row:
-                    when = said.sample.at - record.began
+                is_over = command == "sprio" and int(row[0]) in said.over
+                if model.get((row[0], row[1])) != row and not is_over:
                     yield f"{command} after {when} s: {row}, model: {model.get((row[0], row[1]))}"
 
 
 @dataclass(frozen=True)
 class Said:
-    """Rows of sprio by job and partition, and of sshare by account and user."""
+    """Rows of sprio by job and partition, and of sshare by account and user; priorities of waiting
+    jobs of one partition by id; and jobs that are over, which sprio may still show."""
 
     sample: Sample
     sprio: dict[tuple[str, str], list[str]]
     sshare: dict[tuple[str, str], list[str]]
+    priorities: dict[str, int]
+    over: frozenset[int]
 
 
 class Replay:
@@ -65,6 +73,7 @@ class Replay:
         self._now = record.began
         self._waiting: dict[int, LiveJob] = {}
         self._running: dict[int, LiveJob] = {}
+        self._over: set[int] = set()
 
     def said(self) -> Iterator[Said]:
         """Go through the record; gives what the model says at each sample that is of one moment."""
@@ -75,40 +84,57 @@ class Replay:
             for event, number in self._record.events[done : sample.events]:
                 self._happen(event, number)
             done = sample.events
-            yield Said(sample, dict(self._sprio(sample)), dict(self._sshare()))
+            yield Said(
+                sample,
+                dict(self._sprio(sample)),
+                dict(self._sshare()),
+                dict(self._waiting_priorities(sample)),
+                frozenset(self._over),
+            )
 
     def _happen(self, event: str, number: int) -> None:
         if event == "tick":
             self._now += number
-            self._start_until(self._now)
             self._priorities.tick(self._now)
         elif event == "first":
             job = live_job(self._record.waiting.get(number, self._record.jobs[number]))
             self._waiting[number] = job
-            self._priorities.submitted(job, job.submit_time)
-        else:
-            ended = int(self._record.jobs[number]["EndTime"])
-            self._start_until(ended)
-            job_that_ran = self._running.pop(number, None)
-            if job_that_ran is not None:
-                self._priorities.ended(job_that_ran, ended)
-
-    def _start_until(self, time: int) -> None:
-        for number in list(self._waiting):
-            shown = self._record.jobs[number]
-            if shown["JobState"] == "PENDING" or int(shown["StartTime"]) > time:
-                continue
-            job = self._waiting.pop(number)
+            self._priorities.submitted(job, self._first_priority_at(job))
+        elif event == "started" and number in self._waiting:
+            job, shown = self._waiting.pop(number), self._record.jobs[number]
             self._running[number] = job
             tres = tres_of(shown.get("AllocTRES") or shown.get("TRES") or "")
             self._priorities.started(job, tres, int(shown["StartTime"]), shown["Partition"])
+        elif number in self._running:
+            ended = int(self._record.jobs[number]["EndTime"])
+            self._priorities.ended(self._running.pop(number), ended)
+            self._over.add(number)
+
+    def _first_priority_at(self, job: LiveJob) -> int:
+        """A held job gets its first priority as it is released."""
+        number = str(job.index)
+        was_held = any(sample.priorities.get(number) == 0 for sample in self._record.samples)
+        if not was_held:
+            return job.submit_time
+        return self._record.firsts.get(job.index, job.eligible_time or 0)
 
     def _sprio(self, sample: Sample) -> Iterator[tuple[tuple[str, str], list[str]]]:
         known = {**self._waiting, **self._running}
         for row in cells_of(sample.sprio):
-            job = known[int(row[0])]
+            job = known.get(int(row[0]))
+            if job is None:
+                continue
             factors = self._priorities.factors_of(job, row[1])
             yield (row[0], row[1]), [row[0], row[1], *self._columns(factors)]
+
+    def _waiting_priorities(self, sample: Sample) -> Iterator[tuple[str, int]]:
+        for number in sample.priorities:
+            job = self._waiting.get(int(number))
+            if job is not None and len(job.slurm_partitions) == 1:
+                name = job.slurm_partitions[0]
+                yield number, self._priorities.priority_of(job, name, sample.at)
+            elif job is None and sample.priorities[number] == 0:
+                yield number, 0  # held
 
     def _columns(self, factors: Factors) -> list[str]:
         weights = self._site.priority
@@ -179,7 +205,7 @@ def live_job(shown: Mapping[str, str]) -> LiveJob:
         qos=shown["QOS"],
         slurm_partitions=tuple(shown["Partition"].split(",")),
         submit_time=int(shown["SubmitTime"]),
-        eligible_time=int(shown["EligibleTime"]),
+        eligible_time=None if shown["EligibleTime"] == "Unknown" else int(shown["EligibleTime"]),
         time_limit_s=((days * 24 + hours) * 60 + minutes) * 60 + seconds,
         nice=int(shown["Nice"]),
         tres=tres_of(shown.get("ReqTRES") or shown.get("TRES") or ""),

@@ -6,6 +6,7 @@ import re
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 
 from tests.slurm.harness.slurm_cluster import SlurmCluster
 from tests.support.slurm_priority_record import Record, Sample
@@ -17,6 +18,8 @@ _EVENTS = re.compile(
     r"Decay factor over (?P<tick>\d+) seconds"
     r"|initial priority for job (?P<first>\d+) is \d+"
     r"|priority_p_job_end: called for job (?P<ended>\d+)"
+    # 26.05 does not say what backfill starts, but what a job is billed with when it starts.
+    r"|BillingWeight: JobId=(?P<started>\d+) is either new"
     r"|_job_complete: JobId=(?P<done>\d+)"
 )
 _SAMPLES_AFTER_A_TICK = 2
@@ -38,6 +41,17 @@ def events_of(cluster: SlurmCluster, offset: int) -> list[tuple[str, int]]:
         for kind, number in found.groupdict().items()
         if number is not None
     ]
+
+
+def firsts_of(cluster: SlurmCluster, offset: int) -> dict[int, int]:
+    """Read when jobs got their first priorities, in epoch seconds by id."""
+    text = (cluster.folder / "log/slurmctld.log").read_bytes()[offset:].decode(errors="replace")
+    line = r"^\[([-\d]+T[\d:]+)\.\d+\] .*initial priority for job (\d+) is"
+    found = re.findall(line, text, flags=re.MULTILINE)
+    return {
+        int(number): int(datetime.fromisoformat(when).astimezone().timestamp())
+        for when, number in reversed(found)
+    }
 
 
 def record(
@@ -74,6 +88,7 @@ def record(
             time.sleep(1)
     _look(cluster, made, offset)
     made.events = events_of(cluster, offset)
+    made.firsts = firsts_of(cluster, offset)
     made.jobs = {int(job["JobId"]): job for job in cluster.jobs()}
     return made
 
@@ -99,5 +114,6 @@ def _look(cluster: SlurmCluster, made: Record, offset: int) -> None:
             len(after) if len(before) == len(after) else -1,
             sprio.splitlines(),
             sshare.splitlines(),
+            {job["JobId"]: int(job["Priority"]) for job in shown if job["JobState"] == "PENDING"},
         )
     )

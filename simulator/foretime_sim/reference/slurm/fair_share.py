@@ -22,8 +22,9 @@ _UNSET_LEVEL_SHARES = 0xFFFFFFFE
 _OBLIVIOUS_STRENGTH = np.longdouble(5.0)
 """``f`` of ``_depth_oblivious_set_usage_efctv``."""
 _OWN_USAGE_OF_USERS = (23, 2)
-"""``_get_fairshare_priority`` of 22.05 passes over the usage of users with the parent's shares,
-that of 25.11 does not. Which release changed it is not known."""
+"""``_get_fairshare_priority`` of 22.05 passes over the usage of users with the parent's shares.
+
+That of 25.11 does not. Which release changed it is not known."""
 
 
 @dataclass(slots=True, eq=False)
@@ -225,7 +226,9 @@ class FairShare:
 
         Accounts with the same level_fs are not merged, though Slurm's documentation and comments
         say so: ``_count_tied_accounts`` stops at the next account instead of at the next user. The
-        first user of the second one has the rank of the user before it.
+        first user of the second one has the rank of the user before it. Who comes first of them is
+        decided by the order of the site's associations: in slurmctld that is by name on 26.05; on
+        22.05 after a start the newest first, as slurmdbd gives them.
         """
         if self.members:
             rank = [self._users, self._users]

@@ -1,5 +1,10 @@
 """Priorities of jobs as Slurm's queue has them: worked out at submission, and at every tick.
 
+Live 22.05.8 and 26.05.5 give every digit of it (``tests/slurm/test_priorities.py``).
+
+Not here: several QOS of a job (24.05 and newer), a site-factor plug-in, priorities that operators
+set, PriorityUsageResetPeriod in local time (days begin in UTC), settings changed on the way.
+
 Sources: src/plugins/priority/multifactor/priority_multifactor.c, src/plugins/priority/basic, and
 ``set_job_prio`` (src/slurmctld/job_mgr.c) of 22.05.8 and 25.11.7.
 
@@ -14,6 +19,10 @@ What Slurm does, and one might not expect:
   (``_adjust_limit_usage`` of acct_policy.c). Elsewhere that part is lost, and a job that begins and
   ends between two ticks costs nothing.
 - A suspended job is charged on.
+- Memory that is not counted on nodes (CR_Core) is no part of what a job is given: it weighs and
+  bills nothing from its start on, though it did while the job waited.
+- All tasks of an array that wait are one record in Slurm. Here each is a job; they have the same
+  priority.
 - Without associations (no slurmdbd) there are no ticks, no age and no fair share.
 """
 
@@ -45,6 +54,7 @@ class _Known:
     priority: int = 0
     among_several: dict[str, int] = field(default_factory=dict)
     factors: dict[str, Factors] = field(default_factory=dict)
+    is_changed: bool = False
     started_at: int | None = None
     slurm_partition: str = ""
     billable: float = 0.0
@@ -125,7 +135,7 @@ class Priorities:
         """
         known = self._jobs[job.index]
         known.job, known.held = job, False
-        known.factors.clear()
+        known.is_changed = True
         self._set(known, now)
 
     def started(
@@ -142,7 +152,7 @@ class Priorities:
         known.tres = dict(tres)
         weights = self._site.rules_of(known.slurm_partition).billing_weights
         known.billable = billing(tres, weights, self._settings.flags)
-        known.factors.clear()
+        known.is_changed = True
 
     def ended(self, job: PricedJob, now: int) -> None:
         """Note the end of a job that ran, or of one that is cancelled as it waits."""
@@ -211,10 +221,11 @@ class Priorities:
         job = known.job
         age, fair_share = self._factors.age(job, now), self._fair_share_of(known)
         for name in {known.slurm_partition: None} | dict.fromkeys(job.slurm_partitions):
-            if name not in known.factors:
+            if known.is_changed or name not in known.factors:
                 tres = job.tres if known.started_at is None else known.tres
                 known.factors[name] = self._factors.fixed(job, tres, name)
             known.factors[name] = known.factors[name].aged(age, fair_share)
+        known.is_changed = False
         if len(job.slurm_partitions) > 1:
             for name in job.slurm_partitions:
                 priority = known.factors[name].priority_among_several
