@@ -129,9 +129,7 @@ def _play_all(cluster: SlurmCluster, scenes: Sequence[PlayedScene]) -> None:
         for played in going:
             step = played.model.scene.steps[turn]
             played.seen.append((step, played.live(found), dict(played.model.states)))
-    for played in scenes:
-        for job in played.ids.values():
-            cluster.run(["scancel", job])
+    cluster.run(["scancel", *(job for played in scenes for job in played.ids.values())])
 
 
 def _add_accounts(cluster: SlurmCluster) -> None:
@@ -171,7 +169,8 @@ def EXPERIMENT(release: SlurmRelease) -> dict[str, PlayedScene]:  # noqa: N802
     everything = {scene.name: PlayedScene(ModelledScene(scene, version)) for scene in SCENES}
     partitions = ["main Nodes=ALL Default=YES"]
     for scene in SCENES:
-        partitions += [f"{name} Nodes=ALL {more}" for name, more in scene.slurm_partitions.items()]
+        for name, more in scene.slurm_partitions.items():
+            partitions.append(f"{name} Nodes={scene.nodes} {more}")
     with SlurmCluster(release, nodes=NODES, cpus=CPUS) as cluster:
         cluster.add_accounting()
         tools = ",".join(f"{name}:{count}" for name, count in LICENSES.items())
@@ -203,8 +202,8 @@ def EXPERIMENT(release: SlurmRelease) -> dict[str, PlayedScene]:  # noqa: N802
                 if _kind(one.model.scene) == (looks, safe, enforce)
             ]
             for one in played:
-                for name in one.model.scene.slurm_partitions:
-                    state = one.model.scene.state
+                state = one.model.scene.state
+                for name in one.model.scene.slurm_partitions if state != "UP" else ():
                     cluster.checked(
                         ["scontrol", "update", f"PartitionName={name}", f"State={state}"]
                     )
