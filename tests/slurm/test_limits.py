@@ -133,8 +133,12 @@ def _play_all(cluster: SlurmCluster, scenes: Sequence[PlayedScene]) -> None:
 
 
 def _add_accounts(cluster: SlurmCluster) -> None:
-    """Add what the scenes need, and no more: on a busy machine each line takes half a second."""
+    """Add what the scenes need in few lines: 22.05 takes more than half a second for each."""
     lines = ["add qos other", "add account other"]
+    plain_accounts: list[str] = []
+    plain_users: dict[str, list[str]] = {"alice": [], "bob": [], "carol": []}
+    own_limits: list[str] = []
+    allowed = ["normal", *(f"q{scene.number}" for scene in SCENES if scene.qos)]
     for scene in SCENES:
         number, root = scene.number, "root"
         words = [step.split() for step in scene.steps]
@@ -145,14 +149,27 @@ def _add_accounts(cluster: SlurmCluster) -> None:
         if scene.parent or "parent" in scene.partition:
             root = f"parent{number}"
             lines.append(f"add account {root} {scene.parent}")
-        lines.append(f"add account a{number} parent={root} {scene.account}")
-        allowed = f"qos=normal{f',q{number}' if scene.qos else ''}"
+        if scene.account or root != "root":
+            lines.append(f"add account a{number} parent={root} {scene.account}")
+        else:
+            plain_accounts.append(f"a{number}")
         if "carol" in users:
-            lines.append(f"add account b{number} parent={root}")
-            lines.append(f"add user carol account=b{number} {allowed}")
+            plain_users["carol"].append(f"b{number}")
+            if root == "root":
+                plain_accounts.append(f"b{number}")
+            else:
+                lines.append(f"add account b{number} parent={root}")
         if "bob" in users:
-            lines.append(f"add user bob account=a{number} {allowed}")
-        lines.append(f"add user alice account=a{number} {allowed} {scene.user}")
+            plain_users["bob"].append(f"a{number}")
+        if scene.user:
+            own_limits.append(f"add user alice account=a{number} {scene.user}")
+        else:
+            plain_users["alice"].append(f"a{number}")
+    lines.append(f"add account {','.join(plain_accounts)} parent=root")
+    everywhere = f"qos={','.join(allowed)}"
+    for user, accounts in plain_users.items():
+        lines.append(f"add user {user} account={','.join(accounts)} {everywhere}")
+    lines += [f"{line} {everywhere}" for line in own_limits]
     for first in range(0, len(lines), LINES_AT_ONCE):
         some = [*lines[first : first + LINES_AT_ONCE], "quit", ""]
         cluster.checked(["sacctmgr", "-i"], stdin="\n".join(some))
