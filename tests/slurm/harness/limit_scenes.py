@@ -16,7 +16,8 @@ from foretime_sim.sites.slurm_limits import Limits as LimitsOfGroup
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 
-NODES, CPUS = 6, 64
+NODES, CPUS = 12, 64
+NODES_OF_A_SCENE = 6
 LICENSES = {"tool": 10, "pen": 4}
 ENDED = "ended"
 """State of a job that squeue no longer shows."""
@@ -77,6 +78,11 @@ class Scene:
             "account": f"a{self.number}",
             "parent": f"parent{self.number}",
         }
+
+    @property
+    def nodes(self) -> str:
+        """The nodes of its partitions: those that name some are not in the others' way."""
+        return "n[7-12]" if any(" -w " in step for step in self.steps) else "n[1-6]"
 
     @property
     def slurm_partitions(self) -> dict[str, str]:
@@ -154,10 +160,11 @@ class ModelledScene:
         self._start()
 
     def look(self) -> None:
-        """Let the decay thread look a second after the jobs began, and end what is killed then."""
-        self._limits.tick(1)
-        for name in [name for name, job in self._jobs.items() if self._limits.is_killed(job, 1)]:
-            self._limits.ended(self._jobs.pop(name), 1)
+        """Let the decay thread look a while after the jobs began, and end what is killed then."""
+        now = 30
+        self._limits.tick(now)
+        for name in [name for name, job in self._jobs.items() if self._limits.is_killed(job, now)]:
+            self._limits.ended(self._jobs.pop(name), now)
             self.states[name] = ENDED
         self._start()
 
@@ -229,7 +236,7 @@ def _options(words: list[str]) -> Iterator[tuple[str, str]]:
 
 def site_of(scene: Scene, version: tuple[int, int]) -> SlurmSite:
     """Give the site of a scene."""
-    groups = (NodeGroup("all", NODES, CPUS, 1000),)
+    groups = (NodeGroup("all", NODES_OF_A_SCENE, CPUS, 1000),)
     partitions, rules = [], {}
     for name, text in scene.slurm_partitions.items():
         words = dict(word.split("=", 1) for word in text.split())
