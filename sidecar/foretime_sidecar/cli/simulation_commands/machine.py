@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from foretime_sim.machines.machine import Machine, format_limit
+from foretime_sim.files.toml_keys import format_time
+from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.machine_file import read_machine
 from rich.console import Group
 from rich.table import Table
@@ -79,7 +80,7 @@ def _partitions(described: Machine) -> Table:
             part.name,
             ", ".join(part.node_groups),
             str(part.priority_tier),
-            "" if part.max_time_s is None else format_limit(part.max_time_s),
+            "" if part.max_time_s is None else format_time(part.max_time_s),
             limit(part.max_nodes),
             limit(part.max_cpus),
             limit(part.max_nodes_in_use),
