@@ -3,5 +3,5 @@
 It knows no log, no engine and no live scheduler. The files of a site are written and read here.
 
 Public names: `SlurmSite`, `SlurmParameters`, `SlurmPriority`, `Limits`, `Qos`, `Association`,
-`PartitionRules`, `SiteJobs`.
+`PartitionRules`, `SiteJobs`, `read_site`, `format_site`.
 """

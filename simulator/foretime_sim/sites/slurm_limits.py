@@ -94,6 +94,8 @@ class Qos:
         Names of QOS whose jobs its jobs may preempt.
     preempt_mode
         ``None``: that of the cluster.
+    grace_time_s
+        GraceTime of its jobs, once they are preempted.
 
     Examples
     --------
@@ -110,6 +112,7 @@ class Qos:
     usage_factor: float = 1.0
     preempt: tuple[str, ...] = ()
     preempt_mode: str | None = None
+    grace_time_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
