@@ -72,6 +72,7 @@ def sites(draw: st.DrawFn) -> SlurmSite:
             "default_qos": draw(st.sampled_from([None, *mine])),
             "shares": draw(st.none() | COUNTS),
             "raw_usage": draw(AMOUNTS),
+            "priority": draw(COUNTS),
             "limits": Limits(**_some(draw, site_tables.ASSOCIATION_LIMITS)),
         }
 

@@ -219,6 +219,7 @@ _HELD = {
     "RawUsage": Key("raw_usage", NUMBER, "billing seconds"),
     "QOS": Key("qos", NAMES, "QOS that jobs may have"),
     "DefaultQOS": Key("default_qos", TEXT, "QOS of jobs that name none"),
+    "Priority": Key("priority", COUNT, "weighed against the others'"),
 }
 ACCOUNT_KEYS = {"Parent": Key("parent", TEXT, "account above it; root if left out"), **_HELD}
 """Keys of ``[accounts.NAME]`` besides limits."""

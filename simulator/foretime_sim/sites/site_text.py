@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.toml_keys import Key, lines_of, quoted, table_name
+from foretime_sim.machines.machine import SlurmPartition
 from foretime_sim.machines.machine_file import group_lines
 from foretime_sim.sites.scheduler_words import word_lines
 from foretime_sim.sites.site_checks import ROOT, check_site, where_of
@@ -64,10 +66,17 @@ _NOT_MODELLED = """\
 # What of the site is not modelled."""
 
 
-def format_site(site: SlurmSite) -> str:
+def format_site(site: SlurmSite, remarks: Mapping[str, str] | None = None) -> str:
     """Write a site as the TOML that `foretime_sim.sites.site_file.parse_site` reads.
 
     Accounts come before users; otherwise everything is in the site's own order.
+
+    Parameters
+    ----------
+    site
+        The site.
+    remarks
+        What is said above the groups of nodes, by their names.
 
     Raises
     ------
@@ -92,7 +101,11 @@ def format_site(site: SlurmSite) -> str:
             [_WORDS, "[slurm.SchedulerParameters]", *word_lines(site.parameters)],
             [_PRIORITY, "[priority]", *_priority(site.priority)],
             *_licenses(site.licenses),
-            *_tables(_GROUPS, site.machine.node_groups, group_lines),
+            *_tables(
+                _GROUPS,
+                site.machine.node_groups,
+                lambda group: [*_remark((remarks or {}).get(group.name)), *group_lines(group)],
+            ),
             *_partitions(site),
             *_tables(_QOS, site.qos.values(), _qos),
             *_associations(site.associations),
@@ -108,6 +121,13 @@ def format_site(site: SlurmSite) -> str:
     except ValueError as error:
         raise InputError(f"the site can't be written: {error}") from None
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _remark(text: str | None) -> list[str]:
+    lines = (text or "").splitlines()
+    return textwrap.wrap(
+        " ".join(lines), 96, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+    )
 
 
 class _Nothing:
@@ -167,7 +187,7 @@ def _partitions(site: SlurmSite) -> list[list[str]]:
     blocks = []
     for part in site.machine.slurm_partitions:
         lines = [f"[{table_name('partitions', part.name)}]"]
-        lines += lines_of(part, PARTITION_WORDS)
+        lines += lines_of(part, PARTITION_WORDS, SlurmPartition(part.name, ("",)))
         lines += lines_of(site.rules_of(part.name), RULES_KEYS, PartitionRules())
         blocks.append(lines)
     return [[_PARTITIONS, *blocks[0]], *blocks[1:]]

@@ -138,6 +138,8 @@ class Association:
         Allowed to its jobs, and taken by those that name none.
     default
         Whether it is the account of those of its user's jobs that name none.
+    priority
+        Weighed against that of the others (Priority; PriorityWeightAssoc).
 
     Examples
     --------
@@ -157,3 +159,4 @@ class Association:
     qos: tuple[str, ...] = ()
     default_qos: str | None = None
     default: bool = False
+    priority: int = 0

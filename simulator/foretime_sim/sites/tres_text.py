@@ -59,11 +59,18 @@ def parse_weights(text: str) -> dict[str, float]:
 
 
 def format_weights(weights: Mapping[str, float]) -> str:
-    """Write weights by kind, those of memory for a GiB."""
-    return ",".join(
-        f"{kind}={f'{weight * 1024!r}G' if kind == MEMORY else repr(weight)}"
-        for kind, weight in weights.items()
-    )
+    """Write weights by kind, those of memory for a MiB or a GiB, as is shorter."""
+    return ",".join(f"{kind}={_written_weight(kind, weight)}" for kind, weight in weights.items())
+
+
+def _written_weight(kind: str, weight: float) -> str:
+    def plain(number: float) -> str:
+        return repr(number).removesuffix(".0")
+
+    if kind != MEMORY:
+        return plain(weight)
+    # A power of two takes nothing from a number.
+    return min(plain(weight), f"{plain(weight * 1024)}G", key=len)
 
 
 def _pairs(text: str, read: Callable[[str, str, str], Value]) -> dict[str, Value]:
