@@ -162,6 +162,7 @@ def _usage(output: SiteOutput, rows: list[Row], settings: Settings) -> dict[Who,
             "Usage so far: no output of sshare -a -l -P was given, so nobody has used anything."
         )
         return {}
+    known = {row.who[:2] for row in rows}
     with_partition: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         with_partition.setdefault(row.who[:2], []).append(row.who[2])
@@ -171,6 +172,12 @@ def _usage(output: SiteOutput, rows: list[Row], settings: Settings) -> dict[Who,
         text = values["rawusage"].strip()
         if not re.fullmatch(r"\d+(?:\.\d+)?(?:e\+?\d+)?", text):
             raise output.fault("sshare", f"line {line}: RawUsage is {text!r}, which is no number")
+        if (account, user) not in known:
+            raise output.fault(
+                "assoc",
+                f"{user or 'account'} in {account}, of whom sshare tells, is not there: the"
+                " output is cut off, or older",
+            )
         where = values.get("partition", "").strip()
         if not where:
             # Without -m it tells no partition; those of a user come in the order of show assoc.

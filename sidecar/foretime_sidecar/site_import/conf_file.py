@@ -82,6 +82,8 @@ def from_conf(text: str, source: str, output: SiteOutput) -> None:
             sets[words.pop("nodeset")] = [words.get("feature", ""), words.get("nodes", "")]
         elif kind in _NAMES:
             settings[_NAMES[kind]] = value
+    # slurmctld has them by name, whatever their order in the file.
+    nodes = {name: nodes[name] for name in sorted(nodes, key=by_number)}
     for name, words in partitions.items():
         words["nodes"] = ",".join(_members(name, words, nodes, sets, source))
     output.texts.update(
@@ -92,6 +94,7 @@ def from_conf(text: str, source: str, output: SiteOutput) -> None:
         }
     )
     output.sources.update(dict.fromkeys(("config", "nodes", "partitions"), source))
+    output.remedies.update(dict.fromkeys(("config", "nodes", "partitions"), "mend it there"))
 
 
 def _lines(text: str, source: str) -> Iterator[tuple[str, str]]:
@@ -197,13 +200,14 @@ def _partition(name: str, words: dict[str, str]) -> str:
     both = words.pop("priority", None)
     values = {"priorityjobfactor": both or "1", "prioritytier": both or "1", **words}
     given = " ".join(
-        f"{_PARTITION_NAMES.get(key, _SPELLED.get(key, key))}={value}"
+        f"{_PARTITION_NAMES.get(key, _SPELLED.get(key, key))}={_UNLIMITED.get(value, value)}"
         for key, value in values.items()
         if value
     )
     return f"PartitionName={name} {given}\n"
 
 
+_UNLIMITED = {"INFINITE": "UNLIMITED", "infinite": "UNLIMITED", "unlimited": "UNLIMITED"}
 _SPELLED = {
     name.lower(): name
     for name in (

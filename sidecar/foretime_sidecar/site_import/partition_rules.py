@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.machines.machine import Machine
@@ -45,9 +46,14 @@ def rules_of(
             continue
         values = {**defaults, **given}
         try:
-            rules[name] = _partition_rules(name, values, settings, qos, accounts)
+            made = _partition_rules(name, values, settings, qos, accounts)
         except (ValueError, InputError) as error:
             raise output.fault("partitions", f"partition {name}: {error}") from None
+        # slurmctld drops a DefaultTime above MaxTime; slurm.conf may have one.
+        longest_s = machine.slurm_partitions[machine.partition_index(name)].max_time_s
+        if longest_s is not None and (made.default_time_s or 0) > longest_s:
+            made = replace(made, default_time_s=None)
+        rules[name] = made
     return {name: each for name, each in rules.items() if each != PartitionRules()}
 
 

@@ -201,7 +201,8 @@ def site_settings(settings: Settings) -> dict[str, Any]:
         preempt_type = "preempt/none"
     return {
         "enforced": words & set(ENFORCED),
-        "enforce_part_limits": {"YES": "ALL"}.get(part_limits, part_limits),
+        # "Yes" stands for ANY (parse_part_enforce_type in read_config.c).
+        "enforce_part_limits": {"YES": "ANY"}.get(part_limits, part_limits),
         "preempt_type": preempt_type,
         "preempt_mode": preempt_words(settings.text("PreemptMode", "OFF")),
     }

@@ -25,6 +25,9 @@ ACCOUNTING = ("assoc", "qos")
 """Needed where AccountingStorageEnforce asks for associations."""
 
 
+_AGAIN = "save it again: "
+
+
 @dataclass(frozen=True, slots=True)
 class SiteOutput:
     """Outputs by name (`COMMANDS`), and where each comes from.
@@ -35,10 +38,13 @@ class SiteOutput:
         What was printed.
     sources
         What errors call each: a file, or a command.
+    remedies
+        What to do where an output is wrong; else to save it again.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
+    remedies: dict[str, str] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
         """Give an output; "" if it is not there."""
@@ -48,5 +54,5 @@ class SiteOutput:
         """Say what is wrong with an output, and what to do."""
         source = self.sources.get(name, name)
         command = COMMANDS[name]
-        again = "" if source == command else f"; save it again: {command}"
+        again = "" if source == command else f"; {self.remedies.get(name, _AGAIN + command)}"
         return InputError(f"{source}: {what}{again}")

@@ -24,7 +24,8 @@ COLUMNS_OF_NEW_ONES = "QOS: the output tells no MaxTRESRunMinsPerUser"
 @pytest.fixture(params=RELEASES)
 def folder(request: pytest.FixtureRequest, repository: Path) -> Path:
     """Each release's answers."""
-    return repository / "tests/assets/slurm" / request.param / "site"
+    name: str = request.param
+    return repository / "tests/assets/slurm" / name / "site"
 
 
 def imported(folder: Path) -> SlurmSite:
@@ -95,7 +96,8 @@ def test_settings_are_those_of_the_site(site: SlurmSite) -> None:
     assert (parameters.bf_resolution, parameters.bf_max_job_part) == (300, 100)
     assert (parameters.over_time_limit_s, parameters.kill_wait_s) == (300, 20)
     assert parameters.complete_wait_s == 4
-    assert parameters.bf_continue and parameters.bf_licenses and parameters.assoc_limit_stop
+    words = (parameters.bf_continue, parameters.bf_licenses, parameters.assoc_limit_stop)
+    assert words == (True, True, True)
     assert site.priority == SlurmPriority(
         weight_age=1000,
         weight_assoc=50,
@@ -123,14 +125,10 @@ def test_qos_are_those_of_the_site(site: SlurmSite) -> None:
     high = site.qos["high"]
     assert (high.priority, high.preempt, high.preempt_mode) == (1000, ("low",), "REQUEUE")
     assert high.flags == {"DenyOnLimit", "OverPartQOS"}
-    assert high.limits == Limits(
-        max_tres_per_user={"cpu": 24, "gres/gpu": 2}, max_wall_s=86_400
-    )
+    assert high.limits == Limits(max_tres_per_user={"cpu": 24, "gres/gpu": 2}, max_wall_s=86_400)
     low = site.qos["low"]
     assert (low.usage_factor, low.preempt_mode) == (0.5, None)
-    assert low.limits == Limits(
-        max_jobs=4, max_submit_jobs=100, min_tres_per_job={"cpu": 2}
-    )
+    assert low.limits == Limits(max_jobs=4, max_submit_jobs=100, min_tres_per_job={"cpu": 2})
     assert site.qos["shortpart"].limits == Limits(
         grp_tres={"cpu": 20, "node": 3},
         grp_tres_run_mins={"cpu": 60_000},
@@ -150,9 +148,7 @@ def test_accounts_are_those_of_the_site(site: SlurmSite) -> None:
     assert (accounts["chemistry"].shares, accounts["physics"].shares) == (None, 10)
     assert accounts["science"].limits == Limits(grp_tres={"cpu": 40}, max_jobs=20)
     assert format_time(accounts["chemistry"].limits.grp_wall_s or 0) == "41-16:00:00"
-    users = {
-        (each.user, each.account): each for each in site.associations if each.user is not None
-    }
+    users = {(each.user, each.account): each for each in site.associations if each.user is not None}
     assert users["erin", "biology"].slurm_partition == "main"
     assert users["dave", "biology"].limits == Limits(grp_tres_mins={"cpu": 100_000})
     # What an account limits is told of its users as well.
