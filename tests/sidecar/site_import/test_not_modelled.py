@@ -1,0 +1,168 @@
+"""What of a site is not modelled is named."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+from foretime_sidecar.site_import.node_names import compressed
+from foretime_sidecar.site_import.saved_output import read_folder
+from foretime_sidecar.site_import.slurm_site import import_site
+from foretime_sim.sites.slurm_site import SlurmSite
+
+
+@pytest.fixture
+def saved(repository: Path, tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns("*-lines.txt", "dump.txt")
+    folder = repository / "tests/assets/slurm/26.05/site"
+    return shutil.copytree(folder, tmp_path / "saved", ignore=ignored)
+
+
+def imported(folder: Path) -> SlurmSite:
+    return import_site(read_folder(folder), UTC).site
+
+
+SETTINGS = {
+    "TopologyPlugin          = topology/flat": (
+        "TopologyPlugin = topology/block",
+        "topology/block: nodes are chosen",
+    ),
+    "BurstBufferType         = (null)": (
+        "BurstBufferType = burst_buffer/lua",
+        "Burst buffers (burst_buffer/lua): no job waits for one.",
+    ),
+    "PreemptMode             = REQUEUE": (
+        "PreemptMode = GANG,SUSPEND",
+        "Gang scheduling (PreemptMode GANG)",
+    ),
+    "SelectType              = select/cons_tres": (
+        "SelectType = select/linear",
+        "select/linear: every job gets whole nodes",
+    ),
+    "SelectTypeParameters    = CR_CORE_MEMORY": (
+        "SelectTypeParameters = CR_CORE_MEMORY,CR_LLN",
+        "SelectTypeParameters CR_LLN: the least loaded nodes",
+    ),
+    "SuspendProgram          = (null)\nSuspendRate             = 60 nodes/min\n"
+    "SuspendTime             = INFINITE": (
+        "SuspendProgram = /bin/off\nSuspendTime = 600",
+        "Power saving (SuspendProgram): nodes are always on",
+    ),
+    "PrioritySiteFactorPlugin = (null)": (
+        "PrioritySiteFactorPlugin = site_factor/lua",
+        "PrioritySiteFactorPlugin site_factor/lua",
+    ),
+    "bf_window=2880": ("bf_window=100000", "bf_window=100000 is out of range: Slurm's default"),
+    "bf_interval=5": ("bf_interval=-1", "bf_interval=-1 switches the backfill loop off; here it"),
+    "preempt_youngest_first": ("bf_busy_nodes", "not modelled: bf_busy_nodes, bf_hetjob_prio."),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_setting_is_named(saved: Path, setting: str) -> None:
+    new, said = SETTINGS[setting]
+    path = saved / "config.txt"
+    text = path.read_text()
+    assert setting in text
+    path.write_text(text.replace(setting, new))
+    assert said in "\n".join(imported(saved).not_modelled)
+
+
+RECORDS = {
+    ("partitions.txt", "AllowGroups=ALL"): ("AllowGroups=staff", "Partition main: AllowGroups=sta"),
+    ("partitions.txt", "LLN=NO"): ("LLN=YES", "Partition main: LLN=YES."),
+    ("partitions.txt", "MinNodes=0"): ("MinNodes=4", "Partition main: MinNodes=4."),
+    ("partitions.txt", "OverSubscribe=NO"): (
+        "OverSubscribe=FORCE:2",
+        "Partition main: OverSubscribe=FORCE:2.",
+    ),
+    ("nodes.txt", "Gres=(null)"): ("Gres=shard:8", "GRES besides gpu (shard): there is always en"),
+    ("nodes.txt", "ThreadsPerCore=1"): ("ThreadsPerCore=2", "Nodes have several threads a core"),
+    ("qos.txt", "normal|0|00:00:00|||"): (
+        "normal|0|00:00:00||01:00:00|",
+        "QOS normal: PreemptExemptTime=01:00:00.",
+    ),
+    ("reservations.txt", "Flags=SPEC_NODES"): (
+        "Flags=DAILY,SPEC_NODES",
+        "Reservation course: DAILY.",
+    ),
+    ("partitions.txt", "AllowAccounts=physics,chemistry"): (
+        "AllowAccounts=physics,gone",
+        "Partition gpu: AllowAccounts names gone, which are not there.",
+    ),
+}
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_what_a_record_has_is_named(saved: Path, record: tuple[str, str]) -> None:
+    new, said = RECORDS[record]
+    path = saved / record[0]
+    text = path.read_text()
+    assert record[1] in text
+    path.write_text(text.replace(record[1], new, 1))
+    assert said in "\n".join(imported(saved).not_modelled)
+
+
+def test_words_without_effect_are_not_named(saved: Path) -> None:
+    path = saved / "config.txt"
+    path.write_text(path.read_text().replace("preempt_youngest_first", "max_script_size=99999"))
+    said = "\n".join(imported(saved).not_modelled)
+    assert "SchedulerParameters that are not modelled: bf_hetjob_prio." in said
+
+
+CYCLES = """\
+Main schedule statistics (microseconds):
+	Total cycles: 100
+	Mean depth cycle:  {main}
+
+Main scheduler exit:
+	Timeout (max_sched_time): {main_ended}
+
+Backfilling stats
+	Total cycles: 50
+	Mean cycle: {mean_us}
+	Depth Mean: {backfill}
+{exits}
+"""
+EXITS = "Backfill exit\n\tTimeout (bf_max_time): {}\n"
+
+
+@pytest.mark.parametrize(
+    ("main_ended", "exits", "mean_us", "depths"),
+    [
+        (0, EXITS.format(0), 100, (1000, 1000)),
+        (60, EXITS.format(0), 100, (40, 1000)),
+        (0, EXITS.format(5), 100, (1000, 300)),
+        (0, EXITS.format(4), 5_000_000, (1000, 1000)),
+        # 22.05 tells no exits: a cycle that takes all of bf_max_time was cut short.
+        (0, "", 4_900_000, (1000, 300)),
+        (0, "", 3_000_000, (1000, 1000)),
+    ],
+)
+def test_cycles_that_time_ends_look_as_deep_as_seen(
+    saved: Path, main_ended: int, exits: str, mean_us: int, depths: tuple[int, int]
+) -> None:
+    text = CYCLES.format(main=40, main_ended=main_ended, mean_us=mean_us, backfill=300, exits=exits)
+    (saved / "sdiag.txt").write_text(f"sdiag output at now\n{text}")
+    site = imported(saved)
+    parameters = site.parameters
+    assert (parameters.default_queue_depth, parameters.bf_max_job_test) == depths
+    said = [each for each in site.not_modelled if each.startswith("sdiag")]
+    assert len(said) == sum(depth != 1000 for depth in depths)
+
+
+@pytest.mark.parametrize(
+    ("names", "written"),
+    [
+        (["n1"], "n1"),
+        (["n2", "n1", "n3"], "n[1-3]"),
+        (["n099", "n100", "n101"], "n[099-101]"),
+        (["n9", "n10"], "n[9-10]"),
+        (["login", "n1", "n3"], "login,n[1,3]"),
+        (["r1n1", "r1n2", "r2n1"], "r1n[1-2],r2n1"),
+    ],
+)
+def test_names_of_nodes_are_written_as_slurm_does(names: list[str], written: str) -> None:
+    assert compressed(names) == written
