@@ -18,7 +18,7 @@ _QOS = (
     "MaxSubmitPA,MaxTRESRunMinsPU,MaxTRESRunMinsPA,MinTRES"
 )
 _CONTROLLER = {
-    "nodes": "scontrol show node --all --oneliner",
+    "nodes": "scontrol show node --all --future --oneliner",
     "partitions": "scontrol show partition --all --oneliner",
     "reservations": "scontrol show reservation --oneliner",
     "licenses": "scontrol show licenses",

@@ -35,16 +35,11 @@ def rules_of(
     known = {part.name for part in machine.slurm_partitions}
     accounts = {each.account for each in associations}
     rules = {}
-    defaults = {
-        name: settings.text(name)
-        for name in ("MaxMemPerCPU", "MaxMemPerNode", "DefMemPerNode")
-        if settings.text(name)
-    }
     for given in partitions:
         name = given["PartitionName"]
         if name not in known:
             continue
-        values = {**defaults, **given}
+        values = _with_memory(given, settings)
         try:
             made = _partition_rules(name, values, settings, qos, accounts)
         except (ValueError, InputError) as error:
@@ -55,6 +50,15 @@ def rules_of(
             made = replace(made, default_time_s=None)
         rules[name] = made
     return {name: each for name, each in rules.items() if each != PartitionRules()}
+
+
+def _with_memory(given: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """Give the fields with the cluster's memory limits where there are none of its own."""
+    values = dict(given)
+    for pair in (("MaxMemPerCPU", "MaxMemPerNode"), ("DefMemPerCPU", "DefMemPerNode")):
+        if not any(values.get(name, "").isdecimal() for name in pair):
+            values |= {name: settings.text(name) for name in pair if settings.text(name)}
+    return values
 
 
 def _partition_rules(
@@ -87,6 +91,8 @@ def _partition_rules(
     mode = preempt_words(values.get("PreemptMode", "") or settings.text("PreemptMode", "OFF"))
     default_time = values.get("DefaultTime", "")
     over_time = values.get("OverTimeLimit", "")
+    if over_time == "UNLIMITED":
+        settings.note(f"Partition {name}: OverTimeLimit=UNLIMITED: the cluster's counts.")
     factor = number("PriorityJobFactor")
     return PartitionRules(
         priority_job_factor=1 if factor is None else factor,

@@ -122,4 +122,4 @@ def _qos(name: str, row: Mapping[str, str]) -> Qos:
 
 def names_of(text: str) -> tuple[str, ...]:
     """Give the names of a list with commas."""
-    return tuple(name for name in text.split(",") if name and not nothing(name))
+    return tuple(name for name in text.split(",") if name not in ("", "(null)", "N/A"))

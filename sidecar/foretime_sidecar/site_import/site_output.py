@@ -8,7 +8,7 @@ from foretime_estimators.jobs.errors import InputError
 
 COMMANDS = {
     "config": "scontrol show config",
-    "nodes": "scontrol show node --all --oneliner",
+    "nodes": "scontrol show node --all --future --oneliner",
     "partitions": "scontrol show partition --all --oneliner",
     "reservations": "scontrol show reservation --oneliner",
     "licenses": "scontrol show licenses",

@@ -144,7 +144,8 @@ def _records(output: SiteOutput) -> tuple[list[dict[str, str]], list[dict[str, s
             raise output.fault(
                 "nodes",
                 f"node {first_missing} of partition {values['PartitionName']} is not there"
-                f" ({len(missing)} such nodes): the output is cut off, or without --all",
+                f" ({len(missing)} such nodes): the output is cut off, or without --all and"
+                " --future",
             )
     return nodes, partitions
 
@@ -162,6 +163,19 @@ def _cluster(
     except ForetimeError as error:
         kind = "nodes" if not nodes else "partitions"
         raise output.fault(kind, str(error)) from None
+    future = {each["NodeName"] for each in nodes if "FUTURE" in each["State"].upper()}
+    if future:
+        settings.note(f"Nodes in the state FUTURE are left out: {compressed(future)}.")
+    unused = [
+        each.name
+        for each in cluster.nodes
+        if not any(each.name in part.nodes for part in cluster.partitions)
+    ]
+    if unused:
+        settings.note(f"Nodes in no partition are left out: {compressed(unused)}.")
+    cluster = replace(
+        cluster, nodes=tuple(each for each in cluster.nodes if each.name not in future)
+    )
     off = [each.name for each in cluster.nodes if not each.takes_jobs]
     if off:
         settings.note(f"Nodes that take no jobs now are counted as if they did: {compressed(off)}.")

@@ -99,7 +99,10 @@ FAULTS = {
         written("qos.txt", "   Cluster    Account       User  Partition     Share\n"),
         r"qos\.txt: is a table without \|: .*; save it with -P",
     ),
-    "no nodes": (gone("nodes.txt"), r"no output of 'scontrol show node --all --oneliner' is there"),
+    "no nodes": (
+        gone("nodes.txt"),
+        r"no output of 'scontrol show node --all --future --oneliner' is there",
+    ),
     "no qos": (gone("qos.txt"), r"'sacctmgr show assoc -P', and none of 'sacctmgr show qos -P'"),
     "no tree": (gone("sshare.txt"), r"assoc\.txt: it does not tell which account is above which"),
     "without users": (

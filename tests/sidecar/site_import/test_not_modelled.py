@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import UTC
 from pathlib import Path
@@ -80,6 +81,19 @@ RECORDS = {
     ),
     ("nodes.txt", "Gres=(null)"): ("Gres=shard:8", "GRES besides gpu (shard): there is always en"),
     ("nodes.txt", "ThreadsPerCore=1"): ("ThreadsPerCore=2", "Nodes have several threads a core"),
+    ("nodes.txt", "State=ALLOCATED"): (
+        "State=FUTURE",
+        "Nodes in the state FUTURE are left out: b1",
+    ),
+    ("partitions.txt", "OverTimeLimit=10"): (
+        "OverTimeLimit=UNLIMITED",
+        "Partition gpu: OverTimeLimit=UNLIMITED: the cluster's counts.",
+    ),
+    ("partitions.txt", "Nodes=b1,n10"): (
+        "Nodes=(null)",
+        "Partitions without nodes are left out: w",
+    ),
+    ("partitions.txt", "Nodes=g[1-2]"): ("Nodes=g1", "Nodes in no partition are left out: g2."),
     ("qos.txt", "normal|0|00:00:00|||"): (
         "normal|0|00:00:00||01:00:00|",
         "QOS normal: PreemptExemptTime=01:00:00.",
@@ -103,6 +117,22 @@ def test_what_a_record_has_is_named(saved: Path, record: tuple[str, str]) -> Non
     assert record[1] in text
     path.write_text(text.replace(record[1], new, 1))
     assert said in "\n".join(imported(saved).not_modelled)
+
+
+def test_memory_of_the_cluster_counts_where_a_partition_has_none(saved: Path) -> None:
+    path = saved / "config.txt"
+    text = path.read_text()
+    for name, value in {"DefMemPerNode": "500", "MaxMemPerNode": "7000"}.items():
+        text = re.sub(rf"^{name} .*$", f"{name} = {value}", text, flags=re.MULTILINE)
+    path.write_text(text)
+    site = imported(saved)
+    memory = {
+        name: (site.rules_of(name).default_memory_per_node_mib,
+               site.rules_of(name).max_memory_per_node_mib)
+        for name in ("main", "gpu", "whole")
+    }  # fmt: skip
+    # main has both for a CPU, gpu the first for a node.
+    assert memory == {"main": (0, 0), "gpu": (8000, 7000), "whole": (500, 7000)}
 
 
 def test_words_without_effect_are_not_named(saved: Path) -> None:

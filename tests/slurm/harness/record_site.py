@@ -23,8 +23,8 @@ from tests.slurm.harness.slurm_releases import RELEASES, SlurmRelease
 ASSETS = Path(__file__).resolve().parents[2] / "assets/slurm"
 COMMANDS = {
     "config.txt": "scontrol show config",
-    "nodes.txt": "scontrol show node --all --oneliner",
-    "nodes-lines.txt": "scontrol show node --all",
+    "nodes.txt": "scontrol show node --all --future --oneliner",
+    "nodes-lines.txt": "scontrol show node --all --future",
     "partitions.txt": "scontrol show partition --all --oneliner",
     "partitions-lines.txt": "scontrol show partition --all",
     "reservations.txt": "scontrol show reservation --oneliner",

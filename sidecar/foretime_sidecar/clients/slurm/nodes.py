@@ -44,7 +44,7 @@ def parse_cluster(nodes: str, partitions: str, configuration: str) -> Cluster:
             name: _setting(configuration, name) for name in ("DefMemPerCPU", "DefMemPerNode")
         }
         parts = [
-            _partition({**defaults, **fields_of(line)})
+            _partition(_with_defaults(fields_of(line), defaults))
             for line in partitions.splitlines()
             if line.startswith("PartitionName=")
         ]
@@ -97,6 +97,16 @@ def words_of(text: str) -> list[str]:
     if text in ("", "(null)", "N/A"):
         return []
     return [word for word in re.split(r",(?![^(]*\))", text) if word]
+
+
+def _with_defaults(values: dict[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Give a slurm_partition's fields with the cluster's memory where it has none of its own.
+
+    As ``_get_def_mem`` in job_mgr.c; scontrol tells none as DefMemPerNode=UNLIMITED.
+    """
+    if any(values.get(name, "").isdecimal() for name in defaults):
+        return values
+    return {**values, **{name: value for name, value in defaults.items() if value.isdecimal()}}
 
 
 def _partition(values: Mapping[str, str]) -> ClusterPartition:
