@@ -47,6 +47,8 @@ def note_settings(settings: Settings) -> None:
         settings.note("Gang scheduling (PreemptMode GANG): jobs do not take turns on nodes.")
     if "WITHIN" in mode:
         settings.note("PreemptMode WITHIN: jobs of one QOS do not preempt each other.")
+    if "PRIORITY" in mode:
+        settings.note("PreemptMode PRIORITY: jobs of lower priority may preempt those of higher.")
     if settings.text("SuspendProgram") and settings.text("SuspendTime") not in ("-1", "INFINITE"):
         settings.note("Power saving (SuspendProgram): nodes are always on, and start jobs at once.")
     if "bf_hetjob" in settings.text("SchedulerParameters"):

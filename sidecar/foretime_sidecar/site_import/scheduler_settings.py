@@ -9,7 +9,13 @@ from typing import Any, TypeVar
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.sites.scheduler_words import FLAGS, NUMBERS, with_defaults
-from foretime_sim.sites.site_tables import ENFORCED, PREEMPT_TYPES, PRIORITY_FLAGS, RESET_PERIODS
+from foretime_sim.sites.site_tables import (
+    ENFORCED,
+    PREEMPT_TYPES,
+    PREEMPT_WORDS,
+    PRIORITY_FLAGS,
+    RESET_PERIODS,
+)
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.tres_text import parse_weights
@@ -204,12 +210,13 @@ def site_settings(settings: Settings) -> dict[str, Any]:
         # "Yes" stands for ANY (parse_part_enforce_type in read_config.c).
         "enforce_part_limits": {"YES": "ANY"}.get(part_limits, part_limits),
         "preempt_type": preempt_type,
-        "preempt_mode": preempt_words(settings.text("PreemptMode", "OFF")),
+        "preempt_mode": settings.read("PreemptMode", preempt_words, "OFF"),
     }
 
 
 def preempt_words(text: str) -> str:
-    """Give a PreemptMode in upper case, its words in Slurm's own order."""
+    """Give a PreemptMode in upper case, in the order of Slurm's manual; ValueError if unknown."""
     words = set(text.upper().replace(" ", "").split(",")) - {""}
-    first = [word for word in words if word not in ("GANG", "WITHIN")]
-    return ",".join([*sorted(first), *sorted(words & {"GANG", "WITHIN"})]) or "OFF"
+    if unknown := words - set(PREEMPT_WORDS):
+        raise ValueError(f"{min(unknown)} is no PreemptMode")
+    return ",".join(word for word in PREEMPT_WORDS if word in words) or "OFF"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -98,7 +99,10 @@ def import_site(output: SiteOutput, zone: tzinfo) -> ImportedSite:
         **site_values,
     )
     site = replace(site, not_modelled=tuple(settings.not_modelled))
-    check_site(site)
+    try:
+        check_site(site)
+    except InputError as error:
+        raise InputError(f"the outputs contradict each other: {error}; save them again") from None
     return ImportedSite(site, remarks)
 
 
@@ -120,9 +124,13 @@ def _records(output: SiteOutput) -> tuple[list[dict[str, str]], list[dict[str, s
         ("reservations", "ReservationName"),
     ):
         output.texts[kind] = one_record_a_line(output.text(kind), first)
+        names = Counter(values[first] for values in records_of(output.text(kind)))
+        twice = [name for name, count in names.items() if count > 1]
+        if twice:
+            raise output.fault(kind, f"{first}={twice[0]} is there twice")
     nodes, partitions = records_of(output.text("nodes")), records_of(output.text("partitions"))
     known = {values["NodeName"] for values in nodes}
-    names = {values["PartitionName"] for values in partitions}
+    there = {values["PartitionName"] for values in partitions}
     for values in nodes:
         for name in ("State", "CPUTot", "RealMemory", "Weight"):
             if name not in values:
@@ -130,7 +138,7 @@ def _records(output: SiteOutput) -> tuple[list[dict[str, str]], list[dict[str, s
                     "nodes", f"node {values['NodeName']} has no {name}: the output is cut off"
                 )
         for name in filter(None, values.get("Partitions", "").split(",")):
-            if not nothing(name) and name not in names:
+            if not nothing(name) and name not in there:
                 raise output.fault(
                     "partitions",
                     f"partition {name} of node {values['NodeName']} is not there: the output is cut"

@@ -24,7 +24,7 @@ from foretime_sim.sites.tres_text import format_tres, format_weights, parse_tres
 
 COUNT = whole_number(0)
 PREEMPT_TYPES = ("preempt/none", "preempt/qos", "preempt/partition_prio")
-PREEMPT_WORDS = ("OFF", "CANCEL", "REQUEUE", "SUSPEND", "GANG", "WITHIN")
+PREEMPT_WORDS = ("OFF", "CANCEL", "REQUEUE", "SUSPEND", "GANG", "WITHIN", "PRIORITY")
 STATES = ("UP", "DOWN", "DRAIN", "INACTIVE")
 RESET_PERIODS = ("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")
 PRIORITY_FLAGS = (

@@ -134,6 +134,14 @@ FAULTS = {
         replaced("assoc.txt", "cpu=100000", "cpu=much"),
         r"assoc\.txt: line \d+: 'cpu=much' is no kind and number",
     ),
+    "a preempt mode": (
+        replaced("qos.txt", "|requeue|", "|requ|"),
+        r"qos\.txt: line \d: QOS high: REQU is no PreemptMode",
+    ),
+    "a node twice": (
+        lambda folder: written("nodes.txt", (folder / "nodes.txt").read_text() * 2)(folder),
+        r"nodes\.txt: NodeName=b1 is there twice; save it again",
+    ),
     "a weight": (
         replaced("config.txt", "cpu=10,mem=0.5", "cpu=ten,mem=0.5"),
         r"config\.txt: PriorityWeightTRES = cpu=ten.*: 'cpu=ten' is no kind and number",
