@@ -85,6 +85,7 @@ def record(
             text = slurm.checked(command.split())
             text = text.replace(str(slurm.folder), "/lab")
             text = re.sub(rf"\b{re.escape(socket.gethostname())}\b", "head", text)
+            text = re.sub(r"OS=Linux \S+ #\d+ .*?(?= RealMemory=|\s*\n)", "OS=Linux ", text)
             (folder / name).write_text(text, encoding="utf-8")
         slurm.checked(["sacctmgr", "-i", "dump", "lab", f"file={slurm.jobs_folder}/dump.cfg"])
         (folder / "dump.txt").write_text((slurm.jobs_folder / "dump.cfg").read_text())
