@@ -54,6 +54,14 @@ class SlurmCluster:
         More of slurm.conf.
     scheduler_parameters
         More of SchedulerParameters; ``None`` as the value of those that have none.
+    quick
+        Decide within a second or two; otherwise SchedulerParameters are these alone.
+    slurm_partitions
+        The text of each after ``PartitionName=``.
+    node_settings
+        Of each node, what slurm.conf says of it instead of ``cpus``; their number is ``nodes``.
+    etc_files
+        More files beside slurm.conf, such as gres.conf.
 
     Attributes
     ----------
@@ -75,8 +83,12 @@ class SlurmCluster:
         cpus: int = 4,
         conf: Mapping[str, str] | None = None,
         scheduler_parameters: Mapping[str, str | None] | None = None,
+        quick: bool = True,
         slurm_partitions: Sequence[str] | None = None,
+        node_settings: Sequence[str] | None = None,
+        etc_files: Mapping[str, str] | None = None,
     ) -> None:
+        nodes = nodes if node_settings is None else len(node_settings)
         self.release = release
         self.folder = Path(tempfile.mkdtemp(prefix="foretime-slurm-", dir="/tmp"))
         self.jobs_folder = self.folder / "jobs"
@@ -89,7 +101,12 @@ class SlurmCluster:
             self.conf = slurm_conf.new_configuration(
                 self.folder, nodes, cpus, conf or {}, self._ports
             )
+            if not quick:
+                self.conf.scheduler_parameters.clear()
             self.conf.scheduler_parameters |= scheduler_parameters or {}
+            self.conf.node_settings = node_settings
+            for name, text in (etc_files or {}).items():
+                (self.folder / "etc" / name).write_text(text, encoding="utf-8")
             if slurm_partitions is not None:
                 self.conf.slurm_partitions = list(slurm_partitions)
             slurm_conf.write_accounts(self.folder)

@@ -41,6 +41,8 @@ class SlurmConfiguration:
         The text of each after ``PartitionName=``.
     ports
         First of the nodes' ports.
+    node_settings
+        What stands after each node's port instead; ``None``: ``cpus``, and 1000 MiB.
     """
 
     values: dict[str, str]
@@ -53,6 +55,7 @@ class SlurmConfiguration:
     slurm_partitions: list[str] = field(
         default_factory=lambda: ["main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60"]
     )
+    node_settings: Sequence[str] | None = None
 
     @property
     def node_names(self) -> list[str]:
@@ -66,10 +69,12 @@ class SlurmConfiguration:
             name if value is None else f"{name}={value}"
             for name, value in self.scheduler_parameters.items()
         )
-        lines.append(f"SchedulerParameters={parameters}")
+        if parameters:
+            lines.append(f"SchedulerParameters={parameters}")
+        settings = self.node_settings or [f"CPUs={self.cpus} RealMemory=1000"] * self.nodes
         lines += [
             f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={self.ports + number}"
-            f" CPUs={self.cpus} RealMemory=1000 State=UNKNOWN"
+            f" {settings[number]} State=UNKNOWN"
             for number, name in enumerate(self.node_names)
         ]
         lines += [f"PartitionName={partition} State=UP" for partition in self.slurm_partitions]
