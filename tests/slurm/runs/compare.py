@@ -10,6 +10,7 @@ import argparse
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -20,12 +21,13 @@ from foretime_sim.workloads.workload import Workload
 
 from tests.slurm.runs.recorded_runs import RecordedRun, model_input, recorded_runs
 from tests.slurm.runs.run_configurations import CONFIGURATIONS
+from tests.slurm.runs.slurmctld_log import decisions_of
 
 LEAST_SHARE = 0.97
 WAIT_TOLERANCE = 0.05
 
-Model: TypeAlias = Callable[[Workload, SlurmSite, SiteJobs], Int64Array]
-"""Gives each job's start; -1 of a job that never starts."""
+Model: TypeAlias = Callable[[Workload, SlurmSite, SiteJobs, int], Int64Array]
+"""Gives each job's start, -1 of a job that never starts; the last is when slurmctld began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +117,12 @@ def live_agreement(runs: Sequence[RecordedRun]) -> list[Agreement]:
     ]
 
 
-def specification(workload: Workload, site: SlurmSite, site_jobs: SiteJobs) -> Int64Array:
+def specification(
+    workload: Workload, site: SlurmSite, site_jobs: SiteJobs, started_at: int
+) -> Int64Array:
     """Give the starts of the plain Python specification."""
     cluster = importlib.import_module("foretime_sim.reference.slurm.cluster")
-    found = cluster.simulate_slurm(workload, site, site_jobs).start_times
+    found = cluster.simulate_slurm(workload, site, site_jobs, started_at=started_at).start_times
     return np.array([-1 if at is None else at for at in found], dtype=np.int64)
 
 
@@ -177,7 +181,8 @@ def _print(name: str, release: str, model: Model, arguments: argparse.Namespace)
     if not runs:
         return
     workload, site, site_jobs = model_input(CONFIGURATIONS[name], runs)
-    start = model(workload, site, site_jobs)
+    began = runs[0].slurmctld_started(site.parameters.bf_interval)
+    start = model(workload, site, site_jobs, began)
     print(f"{name:20} {release} {agreement(runs, start)}")
     for found in live_agreement(runs):
         print(f"{'':20} live {found}")
@@ -187,6 +192,10 @@ def _print(name: str, release: str, model: Model, arguments: argparse.Namespace)
         print("\n".join(table_of_jobs(workload, runs, start)))
     if arguments.at is not None:
         run = runs[0]
+        if arguments.logs is not None:
+            log = (arguments.logs / name / run.name / "slurmctld.log").read_text(errors="replace")
+            zero = int(run.outcome["zero"])
+            print(*decisions_of(log, zero, arguments.at - 35, arguments.at + 5), sep="\n")
         print("live:", *queue_at(workload, run.submit, run.start, run.end, arguments.at), sep="\n ")
         end = start + np.minimum(workload.actual_runtime, workload.requested_time)
         print("model:", *queue_at(workload, run.submit, start, end, arguments.at), sep="\n ")
@@ -199,6 +208,7 @@ def main() -> None:
     parser.add_argument("--release", nargs="+", default=["26.05", "22.05"])
     parser.add_argument("--jobs", action="store_true", help="a line for each job")
     parser.add_argument("--at", type=int, help="the queue at this second")
+    parser.add_argument("--logs", type=Path, help="FORETIME_RUN_LOGS: tell the live decisions")
     arguments = parser.parse_args()
     for name in arguments.configurations or CONFIGURATIONS:
         for release in arguments.release:

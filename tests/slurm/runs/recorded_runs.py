@@ -56,6 +56,22 @@ class RecordedRun:
         started = self.start >= 0
         return (self.start - self.submit)[started]
 
+    def slurmctld_started(self, bf_interval: int) -> int:
+        """Give a second at or before the beginning from which the loops' periods count.
+
+        Both count from slurmctld's start: backfill by ``bf_interval``, the full queue by a minute.
+        """
+        first_cycle = int(self.outcome["backfill_cycles"][0][0])
+        fulls = [at for at, kind in self.outcome["main_loops"] if kind == "f"]
+        starts = range(first_cycle % bf_interval - bf_interval - 60, 1, bf_interval)
+        if not fulls:
+            return starts[-1]
+
+        def off(start: int) -> float:
+            return abs((fulls[0] - start + 30) % 60 - 30)
+
+        return min(reversed(starts), key=off)
+
 
 def read_run(path: Path) -> RecordedRun:
     """Read the outcome of one run."""

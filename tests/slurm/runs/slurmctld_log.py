@@ -40,3 +40,34 @@ def loops_of(log: str, zero: int) -> dict[str, Any]:
             cycles.append([begun, at, int(found[2])])
             begun = None
     return {"main_loops": main, "backfill_cycles": cycles}
+
+
+_TOLD = re.compile(
+    r"JobId=.*(?:to start at|InitPrio|Allocate|done$)|Started JobId|Allocate JobId|Try later"
+    r"|overlaps with|test for JobId|beginning|completed testing|Running job scheduler"
+    r"|Jobs backfilled|reached end|is not|skip|unable|non-runnable|delayed"
+)
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+_EPOCH = re.compile(r"\b\d{10}\b")
+
+
+def decisions_of(log: str, zero: int, begin: float, end: float) -> list[str]:
+    """Give what the loops said between two seconds of a run, with its seconds for all times."""
+
+    def of_date(found: re.Match[str]) -> str:
+        moment = datetime.datetime.fromisoformat(found[0]).astimezone().timestamp()
+        return f"{moment - zero:.0f} s"
+
+    def of_epoch(found: re.Match[str]) -> str:
+        return f"{int(found[0]) - zero} s" if abs(int(found[0]) - zero) < 10**7 else found[0]
+
+    lines = []
+    for line in log.splitlines():
+        parts = _LINE.match(line)
+        if not parts or not _TOLD.search(parts[2]):
+            continue
+        at = datetime.datetime.fromisoformat(parts[1]).astimezone().timestamp() - zero
+        if begin <= at <= end:
+            said = _EPOCH.sub(of_epoch, _DATE.sub(of_date, parts[2]))
+            lines.append(f"{at:9.3f} {said}")
+    return lines

@@ -14,7 +14,7 @@ from tests.slurm.runs.recorded_runs import RecordedRun
 from tests.slurm.runs.run_configurations import CONFIGURATIONS, MICRO_FOLDER
 from tests.slurm.runs.run_job import RunJob, parts_of, workload_of
 from tests.slurm.runs.site_files import files_of
-from tests.slurm.runs.slurmctld_log import loops_of
+from tests.slurm.runs.slurmctld_log import decisions_of, loops_of
 
 
 def run(starts: Sequence[int], submits: Sequence[int] | None = None) -> RecordedRun:
@@ -114,3 +114,18 @@ def test_the_log_says_when_the_loops_ran() -> None:
         "main_loops": [[9.893, "d"], [40.94, "f"]],
         "backfill_cycles": [[39.827, 39.828, 4]],
     }
+
+
+def test_decisions_are_told_in_seconds_of_the_run() -> None:
+    begin = datetime.datetime.fromisoformat("2026-11-22T22:24:40").astimezone()
+    zero = int(begin.timestamp())
+    log = f"""[2026-11-22T22:25:19.827] sched/backfill: _dump_job_sched: JobId=13 to start at \
+2026-11-22T22:26:23, end at 2026-11-22T22:29:00 on nodes n[3-7] in partition main
+[2026-11-22T22:25:19.827] sched/backfill: BACKFILL: Try later JobId=14 later_start {zero + 260}
+[2026-11-22T22:25:19.828] debug:  sackd_mgr_dump_state: saved state of 0 nodes
+[2026-11-22T22:25:29.000] debug:  sched: Running job scheduler for full queue.
+"""
+    found = decisions_of(log, zero, 30, 40)
+    assert [line.split()[0] for line in found] == ["39.827", "39.827"]
+    assert "to start at 103 s, end at 260 s on nodes n[3-7]" in found[0]
+    assert found[1].endswith("Try later JobId=14 later_start 260 s")
