@@ -25,6 +25,7 @@ from tests.slurm.runs.slurmctld_log import decisions_of
 
 LEAST_SHARE = 0.97
 WAIT_TOLERANCE = 0.05
+_SAME_S = 5
 
 Model: TypeAlias = Callable[[Workload, SlurmSite, SiteJobs, int], Int64Array]
 """Gives each job's start, -1 of a job that never starts; the last is when slurmctld began."""
@@ -180,25 +181,49 @@ def _print(name: str, release: str, model: Model, arguments: argparse.Namespace)
     runs = recorded_runs(name, release)
     if not runs:
         return
-    workload, site, site_jobs = model_input(CONFIGURATIONS[name], runs)
-    began = runs[0].slurmctld_started(site.parameters.bf_interval)
-    start = model(workload, site, site_jobs, began)
-    print(f"{name:20} {release} {agreement(runs, start)}")
-    for found in live_agreement(runs):
-        print(f"{'':20} live {found}")
-    first = first_difference(runs, start)
-    print(f"{'':20} first to differ: {first}")
+    starts = [_model_of(name, run, model) for run in runs]
+    for run, start in zip(runs, starts, strict=True):
+        first = first_difference([run], start)
+        same = np.count_nonzero(np.abs(start - run.start) <= _SAME_S)
+        print(
+            f"{name} {release}: model with the submissions and runtimes of {run.name}\n"
+            f"  all runs: {agreement(runs, start)}\n"
+            f"  this run: {agreement([run], start)}\n"
+            f"  {same} of {len(start)} jobs start within {_SAME_S} s of it; first to differ: "
+            + (
+                "none"
+                if first is None
+                else f"job {first}, live {run.start[first]}, model {start[first]}"
+            )
+        )
+    for run, found in zip(runs, live_agreement(runs), strict=False):
+        print(f"  {run.name} held against the others: {found}")
+    workload, _, _ = model_input(CONFIGURATIONS[name], runs)
     if arguments.jobs:
-        print("\n".join(table_of_jobs(workload, runs, start)))
+        print("\n".join(table_of_jobs(workload, runs, starts[0])))
     if arguments.at is not None:
-        run = runs[0]
-        if arguments.logs is not None:
-            log = (arguments.logs / name / run.name / "slurmctld.log").read_text(errors="replace")
-            zero = int(run.outcome["zero"])
-            print(*decisions_of(log, zero, arguments.at - 35, arguments.at + 5), sep="\n")
-        print("live:", *queue_at(workload, run.submit, run.start, run.end, arguments.at), sep="\n ")
-        end = start + np.minimum(workload.actual_runtime, workload.requested_time)
-        print("model:", *queue_at(workload, run.submit, start, end, arguments.at), sep="\n ")
+        _print_moment(name, workload, runs[0], starts[0], arguments)
+
+
+def _print_moment(
+    name: str,
+    workload: Workload,
+    run: RecordedRun,
+    start: Int64Array,
+    arguments: argparse.Namespace,
+) -> None:
+    if arguments.logs is not None:
+        log = (arguments.logs / name / run.name / "slurmctld.log").read_text(errors="replace")
+        zero = int(run.outcome["zero"])
+        print(*decisions_of(log, zero, arguments.at - 35, arguments.at + 5), sep="\n")
+    print("live:", *queue_at(workload, run.submit, run.start, run.end, arguments.at), sep="\n ")
+    end = start + np.minimum(workload.actual_runtime, workload.requested_time)
+    print("model:", *queue_at(workload, run.submit, start, end, arguments.at), sep="\n ")
+
+
+def _model_of(name: str, run: RecordedRun, model: Model) -> Int64Array:
+    workload, site, site_jobs = model_input(CONFIGURATIONS[name], [run])
+    return model(workload, site, site_jobs, run.slurmctld_started(site.parameters.bf_interval))
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.slurm.harness.slurm_releases import RELEASES, SlurmRelease
 from tests.slurm.runs.live_run import LiveRun
+from tests.slurm.runs.loop_events import events_of, write_events
 from tests.slurm.runs.run_configurations import CONFIGURATIONS, RunConfiguration
 from tests.slurm.runs.site_files import files_of
 
@@ -67,9 +68,12 @@ def record_one(configuration: RunConfiguration, release: SlurmRelease, number: i
     write_configuration(configuration, folder)
     name = f"{release.name}-{number}"
     logs = Path(os.environ.get("FORETIME_RUN_LOGS", "/tmp/foretime-run-logs"))
-    outcome, samples = LiveRun(configuration, release, logs / configuration.name / name).run()
+    log_folder = logs / configuration.name / name
+    outcome, samples = LiveRun(configuration, release, log_folder).run()
     packed = gzip.compress(json.dumps(samples).encode(), mtime=0)
     (folder / f"{name}.samples.json.gz").write_bytes(packed)
+    log = (log_folder / "slurmctld.log").read_text(errors="replace")
+    write_events(folder / f"{name}.events.json.gz", events_of(log, outcome["zero"]))
     write_outcome(folder / f"{name}.json", outcome)
 
 

@@ -68,7 +68,7 @@ class RecordedRun:
             return starts[-1]
 
         def off(start: int) -> float:
-            return abs((fulls[0] - start + 30) % 60 - 30)
+            return abs((float(fulls[0]) - start + 30) % 60 - 30)
 
         return min(reversed(starts), key=off)
 
