@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,42 @@ class Tally:
         return text
 
 
+class LoggedPriorities:
+    """Priorities as backfill's log has them, so that the loops are judged by themselves.
+
+    A job that backfill has not looked at has that of its submission.
+    """
+
+    next_tick = 2**62
+
+    def __init__(self) -> None:
+        self.logged: dict[tuple[int, str], int] = {}
+
+    def note(self, indices: Mapping[int, Sequence[int]], event: LoopEvent) -> None:
+        """Take up what a cycle, or a submission, said."""
+        for number, priority, name in event.tested:
+            for index in indices.get(number, ()):
+                self.logged[index, name] = priority
+
+    def priority_of(self, job: Any, slurm_partition: str, now: int) -> int:
+        """Give the last one seen."""
+        del now
+        first = self.logged.get((job.index, ""), 1)
+        return self.logged.get((job.index, slurm_partition), first)
+
+    def submitted(self, job: Any, now: int) -> None:
+        """Nothing to do."""
+
+    def started(self, job: Any, tres: Mapping[str, int], now: int) -> None:
+        """Nothing to do."""
+
+    def ended(self, job: Any, now: int) -> None:
+        """Nothing to do."""
+
+    def tick(self, now: int) -> None:
+        """Nothing to do."""
+
+
 class LoopReplay:
     """The model beside the log of one live run.
 
@@ -78,8 +114,8 @@ class LoopReplay:
     ----------
     name, run, events
         Of the configuration, the run's outcome, and what its log says.
-    priorities, limits
-        As the model's loops take them; ``None``: the plainest.
+    limits
+        As the model's loops take them; ``None``: none. Priorities are those of the log.
     """
 
     def __init__(
@@ -87,17 +123,17 @@ class LoopReplay:
         name: str,
         run: RecordedRun,
         events: Sequence[LoopEvent],
-        priorities: Any = None,
         limits: Any = None,
     ) -> None:
         controller, interfaces = _model("controller"), _model("interfaces")
         configuration = CONFIGURATIONS[name]
         workload, site, site_jobs = model_input(configuration, [run])
         self.jobs = _model("jobs_of_workload").slurm_jobs(workload, site, site_jobs)
+        self.priorities = LoggedPriorities()
         self.controller = controller.Controller(
             site,
             self.jobs,
-            priorities or interfaces.BasicPriorities(),
+            self.priorities,
             limits or interfaces.NoLimits(),
             workload.epoch_of_zero,
         )
@@ -108,6 +144,7 @@ class LoopReplay:
         for index, (number, _) in enumerate(parts_of(configuration.jobs())):
             self.parts.setdefault(number, []).append(index)
         self.submitted = 0
+        self.indices: dict[int, list[int]] = {}
         self.main, self.backfill = Tally(), Tally()
 
     def replay(self) -> tuple[Tally, Tally]:
@@ -115,16 +152,18 @@ class LoopReplay:
         for event in self.events:
             self.controller.now = int(event.at)
             if event.kind == "submit":
-                self._submit()
+                self._submit(event)
             elif event.kind == "end":
                 self._end(event)
             else:
                 self._loop(event)
         return self.main, self.backfill
 
-    def _submit(self) -> None:
+    def _submit(self, event: LoopEvent) -> None:
         while any(self.run.start[i] < 0 for i in self.parts[self.submitted]):
             self.submitted += 1  # it was refused
+        self.indices[event.job] = self.parts[self.submitted]
+        self.priorities.note(self.indices, event)
         for index in self.parts[self.submitted]:
             _model("submission").submit(self.controller, self.jobs[index])
         self.submitted += 1
@@ -135,8 +174,7 @@ class LoopReplay:
             self.controller.finish(job.run)
 
     def _loop(self, event: LoopEvent) -> None:
-        if self.controller.priorities.next_tick <= self.controller.now:
-            self.controller.priorities.tick(self.controller.now)
+        self.priorities.note(self.indices, event)
         waiting = list(self.controller.pending)
         if event.kind == "main":
             _model("main_loop").MainLoop(self.controller, full=event.full).run()

@@ -12,13 +12,14 @@ from pathlib import Path
 
 _LINE = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)\] (.*)")
 _JOB = r"JobId=(?:\d+_\S+?\()?(\d+)"
-_SUBMITTED = re.compile(rf"_slurm_rpc_submit_batch_job: {_JOB}")
+_SUBMITTED = re.compile(rf"_slurm_rpc_submit_batch_job: {_JOB}.*InitPrio=(\d+)")
 _ENDED = re.compile(rf"_job_complete: {_JOB}\)? done")
 _KILLED = re.compile(rf"Time limit exhausted for {_JOB}")
 _MAIN = re.compile(r"Running job scheduler (?:for )?(\w+)")
 _ALLOCATED = re.compile(rf"sched: Allocate {_JOB}")
 _BACKFILL = re.compile(r"_attempt_backfill: beginning")
-_TESTED = re.compile(rf"test for {_JOB}")
+_TESTED = re.compile(rf"test for {_JOB}\S* Prio=(\d+) Partition=(\S+)")
+_STARTING = re.compile(rf"(?:creating credential for|Started) {_JOB}")
 _BACKFILLED = re.compile(r"Jobs backfilled since boot")
 _PLANNED = re.compile(
     rf"_dump_job_sched: .*?{_JOB}\)? to start at (\S+), end at (\S+) on nodes (\S+)"
@@ -42,7 +43,10 @@ class LoopEvent:
     started
         Ids of the jobs that the loop started.
     plans
-        By id what backfill planned: start, end, nodes.
+        By id what backfill planned: start, end, nodes; not of job arrays.
+    tested
+        What backfill looked at, in its order: id, priority, partition; of an array, the array's id.
+        Of a submission its first priority.
     """
 
     at: float
@@ -51,6 +55,7 @@ class LoopEvent:
     full: bool = False
     started: list[int] = field(default_factory=list)
     plans: dict[int, tuple[int, int, str]] = field(default_factory=dict)
+    tested: list[tuple[int, int, str]] = field(default_factory=list)
 
 
 def events_of(log: str, zero: int) -> list[LoopEvent]:
@@ -64,7 +69,9 @@ def events_of(log: str, zero: int) -> list[LoopEvent]:
             continue
         said, at = parts[2], round(_seconds(parts[1]) - zero, 3)
         if found := _SUBMITTED.search(said):
-            events.append(LoopEvent(at, "submit", int(found[1])))
+            job = int(found[1])
+            first = (job, int(found[2]), "")
+            events.append(LoopEvent(at, "submit", job, tested=[first]))
         elif found := _ENDED.search(said) or _KILLED.search(said):
             events.append(LoopEvent(at, "end", int(found[1])))
         elif found := _MAIN.search(said):
@@ -79,9 +86,12 @@ def events_of(log: str, zero: int) -> list[LoopEvent]:
             loop.started.append(int(found[1]))
         elif found := _TESTED.search(said):
             tested = int(found[1])
+            loop.tested.append((tested, int(found[2]), found[3]))
+        elif found := _STARTING.search(said):
+            tested = int(found[1])
         elif _BACKFILLED.search(said):
             loop.started.append(tested)
-        elif found := _PLANNED.search(said):
+        elif (found := _PLANNED.search(said)) and "_*" not in said:
             begin, end = (round(_seconds(found[n]) - zero) for n in (2, 3))
             loop.plans[int(found[1])] = (begin, end, found[4])
     return events
