@@ -185,12 +185,23 @@ class LiveRun:
             ["squeue", "-h", "-t", "PD,R", "-r", "-S", "t,-p,i", "-o", _SQUEUE], environment=epoch
         ).stdout
         sample["squeue"] = queue.splitlines()
+        sample["cpus"] = self._cpus_by_node()
         site = self.configuration.site
         if site.priority.multifactor:
             sample["sprio"] = self.cluster.run(["sprio", "-l"]).stdout.splitlines()
         if site.associations:
             sample["sshare"] = self.cluster.run(["sshare", "-a", "-l", "-P"]).stdout.splitlines()
         self._samples.append(sample)
+
+    def _cpus_by_node(self) -> dict[str, list[list[str]]]:
+        """Give the nodes, CPUs, memory and GRES of running jobs by Slurm's id."""
+        text = self.cluster.run(["scontrol", "-d", "--oneliner", "show", "job"]).stdout
+        found = {}
+        for line in text.splitlines():
+            if "JobState=RUNNING" in line and (job := re.match(r"JobId=(\d+)", line)):
+                places = re.findall(r" Nodes=(\S+) CPU_IDs=(\S+) Mem=(\S*) GRES=(\S*)", line)
+                found[job[1]] = [list(place) for place in places]
+        return found
 
     # What came of it ------------------------------------------------------------------------------
 

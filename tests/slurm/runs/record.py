@@ -67,6 +67,8 @@ def record_one(configuration: RunConfiguration, release: SlurmRelease, number: i
     folder = RESULTS / configuration.name
     write_configuration(configuration, folder)
     name = f"{release.name}-{number}"
+    mark = folder / f"{name}.running"
+    mark.write_text(str(os.getpid()))
     logs = Path(os.environ.get("FORETIME_RUN_LOGS", "/tmp/foretime-run-logs"))
     log_folder = logs / configuration.name / name
     outcome, samples = LiveRun(configuration, release, log_folder).run()
@@ -75,6 +77,7 @@ def record_one(configuration: RunConfiguration, release: SlurmRelease, number: i
     log = (log_folder / "slurmctld.log").read_text(errors="replace")
     write_events(folder / f"{name}.events.json.gz", events_of(log, outcome["zero"]))
     write_outcome(folder / f"{name}.json", outcome)
+    mark.unlink()
 
 
 def _wanted(arguments: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
@@ -85,8 +88,17 @@ def _wanted(arguments: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
                     raise SystemExit(f"no configuration {name!r}: {', '.join(CONFIGURATIONS)}")
                 if CONFIGURATIONS[name].soft_limit and release < "23.11":
                     continue
-                if not (RESULTS / name / f"{release}-{number}.json").exists():
-                    yield name, release, number
+                yield name, release, number
+
+
+def _taken(run: tuple[str, str, int]) -> bool:
+    """Whether a run is recorded, or being recorded by a process that lives."""
+    name, release, number = run
+    folder = RESULTS / name
+    if (folder / f"{release}-{number}.json").exists():
+        return True
+    mark = folder / f"{release}-{number}.running"
+    return mark.exists() and Path(f"/proc/{mark.read_text().strip()}").exists()
 
 
 def _record_all(arguments: argparse.Namespace) -> int:
@@ -102,6 +114,8 @@ def _record_all(arguments: argparse.Namespace) -> int:
                 print(time.strftime("%H:%M:%S"), *run, "ended", process.returncode, flush=True)
         if left and len(running) < arguments.parallel:
             run = left.pop(0)
+            if _taken(run):
+                continue
             name, release, number = run
             words = ["--one", name, "--releases", release, "--runs", str(number)]
             running[run] = subprocess.Popen([sys.executable, "-m", __spec__.name, *words])

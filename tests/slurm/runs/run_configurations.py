@@ -168,6 +168,27 @@ def _fair_share(name: str, about: str, seed: int, priority: SlurmPriority) -> Ru
     return RunConfiguration(name, about, site, lambda: jobs_of(recipe, site.machine.cpus, seed))
 
 
+def _age_and_size() -> RunConfiguration:
+    site = SlurmSite(
+        _TEN_BY_TEN,
+        parameters=SlurmParameters(bf_interval=15),
+        priority=_AGE_AND_SIZE,
+        associations=_tree(),
+        enforced=frozenset({"associations"}),
+    )
+
+    def adorn(job: RunJob, rng: random.Random) -> RunJob:
+        return _nice_or_array(_in_account(job, rng), rng)
+
+    recipe = JobRecipe(jobs=180, adorn=adorn)
+    return RunConfiguration(
+        "age-and-size",
+        "Multifactor priorities of age, size and nice, with job arrays.",
+        site,
+        lambda: jobs_of(recipe, site.machine.cpus, 6),
+    )
+
+
 # Partitions ---------------------------------------------------------------------------------------
 
 _OVERLAPPING = Machine(
@@ -465,13 +486,14 @@ CONFIGURATIONS: Mapping[str, RunConfiguration] = {
             SlurmParameters(bf_resolution=300, bf_interval=15),
         ),
         _flat(
-            "age-and-size",
-            "Multifactor priorities of age, size and nice, with job arrays.",
+            "size-and-nice",
+            "Multifactor priorities without accounting, which have no age; job arrays.",
             6,
             SlurmParameters(bf_interval=15),
             priority=_AGE_AND_SIZE,
             recipe=JobRecipe(jobs=180, adorn=_nice_or_array),
         ),
+        _age_and_size(),
         _fair_share("fair-tree", "Fair Tree over accounts of three levels.", 7, _FAIR_TREE),
         _fair_share(
             "classic-fair-share",
