@@ -252,13 +252,18 @@ class SlurmCluster:
         ).strip()
 
     def try_sbatch(
-        self, *options: str, user: str = "alice", script: str = "sleep 3600"
+        self,
+        *options: str,
+        user: str = "alice",
+        script: str = "sleep 3600",
+        timeout_s: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         """Submit a job that may be refused."""
         return self.run(
             ["sbatch", "--parsable", f"--chdir={self.jobs_folder}", "--output=/dev/null", *options],
             user,
             stdin=f"#!/bin/bash\n{script}\n",
+            timeout_s=timeout_s,
         )
 
     def job(self, job_id: str) -> dict[str, str]:

@@ -114,8 +114,7 @@ class LoopReplay:
     ----------
     name, run, events
         Of the configuration, the run's outcome, and what its log says.
-    limits
-        As the model's loops take them; ``None``: none. Priorities are those of the log.
+        Priorities are those of the log, limits the model's.
     """
 
     def __init__(
@@ -123,7 +122,6 @@ class LoopReplay:
         name: str,
         run: RecordedRun,
         events: Sequence[LoopEvent],
-        limits: Any = None,
     ) -> None:
         controller, interfaces = _model("controller"), _model("interfaces")
         configuration = CONFIGURATIONS[name]
@@ -134,7 +132,7 @@ class LoopReplay:
             site,
             self.jobs,
             self.priorities,
-            limits or interfaces.NoLimits(),
+            _model("limits").Limits(site) if site.enforced else interfaces.NoLimits(),
             workload.epoch_of_zero,
         )
         self.run = run
@@ -229,6 +227,7 @@ class LoopReplay:
         run = job.run
         self.controller.finish(run)
         job.run = None
+        self.controller.limits.submitted(job, self.controller.now)
         self.controller.pending.append(job)
 
     def _put_on(self, job: Any, kind: str) -> None:

@@ -19,6 +19,7 @@ from tests.slurm.runs.slurmctld_log import loops_of
 SAMPLE_S = 60
 LONGEST_S = 75 * 60
 _SETTLE_S = 8
+_PATIENCE_S = 600
 _SQUEUE = "%i|%Q|%t|%r|%S|%P|%a|%q"
 _SHOWN = (
     *(["scontrol", "show", kind] for kind in ("config", "partition", "node", "reservation")),
@@ -152,15 +153,22 @@ class LiveRun:
             *job.sbatch_options(),
             user=job.user,
             script=f"exec sleep {job.runtime_s}",
+            timeout_s=_PATIENCE_S,
         )
         if reply.returncode:
             self._refused[number] = reply.stderr.strip()
         else:
             self._slurm_ids[number] = reply.stdout.strip().split(";")[0]
 
+    def _ask(self, *words: str, epoch: bool = False) -> str:
+        """Give what a command answers, however slow the machine is."""
+        environment = {"SLURM_TIME_FORMAT": "%s"} if epoch else {}
+        reply = self.cluster.run(words, environment=environment, timeout_s=_PATIENCE_S)
+        return reply.stdout
+
     def _drain(self) -> None:
         until = time.time() + LONGEST_S
-        while self.cluster.run(["squeue", "-h", "-o", "%i"]).stdout.strip():
+        while self._ask("squeue", "-h", "-o", "%i").strip():
             if time.time() > until:
                 raise TimeoutError(f"{self.configuration.name}: jobs are left after {LONGEST_S} s")
             self._sample_until(time.time() + 5)
@@ -177,25 +185,22 @@ class LiveRun:
             self._sample()
 
     def _sample(self) -> None:
-        epoch = {"SLURM_TIME_FORMAT": "%s"}
         sample: dict[str, Any] = {"at": round(time.time() - self._zero, 2)}
         sample["load"] = os.getloadavg()[0]
         # By priority as Slurm has it, and with the plans of backfill where it has any.
-        queue = self.cluster.run(
-            ["squeue", "-h", "-t", "PD,R", "-r", "-S", "t,-p,i", "-o", _SQUEUE], environment=epoch
-        ).stdout
-        sample["squeue"] = queue.splitlines()
+        words = ["squeue", "-h", "-t", "PD,R", "-r", "-S", "t,-p,i", "-o", _SQUEUE]
+        sample["squeue"] = self._ask(*words, epoch=True).splitlines()
         sample["cpus"] = self._cpus_by_node()
         site = self.configuration.site
         if site.priority.multifactor:
-            sample["sprio"] = self.cluster.run(["sprio", "-l"]).stdout.splitlines()
+            sample["sprio"] = self._ask("sprio", "-l").splitlines()
         if site.associations:
-            sample["sshare"] = self.cluster.run(["sshare", "-a", "-l", "-P"]).stdout.splitlines()
+            sample["sshare"] = self._ask("sshare", "-a", "-l", "-P").splitlines()
         self._samples.append(sample)
 
     def _cpus_by_node(self) -> dict[str, list[list[str]]]:
         """Give the nodes, CPUs, memory and GRES of running jobs by Slurm's id."""
-        text = self.cluster.run(["scontrol", "-d", "--oneliner", "show", "job"]).stdout
+        text = self._ask("scontrol", "-d", "--oneliner", "show", "job")
         found = {}
         for line in text.splitlines():
             if "JobState=RUNNING" in line and (job := re.match(r"JobId=(\d+)", line)):
@@ -226,7 +231,7 @@ class LiveRun:
             "columns": list(JOB_COLUMNS),
             "jobs": jobs,
             **loops_of(log, self._zero),
-            "sdiag": self.cluster.run(["sdiag"]).stdout.splitlines(),
+            "sdiag": self._ask("sdiag").splitlines(),
         }
 
     def _job(self, record: dict[str, str] | None, refused: str | None) -> list[Any]:

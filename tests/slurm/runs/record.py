@@ -98,7 +98,8 @@ def _taken(run: tuple[str, str, int]) -> bool:
     if (folder / f"{release}-{number}.json").exists():
         return True
     mark = folder / f"{release}-{number}.running"
-    return mark.exists() and Path(f"/proc/{mark.read_text().strip()}").exists()
+    command = Path(f"/proc/{mark.read_text().strip()}/cmdline") if mark.exists() else mark
+    return command.exists() and __spec__.name in command.read_text()
 
 
 def _record_all(arguments: argparse.Namespace) -> int:
