@@ -31,6 +31,10 @@ def node_numbers(text: str) -> frozenset[int]:
     return frozenset(numbers)
 
 
+_NODES_FREED_S = 0.0
+"""A job that has ended has its nodes until they have answered, on an idle machine so long."""
+
+
 @dataclass
 class Tally:
     """How many decisions of the model were those of the live cluster.
@@ -147,18 +151,22 @@ class LoopReplay:
 
     def replay(self) -> tuple[Tally, Tally]:
         """Go through the log; give the tallies of the main loop and of backfill."""
+        ended: list[LoopEvent] = []
         for event in self.events:
+            while ended and ended[0].at + _NODES_FREED_S <= event.at:
+                self._end(ended.pop(0))
             self.controller.now = int(event.at)
             if event.kind == "submit":
                 self._submit(event)
             elif event.kind == "end":
-                self._end(event)
+                ended.append(event)
             else:
                 self._loop(event)
         return self.main, self.backfill
 
     def _submit(self, event: LoopEvent) -> None:
-        while any(self.run.start[i] < 0 for i in self.parts[self.submitted]):
+        rows = self.run.outcome["jobs"]
+        while any(rows[index][0] is None for index in self.parts[self.submitted]):
             self.submitted += 1  # it was refused
         self.indices[event.job] = self.parts[self.submitted]
         self.priorities.note(self.indices, event)

@@ -43,7 +43,8 @@ class LoopEvent:
     started
         Ids of the jobs that the loop started.
     plans
-        By id what backfill planned: start, end, nodes; not of job arrays.
+        By id what backfill planned: start, end, nodes; the earliest of several partitions, not
+        of job arrays.
     tested
         What backfill looked at, in its order: id, priority, partition; of an array, the array's id.
         Of a submission its first priority.
@@ -93,7 +94,9 @@ def events_of(log: str, zero: int) -> list[LoopEvent]:
             loop.started.append(tested)
         elif (found := _PLANNED.search(said)) and "_*" not in said:
             begin, end = (round(_seconds(found[n]) - zero) for n in (2, 3))
-            loop.plans[int(found[1])] = (begin, end, found[4])
+            job = int(found[1])
+            if job not in loop.plans or begin < loop.plans[job][0]:  # of its partitions
+                loop.plans[job] = (begin, end, found[4])
     return events
 
 

@@ -25,6 +25,8 @@ from tests.slurm.runs.site_files import files_of
 
 RESULTS = Path(__file__).resolve().parents[2] / "assets/slurm/runs"
 _BETWEEN_STARTS_S = 15
+# A cycle of so few jobs takes some milliseconds.
+_STALLED_S = 2.0
 
 
 def write_outcome(path: Path, outcome: Mapping[str, Any]) -> None:
@@ -72,6 +74,9 @@ def record_one(configuration: RunConfiguration, release: SlurmRelease, number: i
     logs = Path(os.environ.get("FORETIME_RUN_LOGS", "/tmp/foretime-run-logs"))
     log_folder = logs / configuration.name / name
     outcome, samples = LiveRun(configuration, release, log_folder).run()
+    longest = max(end - begin for begin, end, _ in outcome["backfill_cycles"])
+    if longest > _STALLED_S:
+        raise RuntimeError(f"{configuration.name} {name}: the machine stood still for {longest} s")
     packed = gzip.compress(json.dumps(samples).encode(), mtime=0)
     (folder / f"{name}.samples.json.gz").write_bytes(packed)
     log = (log_folder / "slurmctld.log").read_text(errors="replace")
