@@ -31,8 +31,8 @@ def node_numbers(text: str) -> frozenset[int]:
     return frozenset(numbers)
 
 
-_NODES_FREED_S = 0.0
-"""A job that has ended has its nodes until they have answered, on an idle machine so long."""
+_NODES_FREED_S = 0.05
+"""A job that has ended has its nodes until they have answered: some milliseconds, here at most."""
 
 
 @dataclass
@@ -43,6 +43,9 @@ class Tally:
     ----------
     runs, same_runs
         Runs of a loop that started anything, live or in the model; those that started the same.
+    completing
+        Runs that are not judged: jobs had ended some milliseconds before, and Slurm starts none on
+        nodes that complete.
     both, live_only, model_only
         Starts.
     same_nodes
@@ -55,6 +58,7 @@ class Tally:
 
     runs: int = 0
     same_runs: int = 0
+    completing: int = 0
     both: int = 0
     live_only: int = 0
     model_only: int = 0
@@ -70,6 +74,8 @@ class Tally:
             f" ({self.same_nodes} on the same nodes), {self.live_only} live only,"
             f" {self.model_only} model only"
         )
+        if self.completing:
+            text += f"; {self.completing} not judged, as nodes completed"
         if self.plans:
             text += f"; plans: {self.same_plans} of {self.plans} at the same second"
         return text
@@ -146,20 +152,18 @@ class LoopReplay:
         for index, (number, _) in enumerate(parts_of(configuration.jobs())):
             self.parts.setdefault(number, []).append(index)
         self.submitted = 0
+        self.ended: list[tuple[float, Any]] = []
         self.indices: dict[int, list[int]] = {}
         self.main, self.backfill = Tally(), Tally()
 
     def replay(self) -> tuple[Tally, Tally]:
         """Go through the log; give the tallies of the main loop and of backfill."""
-        ended: list[LoopEvent] = []
         for event in self.events:
-            while ended and ended[0].at + _NODES_FREED_S <= event.at:
-                self._end(ended.pop(0))
             self.controller.now = int(event.at)
             if event.kind == "submit":
                 self._submit(event)
             elif event.kind == "end":
-                ended.append(event)
+                self._end(event)
             else:
                 self._loop(event)
         return self.main, self.backfill
@@ -178,23 +182,50 @@ class LoopReplay:
         job = self.jobs[self.index_of[event.job]]
         if job.run is not None and job.run in self.controller.running:
             self.controller.finish(job.run)
+            self.ended.append((event.at, job))
 
     def _loop(self, event: LoopEvent) -> None:
         self.priorities.note(self.indices, event)
-        waiting = list(self.controller.pending)
-        if event.kind == "main":
-            _model("main_loop").MainLoop(self.controller, full=event.full).run()
-            tally = self.main
-        else:
-            _model("backfill_loop").BackfillCycle(self.controller).run()
-            tally = self.backfill
-        mine = {job.index for job in waiting if job.run is not None}
         live = {self.index_of[number] for number in event.started}
-        self._count(event, tally, mine, live)
+        tally = self.main if event.kind == "main" else self.backfill
+        mine = self._starts(event)
+        just_ended = [job for at, job in self.ended if event.at - at < _NODES_FREED_S]
+        if mine != live and just_ended:
+            for index in mine:
+                self._take_back(self.jobs[index])
+            for job in just_ended:
+                self._return(job)
+            mine = self._starts(event)
+            for job in just_ended:
+                self.controller.finish(job.run)
+            tally.completing += mine != live
+        self.ended = [(at, job) for at, job in self.ended if event.at - at < _NODES_FREED_S]
+        if mine == live or not just_ended:
+            self._count(event, tally, mine, live)
         for index in mine - live:
             self._take_back(self.jobs[index])
         for index in sorted(live):
             self._put_on(self.jobs[index], event.kind)
+
+    def _starts(self, event: LoopEvent) -> set[int]:
+        """Let the model run its loop; give whom it started."""
+        waiting = list(self.controller.pending)
+        if event.kind == "main":
+            _model("main_loop").MainLoop(self.controller, full=event.full).run()
+        else:
+            _model("backfill_loop").BackfillCycle(self.controller).run()
+        return {job.index for job in waiting if job.run is not None}
+
+    def _return(self, job: Any) -> None:
+        """Give an ended job its nodes again."""
+        controller, run = self.controller, job.run
+        # Backfill plans with its nodes from the next second on, as of a job over its limit.
+        run.limit_end = controller.now - controller.parameters.kill_wait_s
+        controller.use.add(run.allocation, run.partition_index)
+        controller.running.append(run)
+        controller.running.sort(key=lambda other: other.job.index)
+        controller.limits.submitted(job, controller.now)
+        controller.limits.started(job, run.allocation.tres, controller.now)
 
     def _count(self, event: LoopEvent, tally: Tally, mine: set[int], live: set[int]) -> None:
         if mine or live:
@@ -215,6 +246,8 @@ class LoopReplay:
         ]
         for number, (start, _, nodes) in event.plans.items():
             index = self.index_of[number]
+            if index in live:  # planned in one partition, started in another
+                continue
             estimate = self.jobs[index].estimate
             tally.plans += 1
             same = estimate is not None and abs(estimate - start) <= 2
