@@ -122,21 +122,8 @@ def specification(
     workload: Workload, site: SlurmSite, site_jobs: SiteJobs, started_at: int
 ) -> Int64Array:
     """Give the starts of the plain Python specification."""
-    room = "foretime_sim.reference.slurm"
-    cluster, interfaces, priorities, limits = (
-        importlib.import_module(f"{room}.{name}")
-        for name in ("cluster", "interfaces", "priorities", "limits")
-    )
-    found = cluster.simulate_slurm(
-        workload,
-        site,
-        site_jobs,
-        started_at=started_at,
-        priorities=priorities.Priorities(site, started_at)
-        if site.priority.multifactor
-        else interfaces.BasicPriorities(),
-        limits=limits.Limits(site, started_at) if site.enforced else None,
-    ).start_times
+    cluster = importlib.import_module("foretime_sim.reference.slurm.cluster")
+    found = cluster.simulate_slurm(workload, site, site_jobs, started_at=started_at).start_times
     return np.array([-1 if at is None else at for at in found], dtype=np.int64)
 
 
