@@ -84,7 +84,8 @@ class Tally:
 class LoggedPriorities:
     """Priorities as backfill's log has them, so that the loops are judged by themselves.
 
-    A job that backfill has not looked at has that of its submission.
+    A job that backfill has not looked at has that of its submission. For a run of the main loop
+    they are those of the cycle before it, or those of the next one.
     """
 
     next_tick = 2**62
@@ -189,6 +190,18 @@ class LoopReplay:
         live = {self.index_of[number] for number in event.started}
         tally = self.main if event.kind == "main" else self.backfill
         mine = self._starts(event)
+        if mine != live and event.kind == "main" and self._next_cycle(event) is not None:
+            # Priorities are worked out anew between cycles; which of both were valid is not logged.
+            for index in mine:
+                self._take_back(self.jobs[index])
+            before = dict(self.priorities.logged)
+            self.priorities.note(self.indices, self._next_cycle(event) or event)
+            mine = self._starts(event)
+            if mine != live:
+                for index in mine:
+                    self._take_back(self.jobs[index])
+                self.priorities.logged = before
+                mine = self._starts(event)
         just_ended = [job for at, job in self.ended if event.at - at < _NODES_FREED_S]
         if mine != live and just_ended:
             for index in mine:
@@ -206,6 +219,10 @@ class LoopReplay:
             self._take_back(self.jobs[index])
         for index in sorted(live):
             self._put_on(self.jobs[index], event.kind)
+
+    def _next_cycle(self, event: LoopEvent) -> LoopEvent | None:
+        later = self.events[self.events.index(event) + 1 :]
+        return next((each for each in later if each.kind == "backfill" and each.tested), None)
 
     def _starts(self, event: LoopEvent) -> set[int]:
         """Let the model run its loop; give whom it started."""
