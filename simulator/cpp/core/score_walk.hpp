@@ -31,39 +31,39 @@ class ScoreWalk {
   void begin(const ScoredQueue& queue, Seconds now, const Room& room) {
     order_ = queue.order();
     now_ = now;
-    heap_.clear();
+    bests_.clear();
     given_ = {};
+    calls_ = 0;
     for (const ScoredQueue::Block& block : queue.blocks()) {
-      const Processors least = block.begin()->processors;
-      if (least > room.free) break;
-      if (!room.allows(least, block.summary.least_backfill_time)) continue;
-      if (room.allows(block.last().processors, block.summary.most_backfill_time)) {
+      const auto& bounds = block.summary;
+      if (bounds.least_processors > room.free) break;
+      if (room.allows(bounds.most_processors, bounds.most_backfill_time)) {
         const ScoredJob& leader = queue.leader_of(block, now);
-        heap_.push_back({leader.score(order_, now), leader.rank, &leader, &block});
+        bests_.push_back({leader.score(order_, now), leader.rank, &leader, &block});
       } else {
-        push_best(block, nullptr, room);
+        add_best(block, nullptr, room);
       }
     }
-    std::make_heap(heap_.begin(), heap_.end());
   }
 
   // The first of those that were not given yet and are allowed; null if there is none. From call to
   // call less may be allowed, never more.
   const ScoredJob* next(const Room& room) {
-    while (true) {
-      if (given_.block != nullptr && push_best(*given_.block, &given_, room)) {
-        std::push_heap(heap_.begin(), heap_.end());
-      }
-      given_ = {};
-      if (heap_.empty()) return nullptr;
-      given_ = heap_.front();
-      std::pop_heap(heap_.begin(), heap_.end());
-      heap_.pop_back();
-      if (room.allows(*given_.job)) return given_.job;
+    if (given_.block != nullptr) add_best(*given_.block, &given_, room);
+    given_ = {};
+    if (calls_ == kFew) std::make_heap(bests_.begin(), bests_.end());
+    ++calls_;
+    if (calls_ > kFew) {
+      take_from_heap(room);
+    } else {
+      take_first(room);
     }
+    return given_.job;
   }
 
  private:
+  static constexpr int kFew = 8;
+
   struct Best {
     double score = 0;
     std::int64_t rank = 0;
@@ -75,25 +75,67 @@ class ScoreWalk {
     }
   };
 
+  void take_first(const Room& room) {
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < bests_.size();) {
+      Best& best = bests_[i];
+      if (!room.allows(*best.job) && !find_best(best, *best.block, &best, room)) {
+        best = bests_.back();
+        bests_.pop_back();
+        continue;
+      }
+      if (bests_[first] < best) first = i;
+      ++i;
+    }
+    if (bests_.empty()) return;
+    given_ = bests_[first];
+    bests_[first] = bests_.back();
+    bests_.pop_back();
+  }
+
+  void take_from_heap(const Room& room) {
+    while (!bests_.empty()) {
+      const Best best = bests_.front();
+      std::pop_heap(bests_.begin(), bests_.end());
+      bests_.pop_back();
+      if (room.allows(*best.job)) {
+        given_ = best;
+        return;
+      }
+      add_best(*best.block, &best, room);
+    }
+  }
+
   // Of the jobs of a block that are allowed and come after the given one; whether there is any.
-  bool push_best(const ScoredQueue::Block& block, const Best* after, const Room& room) {
-    Best best;
+  bool find_best(Best& best, const ScoredQueue::Block& block, const Best* after,
+                 const Room& room) const {
+    const auto& bounds = block.summary;
+    if (!room.allows(bounds.least_processors, bounds.least_backfill_time)) return false;
+    Best first;
     for (const ScoredJob& job : block) {
       if (job.processors > room.free) break;
       if (!room.allows(job)) continue;
       const Best found{job.score(order_, now_), job.rank, &job, &block};
       if (after != nullptr && !(found < *after)) continue;
-      if (best.job == nullptr || best < found) best = found;
+      if (first.job == nullptr || first < found) first = found;
     }
-    if (best.job == nullptr) return false;
-    heap_.push_back(best);
+    if (first.job == nullptr) return false;
+    best = first;
     return true;
+  }
+
+  void add_best(const ScoredQueue::Block& block, const Best* after, const Room& room) {
+    Best best;
+    if (!find_best(best, block, after, room)) return;
+    bests_.push_back(best);
+    if (calls_ > kFew) std::push_heap(bests_.begin(), bests_.end());
   }
 
   Order order_ = Order::kWfp;
   Seconds now_ = 0;
-  std::vector<Best> heap_;
+  std::vector<Best> bests_;
   Best given_;
+  int calls_ = 0;  // of next(); from the ninth on bests_ is a heap
 };
 
 }  // namespace foretime

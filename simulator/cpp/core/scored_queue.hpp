@@ -48,20 +48,28 @@ struct ScoredJob {
 class ScoredQueue {
  private:
   static constexpr Seconds kUnknown = std::numeric_limits<Seconds>::min();
+  static constexpr Processors kMost = std::numeric_limits<Processors>::max();
   static constexpr std::size_t kMostUnseen = 64;
   static constexpr double kLongest = 1e15;  // seconds; more is for ever
 
   // Of a block: bounds of what its jobs need; who leads it, and how long for certain, which is
   // worked out when it is asked for.
   struct Lead {
-    mutable Seconds least_backfill_time = kNever;  // or less
-    mutable Seconds most_backfill_time = 0;        // or more
+    mutable Processors least_processors = kMost;  // or less; the others alike
+    mutable Processors most_processors = 0;
+    mutable Seconds least_backfill_time = kNever;
+    mutable Seconds most_backfill_time = 0;
     mutable Seconds until = kUnknown;
     mutable ScoredJob leader;
     void add(const ScoredJob& entry) {
+      widen(entry);
+      until = kUnknown;
+    }
+    void widen(const ScoredJob& entry) const {
+      least_processors = std::min(least_processors, entry.processors);
+      most_processors = std::max(most_processors, entry.processors);
       least_backfill_time = std::min(least_backfill_time, entry.backfill_time);
       most_backfill_time = std::max(most_backfill_time, entry.backfill_time);
-      until = kUnknown;
     }
     bool remove(const ScoredJob& entry) {
       if (entry.job == leader.job) until = kUnknown;
@@ -105,9 +113,7 @@ class ScoredQueue {
   }
 
   // The least that any job needs.
-  Processors least_processors() const {
-    return list_.empty() ? std::numeric_limits<Processors>::max() : list_.front().processors;
-  }
+  Processors least_processors() const { return list_.empty() ? kMost : list_.front().processors; }
 
   // Who comes first now; there must be somebody.
   const ScoredJob& first(Seconds now) const {
@@ -126,8 +132,8 @@ class ScoredQueue {
   template <class Skip, class Visit>
   void for_each_within(Processors processors, Skip skip, Visit visit) const {
     for (const auto& block : list_.blocks()) {
-      if (block.begin()->processors > processors) return;
-      if (skip(block.begin()->processors, block.summary.least_backfill_time)) continue;
+      if (block.summary.least_processors > processors) return;
+      if (skip(block.summary.least_processors, block.summary.least_backfill_time)) continue;
       for (const ScoredJob& entry : block) {
         if (entry.processors > processors) return;
         visit(entry);
@@ -200,6 +206,8 @@ class ScoredQueue {
     const Lead& found = block.summary;
     found.leader = *best;
     found.until = kNever;
+    found.least_processors = block.begin()->processors;
+    found.most_processors = block.last().processors;
     found.least_backfill_time = found.most_backfill_time = best->backfill_time;
     for (const ScoredJob& entry : block) {
       found.until = std::min(found.until, leads_until(*best, entry, now));
