@@ -66,7 +66,7 @@ class Queue {
   // Under a backfilling that sorts candidates the jobs are also kept in that order, ties by
   // submission; under XF and WFP so that their scores are quickly found.
   Queue(Order order, Backfill backfill) : order_(order), backfill_(backfill) {
-    if (order == Order::kXf || order == Order::kWfp) scored_.emplace(order);
+    if (grows_with_time(order)) scored_.emplace(order);
   }
 
   bool empty() const { return list_.empty(); }

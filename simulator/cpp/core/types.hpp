@@ -158,6 +158,9 @@ constexpr bool is_time_dependent(Order order) {
   return order == Order::kXf || order == Order::kWfp || order == Order::kOutside;
 }
 
+// Under these a job has a score of its own that grows with time: queue_score.hpp.
+constexpr bool grows_with_time(Order order) { return order == Order::kXf || order == Order::kWfp; }
+
 struct Job {
   Seconds submit = 0;
   Processors processors = 0;

@@ -185,6 +185,14 @@ Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change();
 
 // The queue in an order that only holds now.
 std::vector<Pending> Engine::sorted_by_score(OutsideNews&& news) const {
+  std::vector<Pending> entries;
+  entries.reserve(queue_.size());
+  if (keeps_score_order()) {
+    for (const ScoreOrder::Place& place : score_order_.sorted(policy_.order, jobs_, now_)) {
+      entries.push_back(queue_.entry(place.job, job(place.job)));
+    }
+    return entries;
+  }
   std::vector<Candidate> ordered;
   for (const auto& block : queue_.blocks()) {
     for (const Pending& entry : block) {
@@ -197,8 +205,6 @@ std::vector<Pending> Engine::sorted_by_score(OutsideNews&& news) const {
     score_outside(ordered, std::move(news));
   }
   std::sort(ordered.rbegin(), ordered.rend());
-  std::vector<Pending> entries;
-  entries.reserve(ordered.size());
   for (const Candidate& candidate : ordered) entries.push_back(candidate.entry);
   return entries;
 }
@@ -460,6 +466,7 @@ void Engine::enter_queue(JobIndex index) {
   arriving.state = State::kPending;
   if (arriving.guarded) ++active_guards_;
   queue_.insert(index, arriving);
+  if (keeps_score_order()) score_order_.entered(index);
   arrived_.push_back(index);
   planner_->arrived(index);
   if (queue_.front().job == index) full_pass_ = true;

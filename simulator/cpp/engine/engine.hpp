@@ -13,6 +13,7 @@
 #include "core/admission.hpp"
 #include "core/availability.hpp"
 #include "core/queue.hpp"
+#include "core/score_order.hpp"
 #include "core/slack_settings.hpp"
 #include "core/types.hpp"
 #include "engine/outside_policy.hpp"
@@ -167,6 +168,7 @@ class Engine final : private Pass {
   void score_outside(std::vector<Candidate>& queue, OutsideNews&& news) const;
 
   std::vector<Pending> sorted_by_score(OutsideNews&& news) const;
+  bool keeps_score_order() const { return grows_with_time(policy_.order) && !policy_.switching; }
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
   const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
 
@@ -174,6 +176,7 @@ class Engine final : private Pass {
   std::vector<Job> jobs_;
   Availability availability_;
   Queue queue_;
+  mutable ScoreOrder score_order_;
   std::unique_ptr<Planner> planner_;
   Seconds now_;
   Counters counters_;
