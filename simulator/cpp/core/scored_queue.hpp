@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <limits>
 #include <vector>
 
 #include "core/block_list.hpp"
