@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "core/block_list.hpp"
@@ -66,7 +66,7 @@ class Queue {
   // Under a backfilling that sorts candidates the jobs are also kept in that order, ties by
   // submission; under XF and WFP so that their scores are quickly found.
   Queue(Order order, Backfill backfill) : order_(order), backfill_(backfill) {
-    if (grows_with_time(order)) scored_.emplace(order);
+    if (grows_with_time(order)) scored_ = std::make_unique<ScoredQueue>(order);
   }
 
   bool empty() const { return list_.empty(); }
@@ -106,7 +106,7 @@ class Queue {
   Backfill backfill_;
   BlockList<Pending, Least> list_;
   BlockList<Pending, Least> candidates_;
-  std::optional<ScoredQueue> scored_;
+  std::unique_ptr<ScoredQueue> scored_;  // under XF and WFP
 };
 
 // A pending job in an order that only holds for one pass.
