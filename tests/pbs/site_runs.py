@@ -1,0 +1,181 @@
+"""Live runs of OpenPBS under the configurations of site_configurations.toml, recorded.
+
+``python -m tests.pbs.site_runs --seed 1 --count 150 [NAME...]`` brings up a server for each configuration
+side by side, submits every job at its second and writes tests/assets/pbs/runs/NAME-SEED-RUN.json
+as soon as all its jobs have ended. What is already recorded is left as it is: after an interruption,
+the same command makes what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import threading
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tests.pbs.pbs_server import PbsServer
+from tests.pbs.site_workload import CPUS_OF_A_HOST, HOSTS, LiveJob, as_rows, live_jobs
+
+CONFIGURATIONS = Path(__file__).with_name("site_configurations.toml")
+RUNS = Path(__file__).parents[1] / "assets/pbs/runs"
+_QUEUES = (
+    "create queue high queue_type=execution, enabled=true, started=true, priority=100",
+    "create queue low queue_type=execution, enabled=true, started=true, priority=10",
+)
+_USAGE_EVERY_S = 30
+
+
+def configurations() -> dict[str, dict[str, Any]]:
+    """Give them by name."""
+    return tomllib.loads(CONFIGURATIONS.read_text())
+
+
+def bring_up(configuration: dict[str, Any]) -> PbsServer:
+    """Bring up a server of four hosts of four CPUs under a configuration."""
+    queues = _QUEUES if configuration.get("queues") else ()
+    server = PbsServer(ncpus=0, settings=[*queues, "set sched log_events = 4095"])
+    try:
+        _add_hosts(server)
+        if "resource_group" in configuration:
+            path = server.home / "sched_priv/resource_group"
+            path.write_text(configuration["resource_group"])
+        server.set_sched_config(**configuration.get("sched_config", {}))
+        server.qmgr(*configuration.get("qmgr", ()))
+        time.sleep(2)
+        return server
+    except BaseException:
+        server.stop()
+        raise
+
+
+def _add_hosts(server: PbsServer) -> None:
+    lines = ["$configversion 2"]
+    for host in range(HOSTS):
+        lines.append(f"vn{host}: resources_available.ncpus = {CPUS_OF_A_HOST}")
+        lines.append(f"vn{host}: resources_available.host = vn{host}")
+    # MoM sends what a job has used 2 s after it has looked, and never if it looks each second.
+    (server.home / "mom_priv/config").write_text("$min_check_poll 5\n$max_check_poll 5\n")
+    definition = server.folder / "vnodes"
+    definition.write_text("\n".join([*lines, ""]))
+    server.checked(["pbs_mom", "-s", "insert", "vnodes", str(definition)])
+    server.run(["pkill", "-HUP", "--exact", "pbs_mom"])
+    server.wait_for(
+        lambda: server.run(["pbsnodes", "-a"]).stdout.count("state = free") == HOSTS + 1, "hosts"
+    )
+
+
+def run_live(
+    name: str, jobs: list[LiveJob], logs_folder: Path | None = None
+) -> dict[str, Any]:
+    """Run jobs on a server of its own; gives the record."""
+    configuration = configurations()[name]
+    with bring_up(configuration) as server:
+        begin = int(time.time()) + 2
+        usage: list[Any] = []
+        ids, next_usage = [], float(begin)
+        for job in jobs:
+            while (wait := begin + job.submit_s + 0.2 - time.time()) > 0:
+                time.sleep(min(wait, 1.0))
+                if "fair_share" in name and time.time() >= next_usage:
+                    next_usage = time.time() + _USAGE_EVERY_S
+                    usage.append([int(time.time()) - begin, _usage(server)])
+            ids.append(_submit(server, job, bool(configuration.get("queues"))))
+        server.wait_for(lambda: _ended(server) == len(jobs), "all jobs to end", 7200)
+        time.sleep(2)
+        logs = "".join(p.read_text() for p in sorted((server.home / "sched_logs").iterdir()))
+        if logs_folder:
+            (logs_folder / f"{name}.sched_log").write_text(logs)
+        return {
+            "configuration": name,
+            "jobs": as_rows(jobs),
+            "begin": begin,
+            "server": server.run(["qmgr", "-c", "print server"]).stdout,
+            "sched": server.run(["qmgr", "-c", "print sched"]).stdout,
+            **_happened(server, ids, begin, logs),
+            "usage": usage,
+        }
+
+
+def _submit(server: PbsServer, job: LiveJob, queues: bool) -> str:
+    options = [f"-lselect={job.chunks}:ncpus={job.ncpus}", f"-lwalltime={job.walltime_s}"]
+    if queues:
+        options.append(f"-q{job.queue}")
+    return server.qsub(*options, user=job.user, script=f"exec sleep {job.runtime_s}")
+
+
+def _usage(server: PbsServer) -> list[str]:
+    return server.run(["pbsfs", "-p"]).stdout.splitlines()
+
+
+def _accounting(server: PbsServer) -> str:
+    folder = server.home / "server_priv/accounting"
+    return "".join(path.read_text() for path in sorted(folder.iterdir()))
+
+
+def _ended(server: PbsServer) -> int:
+    time.sleep(1)
+    return len(re.findall(r"(?m)^[^;]*;E;", _accounting(server)))
+
+
+def _happened(server: PbsServer, ids: list[str], begin: int, logs: str) -> dict[str, Any]:
+    """Give seconds from the beginning: submitted, started, ended, and the order of the starts."""
+    seen: dict[str, dict[str, Any]] = {name: {} for name in ids}
+    end_order = []
+    for line in _accounting(server).splitlines():
+        _, kind, name, rest = line.split(";", 3)
+        if name not in seen:
+            continue
+        facts = dict(part.split("=", 1) for part in rest.split() if "=" in part)
+        seen[name].update(
+            {fact: int(facts[fact]) - begin for fact in ("qtime", "start", "end") if fact in facts}
+        )
+        if "exec_vnode" in facts:
+            seen[name]["exec_vnode"] = facts["exec_vnode"]
+        if kind == "E":
+            end_order.append(ids.index(name))
+    started = [found for found in re.findall(r"(?m);Job;([^;]*);Job run$", logs) if found in seen]
+    return {
+        "submitted": [seen[name].get("qtime") for name in ids],
+        "started": [seen[name].get("start") for name in ids],
+        "ended": [seen[name].get("end") for name in ids],
+        "hosts": [seen[name].get("exec_vnode") for name in ids],
+        "start_order": [ids.index(name) for name in started],
+        "end_order": end_order,
+    }
+
+
+def main() -> None:
+    """Record what is missing."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("names", nargs="*")
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--count", type=int, default=150)
+    arguments.add_argument("--logs", type=Path, help="where the scheduler's logs are left")
+    arguments.add_argument("--run", type=int, default=1)
+    given = arguments.parse_args()
+    jobs = live_jobs(given.seed, given.count)
+    RUNS.mkdir(exist_ok=True)
+
+    def record(name: str) -> None:
+        path = RUNS / f"{name}-{given.seed}-{given.run}.json"
+        if not path.exists():
+            text = json.dumps(run_live(name, jobs, given.logs), separators=(",", ":"))
+            path.write_text(text + "\n")
+            print(time.strftime("%H:%M:%S"), path.name, flush=True)
+
+    threads = [
+        threading.Thread(target=record, args=(name,)) for name in given.names or configurations()
+    ]
+    for thread in threads:
+        thread.start()
+        time.sleep(3)
+    for thread in threads:
+        thread.join()
+
+
+if __name__ == "__main__":
+    main()

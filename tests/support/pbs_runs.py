@@ -1,0 +1,119 @@
+"""Recorded live runs of OpenPBS (tests/assets/pbs/runs) beside the model of it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from foretime_sidecar.clients.pbs.site import parse_site
+from foretime_sim.reference.pbs.job import Chunk, PbsJob
+from foretime_sim.reference.pbs.run import PbsRun, run_pbs
+from foretime_sim.sites.pbs_site import PbsSite
+
+TESTS = Path(__file__).parents[1]
+RUNS = TESTS / "assets/pbs/runs"
+INSTALLED_CONFIG = RUNS / "sched_config"
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """A recorded run: what was asked for, and when each job started and ended, epoch seconds."""
+
+    name: str
+    site: PbsSite
+    jobs: tuple[PbsJob, ...]
+    started: tuple[int, ...]
+    start_order: tuple[int, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> LiveRun:
+        """Read a file of tests/assets/pbs/runs."""
+        record = json.loads(path.read_text())
+        site = site_of(record)
+        begin = record["begin"]
+        jobs = tuple(_job(number, record, site) for number in range(len(record["jobs"])))
+        started = tuple(begin + start for start in record["started"])
+        return cls(path.stem, site, jobs, started, tuple(record["start_order"]))
+
+
+def site_of(record: dict[str, Any]) -> PbsSite:
+    """Give the site that a run was recorded on."""
+    configuration = tomllib.loads((TESTS / "pbs/site_configurations.toml").read_text())
+    told = configuration[record["configuration"]]
+    lines = INSTALLED_CONFIG.read_text()
+    for name, value in told.get("sched_config", {}).items():
+        kept = [line for line in lines.splitlines() if line.split(":")[0].strip() != name]
+        lines = "\n".join([*kept, f"{name}: {value}", ""])
+    site = parse_site(
+        record["server"],
+        json.dumps(record["nodes"]),
+        lines,
+        print_sched=record["sched"],
+        resource_group=told.get("resource_group", ""),
+    )
+    decayed = record.get("decayed_at")
+    return replace(site, usage_at=decayed, usage_lag_s=5)
+
+
+def _job(number: int, record: dict[str, Any], site: PbsSite) -> PbsJob:
+    told = record["jobs"][number]
+    begin = record["begin"]
+    queue = told["queue"] if any(q.name == told["queue"] for q in site.queues) else "workq"
+    default = site.server.resources_default.get("soft_walltime")
+    return PbsJob(
+        number,
+        begin + record["submitted"][number],
+        # It runs as long as it did, with what starting and ending it took.
+        record["ended"][number] - record["started"][number],
+        (Chunk(told["chunks"], {"ncpus": told["ncpus"]}),),
+        user=told["user"],
+        group=told["user"],
+        queue=queue,
+        walltime_s=told["walltime_s"],
+        soft_walltime_s=default,
+    )
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How a model's run is like a live one."""
+
+    pairs: int
+    """Pairs of jobs that were pending together in both."""
+    same: int
+    """Of these, those started in the same order."""
+    live_wait_s: float
+    model_wait_s: float
+    same_second: int
+    """Jobs started within two seconds of when they did."""
+
+
+def compare(live: LiveRun, model: PbsRun) -> Likeness:
+    """Compare a run with the model's."""
+    place_live = {job: place for place, job in enumerate(live.start_order)}
+    place_model = {job: place for place, job in enumerate(model.start_order)}
+    pairs = same = 0
+    for a in live.jobs:
+        for b in live.jobs[a.index + 1 :]:
+            first = min(live.started[a.index], live.started[b.index])
+            if max(a.submit_time, b.submit_time) >= first:
+                continue
+            pairs += 1
+            order = place_live[a.index] < place_live[b.index]
+            same += order == (place_model[a.index] < place_model[b.index])
+    count = len(live.jobs)
+    return Likeness(
+        pairs,
+        same,
+        sum(live.started[job.index] - job.submit_time for job in live.jobs) / count,
+        sum(model.start[job.index] - job.submit_time for job in live.jobs) / count,
+        sum(abs(model.start[i] - live.started[i]) <= 2 for i in range(count)),
+    )
+
+
+def model_of(live: LiveRun) -> PbsRun:
+    """Run its jobs in the specification."""
+    return run_pbs(live.site, live.jobs)
