@@ -94,10 +94,18 @@ def run_live(
             "jobs": as_rows(jobs),
             "begin": begin,
             "server": server.run(["qmgr", "-c", "print server"]).stdout,
+            "nodes": json.loads(server.run(["pbsnodes", "-a", "-F", "json"]).stdout),
+            "decayed_at": _decayed_at(logs),
             "sched": server.run(["qmgr", "-c", "print sched"]).stdout,
             **_happened(server, ids, begin, logs),
             "usage": usage,
         }
+
+
+def _decayed_at(logs: str) -> int | None:
+    """Say when pbs_sched last read its settings: from then on it counts the times to decay."""
+    found = re.findall(r"(?m)^(.{19});\S+;pbs_sched;Sched;reconfigure;", logs)
+    return int(time.mktime(time.strptime(found[-1], "%m/%d/%Y %H:%M:%S"))) if found else None
 
 
 def _submit(server: PbsServer, job: LiveJob, queues: bool) -> str:
@@ -122,9 +130,9 @@ def _ended(server: PbsServer) -> int:
 
 
 def _happened(server: PbsServer, ids: list[str], begin: int, logs: str) -> dict[str, Any]:
-    """Give seconds from the beginning: submitted, started, ended, and the order of the starts."""
+    """Give seconds from the beginning: submitted, started, ended, and in which order."""
     seen: dict[str, dict[str, Any]] = {name: {} for name in ids}
-    end_order = []
+    happened = []
     for line in _accounting(server).splitlines():
         _, kind, name, rest = line.split(";", 3)
         if name not in seen:
@@ -135,8 +143,8 @@ def _happened(server: PbsServer, ids: list[str], begin: int, logs: str) -> dict[
         )
         if "exec_vnode" in facts:
             seen[name]["exec_vnode"] = facts["exec_vnode"]
-        if kind == "E":
-            end_order.append(ids.index(name))
+        if kind in "QE":
+            happened.append(f"{kind}{ids.index(name)}")
     started = [found for found in re.findall(r"(?m);Job;([^;]*);Job run$", logs) if found in seen]
     return {
         "submitted": [seen[name].get("qtime") for name in ids],
@@ -144,7 +152,7 @@ def _happened(server: PbsServer, ids: list[str], begin: int, logs: str) -> dict[
         "ended": [seen[name].get("end") for name in ids],
         "hosts": [seen[name].get("exec_vnode") for name in ids],
         "start_order": [ids.index(name) for name in started],
-        "end_order": end_order,
+        "happened": happened,
     }
 
 

@@ -27,6 +27,8 @@ class LiveRun:
     jobs: tuple[PbsJob, ...]
     started: tuple[int, ...]
     start_order: tuple[int, ...]
+    happened: tuple[tuple[str, int], ...]
+    """Submissions (Q) and ends (E) of jobs in their order."""
 
     @classmethod
     def read(cls, path: Path) -> LiveRun:
@@ -36,7 +38,8 @@ class LiveRun:
         begin = record["begin"]
         jobs = tuple(_job(number, record, site) for number in range(len(record["jobs"])))
         started = tuple(begin + start for start in record["started"])
-        return cls(path.stem, site, jobs, started, tuple(record["start_order"]))
+        happened = tuple((event[0], int(event[1:])) for event in record["happened"])
+        return cls(path.stem, site, jobs, started, tuple(record["start_order"]), happened)
 
 
 def site_of(record: dict[str, Any]) -> PbsSite:
@@ -116,4 +119,4 @@ def compare(live: LiveRun, model: PbsRun) -> Likeness:
 
 def model_of(live: LiveRun) -> PbsRun:
     """Run its jobs in the specification."""
-    return run_pbs(live.site, live.jobs)
+    return run_pbs(live.site, live.jobs, live.happened)

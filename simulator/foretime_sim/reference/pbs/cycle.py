@@ -27,11 +27,20 @@ from foretime_sim.sites.pbs_site import PbsSite
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A job that runs."""
+    """A job that runs.
+
+    ``exiting``: it has ended, but still has its hosts: MoM tells of all ends of a second at once,
+    and PBS ends these jobs one by one. It is no longer counted, and is planned to end in a second.
+    """
 
     job: PbsJob
     start: int
     placement: Placement
+    exiting: bool = False
+
+    def planned_end(self, now: int) -> int:
+        """Say when it is assumed to end."""
+        return now + 1 if self.exiting else self.job.planned_end(self.start, now)
 
 
 @dataclass(slots=True)
@@ -72,7 +81,9 @@ class PbsCycles:
     ) -> Decisions:
         """Go through the queue once; gives what was decided."""
         settings = self.site.scheduler
-        known = [(each.job, self._known_s(each.start, now)) for each in running]
+        known = [
+            (each.job, self._known_s(each.start, now)) for each in running if not each.exiting
+        ]
         if settings.fair_share or self.formula is not None:
             self.fair_share.begin_cycle(known if settings.fair_share else [], now)
         decisions = _Cycle(self, now, waiting, running).go_through()
@@ -198,10 +209,11 @@ class _Cycle:
 def _world(site: PbsSite, now: int, running: Sequence[Running]) -> World:
     hosts = Hosts(site.hosts, site.scheduler.node_sort_key)
     counts, calendar = Counts(), Calendar()
-    for each in sorted(running, key=lambda each: each.job.planned_end(each.start, now)):
-        job, end = each.job, each.job.planned_end(each.start, now)
+    for each in sorted(running, key=lambda each: each.planned_end(now)):
+        job, end = each.job, each.planned_end(now)
         hosts.take(each.placement, job.exclusive)
-        counts.add(job, 1)
+        if not each.exiting:
+            counts.add(job, 1)
         calendar.add(Event(end, EventKind.END, job, each.placement, job.exclusive))
     for reservation in site.reservations:
         if reservation.end > now:
