@@ -1,9 +1,9 @@
 """Live runs of OpenPBS under the configurations of site_configurations.toml, recorded.
 
-``python -m tests.pbs.site_runs --seed 1 --count 150 [NAME...]`` brings up a server for each configuration
-side by side, submits every job at its second and writes tests/assets/pbs/runs/NAME-SEED-RUN.json
-as soon as all its jobs have ended. What is already recorded is left as it is: after an interruption,
-the same command makes what is missing.
+``python -m tests.pbs.site_runs --seed 1 --count 150 [NAME...]`` brings up a server for each
+configuration side by side, submits every job at its second and writes
+tests/assets/pbs/runs/NAME-SEED-RUN.json as soon as all its jobs have ended. What is already
+recorded is left as it is: after an interruption, the same command makes what is missing.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ _QUEUES = (
     "create queue low queue_type=execution, enabled=true, started=true, priority=10",
 )
 _USAGE_EVERY_S = 30
+# A job's soft_walltime is in its name.
+_HOOK = """
+import pbs
+job = pbs.event().job
+job.Resource_List["soft_walltime"] = pbs.duration(int(str(job.Job_Name)[1:]))
+"""
 
 
 def configurations() -> dict[str, dict[str, Any]]:
@@ -45,11 +51,18 @@ def bring_up(configuration: dict[str, Any]) -> PbsServer:
             path.write_text(configuration["resource_group"])
         server.set_sched_config(**configuration.get("sched_config", {}))
         server.qmgr(*configuration.get("qmgr", ()))
+        if configuration.get("soft_walltimes"):
+            hook = server.folder / "soft.py"
+            hook.write_text(_HOOK)
+            server.qmgr(
+                "create hook soft event = queuejob",
+                f"import hook soft application/x-python default {hook}",
+            )
         time.sleep(2)
-        return server
     except BaseException:
         server.stop()
         raise
+    return server
 
 
 def _add_hosts(server: PbsServer) -> None:
@@ -58,7 +71,7 @@ def _add_hosts(server: PbsServer) -> None:
         lines.append(f"vn{host}: resources_available.ncpus = {CPUS_OF_A_HOST}")
         lines.append(f"vn{host}: resources_available.host = vn{host}")
     # MoM sends what a job has used 2 s after it has looked, and never if it looks each second.
-    (server.home / "mom_priv/config").write_text("$min_check_poll 5\n$max_check_poll 5\n")
+    (server.home / "mom_priv/config").write_text("$min_check_poll 3\n$max_check_poll 3\n")
     definition = server.folder / "vnodes"
     definition.write_text("\n".join([*lines, ""]))
     server.checked(["pbs_mom", "-s", "insert", "vnodes", str(definition)])
@@ -68,13 +81,12 @@ def _add_hosts(server: PbsServer) -> None:
     )
 
 
-def run_live(
-    name: str, jobs: list[LiveJob], logs_folder: Path | None = None
-) -> dict[str, Any]:
+def run_live(name: str, jobs: list[LiveJob], logs_folder: Path | None = None) -> dict[str, Any]:
     """Run jobs on a server of its own; gives the record."""
     configuration = configurations()[name]
     with bring_up(configuration) as server:
         begin = int(time.time()) + 2
+        reserved = _reserve(server, configuration, begin)
         usage: list[Any] = []
         ids, next_usage = [], float(begin)
         for job in jobs:
@@ -83,7 +95,7 @@ def run_live(
                 if "fair_share" in name and time.time() >= next_usage:
                     next_usage = time.time() + _USAGE_EVERY_S
                     usage.append([int(time.time()) - begin, _usage(server)])
-            ids.append(_submit(server, job, bool(configuration.get("queues"))))
+            ids.append(_submit(server, job, configuration))
         server.wait_for(lambda: _ended(server) == len(jobs), "all jobs to end", 7200)
         time.sleep(2)
         logs = "".join(p.read_text() for p in sorted((server.home / "sched_logs").iterdir()))
@@ -94,12 +106,24 @@ def run_live(
             "jobs": as_rows(jobs),
             "begin": begin,
             "server": server.run(["qmgr", "-c", "print server"]).stdout,
-            "nodes": json.loads(server.run(["pbsnodes", "-a", "-F", "json"]).stdout),
+            "nodes": _nodes(server),
             "decayed_at": _decayed_at(logs),
             "sched": server.run(["qmgr", "-c", "print sched"]).stdout,
             **_happened(server, ids, begin, logs),
             "usage": usage,
+            **reserved,
         }
+
+
+def _nodes(server: PbsServer) -> dict[str, Any]:
+    """Give what of ``pbsnodes -a -F json`` does not change from moment to moment."""
+    reply: dict[str, Any] = json.loads(server.run(["pbsnodes", "-a", "-F", "json"]).stdout)
+    kept = ("state", "resources_available", "sharing", "Priority", "queue")
+    nodes = {
+        name: {key: value for key, value in node.items() if key in kept}
+        for name, node in reply["nodes"].items()
+    }
+    return {**reply, "nodes": nodes}
 
 
 def _decayed_at(logs: str) -> int | None:
@@ -108,9 +132,51 @@ def _decayed_at(logs: str) -> int | None:
     return int(time.mktime(time.strptime(found[-1], "%m/%d/%Y %H:%M:%S"))) if found else None
 
 
-def _submit(server: PbsServer, job: LiveJob, queues: bool) -> str:
+def top_jobs(logs: str, ids: list[str], begin: int) -> list[list[int]]:
+    """Give what pbs_sched said of top jobs: when, of whom, and for when each was planned."""
+    said = re.findall(
+        r"(?m)^(.{19});\S+;pbs_sched;Job;([^;]*);Job is a top job and will run at (.*)$", logs
+    )
+    return [
+        [
+            int(time.mktime(time.strptime(when, "%m/%d/%Y %H:%M:%S"))) - begin,
+            ids.index(name),
+            int(time.mktime(time.strptime(planned, "%a %b %d %H:%M:%S %Y"))) - begin,
+        ]
+        for when, name, planned in said
+    ]
+
+
+def _reserve(server: PbsServer, configuration: dict[str, Any], begin: int) -> dict[str, Any]:
+    """Set aside what a configuration says; gives what was set aside, in epoch seconds."""
+    found: dict[str, Any] = {}
+    if "dedicated_time" in configuration:
+        # The file knows minutes.
+        span = [(begin + later) // 60 * 60 for later in configuration["dedicated_time"]]
+        words = [time.strftime("%m/%d/%Y %H:%M", time.localtime(moment)) for moment in span]
+        (server.home / "sched_priv/dedicated_time").write_text(f"{' '.join(words)}\n")
+        server.run(["pkill", "-HUP", "--exact", "pbs_sched"])
+        found["dedicated_time"] = [span]
+    if "reservation" in configuration:
+        told = configuration["reservation"]
+        span = [begin + told["from_s"], begin + told["to_s"]]
+        words = [time.strftime("%Y%m%d%H%M.%S", time.localtime(moment)) for moment in span]
+        asked = ["-R", words[0], "-E", words[1], "-l", f"select={told['select']}"]
+        name = server.checked(["pbs_rsub", *asked], "manager").split()[0]
+        server.wait_for(
+            lambda: "RESV_CONFIRMED" in server.checked(["pbs_rstat", "-f", name]), "a reservation"
+        )
+        text = server.checked(["pbs_rstat", "-f", name])
+        nodes = text.split("resv_nodes = ")[1].splitlines()[0]
+        found["reservations"] = [{"name": name, "span": span, "nodes": nodes}]
+    return found
+
+
+def _submit(server: PbsServer, job: LiveJob, configuration: dict[str, Any]) -> str:
     options = [f"-lselect={job.chunks}:ncpus={job.ncpus}", f"-lwalltime={job.walltime_s}"]
-    if queues:
+    if configuration.get("soft_walltimes"):
+        options.append(f"-Ns{job.soft_walltime_s}")
+    if configuration.get("queues"):
         options.append(f"-q{job.queue}")
     return server.qsub(*options, user=job.user, script=f"exec sleep {job.runtime_s}")
 
@@ -153,6 +219,7 @@ def _happened(server: PbsServer, ids: list[str], begin: int, logs: str) -> dict[
         "hosts": [seen[name].get("exec_vnode") for name in ids],
         "start_order": [ids.index(name) for name in started],
         "happened": happened,
+        "top_jobs": top_jobs(logs, ids, begin),
     }
 
 

@@ -1,4 +1,4 @@
-"""Jobs for live schedulers, drawn from a seed: seconds to minutes long, more than the machine takes."""
+"""Jobs for live schedulers, drawn from a seed: more than the machine takes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class LiveJob:
     ncpus: int
     walltime_s: int
     runtime_s: int
+    soft_walltime_s: int
+    """What an estimator might say: half to one and a half of the runtime; at most the walltime."""
 
     @property
     def cpus(self) -> int:
@@ -34,8 +36,8 @@ def live_jobs(seed: int, count: int, load: float = 1.3) -> list[LiveJob]:
     """Draw jobs for four hosts of four CPUs, in the order of their submission.
 
     Runtimes are lognormal between 10 and 240 s. Walltimes are 1.1 to 10 times the runtime, rounded
-    up as users do, so that many jobs are alike to the scheduler. They arrive `load` times as fast as the
-    machine can run them.
+    up as users do, so that many jobs are alike to the scheduler. They arrive `load` times as fast
+    as the machine can run them.
     """
     draws = np.random.default_rng(seed)
     runtime = np.clip(draws.lognormal(np.log(40), 0.8, count), 10, 240).astype(int)
@@ -48,6 +50,8 @@ def live_jobs(seed: int, count: int, load: float = 1.3) -> list[LiveJob]:
     submit = (gaps / gaps[-1] * work / (HOSTS * CPUS_OF_A_HOST) / load).astype(int)
     users = draws.choice(USERS, count, p=[0.5, 0.3, 0.2])
     queues = draws.choice(["high", "low"], count, p=[0.35, 0.65])
+    soft = (runtime * draws.uniform(0.5, 1.5, count)).astype(int) + 1
+    walltimes = [next((s for s in _WALLTIMES_S if s >= w), _WALLTIMES_S[-1]) for w in wished]
     return [
         LiveJob(
             submit_s=int(submit[job]),
@@ -55,8 +59,9 @@ def live_jobs(seed: int, count: int, load: float = 1.3) -> list[LiveJob]:
             queue=str(queues[job]),
             chunks=int(chunks[job]),
             ncpus=int(ncpus[job]),
-            walltime_s=next((s for s in _WALLTIMES_S if s >= wished[job]), _WALLTIMES_S[-1]),
+            walltime_s=walltimes[job],
             runtime_s=int(runtime[job]),
+            soft_walltime_s=min(int(soft[job]), walltimes[job]),
         )
         for job in range(count)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,10 +12,12 @@ from typing import Any
 from foretime_sidecar.clients.pbs.site import parse_site
 from foretime_sim.reference.pbs.job import Chunk, PbsJob
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
-from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.sites.pbs_site import PbsReservation, PbsSite
 
 TESTS = Path(__file__).parents[1]
 RUNS = TESTS / "assets/pbs/runs"
+# MoM looks every three to five seconds what jobs have used, and tells two seconds later.
+_USAGE_LAG_S = 5
 INSTALLED_CONFIG = RUNS / "sched_config"
 
 
@@ -29,6 +32,8 @@ class LiveRun:
     start_order: tuple[int, ...]
     happened: tuple[tuple[str, int], ...]
     """Submissions (Q) and ends (E) of jobs in their order."""
+    top_jobs: tuple[tuple[int, int, int], ...]
+    """What pbs_sched said of top jobs: when, of whom, and for when each was planned."""
 
     @classmethod
     def read(cls, path: Path) -> LiveRun:
@@ -39,7 +44,8 @@ class LiveRun:
         jobs = tuple(_job(number, record, site) for number in range(len(record["jobs"])))
         started = tuple(begin + start for start in record["started"])
         happened = tuple((event[0], int(event[1:])) for event in record["happened"])
-        return cls(path.stem, site, jobs, started, tuple(record["start_order"]), happened)
+        said = tuple((when + begin, job, at + begin) for when, job, at in record["top_jobs"])
+        return cls(path.stem, site, jobs, started, tuple(record["start_order"]), happened, said)
 
 
 def site_of(record: dict[str, Any]) -> PbsSite:
@@ -57,15 +63,31 @@ def site_of(record: dict[str, Any]) -> PbsSite:
         print_sched=record["sched"],
         resource_group=told.get("resource_group", ""),
     )
-    decayed = record.get("decayed_at")
-    return replace(site, usage_at=decayed, usage_lag_s=5)
+    record["soft_walltimes"] = told.get("soft_walltimes", False)
+    return replace(
+        site,
+        usage_at=record["decayed_at"],
+        usage_lag_s=_USAGE_LAG_S,
+        dedicated_time=tuple((begin, end) for begin, end in record.get("dedicated_time", ())),
+        reservations=tuple(_reservation(each) for each in record.get("reservations", ())),
+    )
+
+
+def _reservation(told: dict[str, Any]) -> PbsReservation:
+    """Read what pbs_rstat says of its nodes, such as (vn0:ncpus=3)+(vn1:ncpus=3)."""
+    hosts = {
+        name: {"ncpus": int(cpus)} for name, cpus in re.findall(r"(\w+):ncpus=(\d+)", told["nodes"])
+    }
+    return PbsReservation(told["name"], *told["span"], hosts)
 
 
 def _job(number: int, record: dict[str, Any], site: PbsSite) -> PbsJob:
     told = record["jobs"][number]
     begin = record["begin"]
     queue = told["queue"] if any(q.name == told["queue"] for q in site.queues) else "workq"
-    default = site.server.resources_default.get("soft_walltime")
+    soft = site.server.resources_default.get("soft_walltime")
+    if record["soft_walltimes"]:
+        soft = told["soft_walltime_s"]
     return PbsJob(
         number,
         begin + record["submitted"][number],
@@ -76,7 +98,7 @@ def _job(number: int, record: dict[str, Any], site: PbsSite) -> PbsJob:
         group=told["user"],
         queue=queue,
         walltime_s=told["walltime_s"],
-        soft_walltime_s=default,
+        soft_walltime_s=soft,
     )
 
 
@@ -92,6 +114,10 @@ class Likeness:
     model_wait_s: float
     same_second: int
     """Jobs started within two seconds of when they did."""
+    plans: int
+    """Plans of top jobs that both made in the same cycle."""
+    same_plans: int
+    """Of these, those for the same moment, within two seconds."""
 
 
 def compare(live: LiveRun, model: PbsRun) -> Likeness:
@@ -108,12 +134,24 @@ def compare(live: LiveRun, model: PbsRun) -> Likeness:
             order = place_live[a.index] < place_live[b.index]
             same += order == (place_model[a.index] < place_model[b.index])
     count = len(live.jobs)
+    # The model may be a second off at a start, so the same cycle is one within two seconds.
+    plans = same_plans = 0
+    of_model: dict[int, list[tuple[int, int]]] = {}
+    for when, job, at in model.top_jobs:
+        of_model.setdefault(job, []).append((when, at))
+    for when, job, at in live.top_jobs:
+        near = [planned for moment, planned in of_model.get(job, []) if abs(moment - when) <= 2]
+        if near:
+            plans += 1
+            same_plans += any(abs(planned - at) <= 2 for planned in near)
     return Likeness(
         pairs,
         same,
         sum(live.started[job.index] - job.submit_time for job in live.jobs) / count,
         sum(model.start[job.index] - job.submit_time for job in live.jobs) / count,
         sum(abs(model.start[i] - live.started[i]) <= 2 for i in range(count)),
+        plans,
+        same_plans,
     )
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 EntityLimits: TypeAlias = Mapping[str, int]
-"""Counts by whom they hold for: ``o:PBS_ALL``, ``u:PBS_GENERIC``, ``u:alice``, ``g:...``, ``p:...``.
+"""Counts by whom they hold for: ``o:PBS_ALL``, ``u:PBS_GENERIC``, ``u:alice``, ``g:...``.
 
 A limit of somebody by name takes the place of the generic one.
 """

@@ -22,7 +22,8 @@ def parse_amount(word: str, where: str) -> int:
     size = _SIZE.fullmatch(word)
     if size is not None:
         factor = 1024 ** ("kmgtpe".index(size[2].lower()) + 1 if size[2] else 0)
-        return int(size[1]) * factor * (_WORD_BYTES if size[3].lower() == "w" else 1)
+        unit = _WORD_BYTES if size[3].lower() == "w" else 1
+        return int(size[1]) * int(factor) * unit
     try:
         if ":" in word:
             return parse_pbs_duration(word)

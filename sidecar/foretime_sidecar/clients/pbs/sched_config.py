@@ -132,9 +132,9 @@ def parse_sched_config(
 
 def _sort_key(word: str, where: str) -> tuple[str, bool]:
     words = word.split()
-    if len(words) < 2 or words[1].upper() not in ("HIGH", "LOW"):  # noqa: PLR2004
+    if len(words) < 2 or words[1].upper() not in ("HIGH", "LOW"):
         raise InputError(f"{where}: {word!r} is no key: give a resource and HIGH or LOW")
-    name = words[0] if len(words) == 2 else f"{words[0]} {words[2]}"  # noqa: PLR2004
+    name = words[0] if len(words) == 2 else f"{words[0]} {words[2]}"
     return name, words[1].upper() == "HIGH"
 
 
@@ -154,7 +154,9 @@ def _of_other_times(other_times: Mapping[str, str], values: Mapping[str, Any]) -
 def _of_sched_object(sched: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "preempt_queue_prio" in sched:
-        found["preempt_queue_prio"] = parse_amount(sched["preempt_queue_prio"], "preempt_queue_prio")
+        found["preempt_queue_prio"] = parse_amount(
+            sched["preempt_queue_prio"], "preempt_queue_prio"
+        )
     if "opt_backfill_fuzzy" in sched:
         word = sched["opt_backfill_fuzzy"].lower()
         fuzzy = _FUZZY.get(word)
@@ -162,4 +164,3 @@ def _of_sched_object(sched: Mapping[str, str]) -> dict[str, Any]:
             max(1, parse_amount(word, "opt_backfill_fuzzy")) if fuzzy is None else fuzzy
         )
     return found
-

@@ -17,10 +17,11 @@ from foretime_sidecar.clients.pbs.sched_config import parse_sched_config
 from foretime_sidecar.clients.pbs.site_limits import SOFT, parse_limits
 
 _AWAY = ("down", "offline", "unknown", "stale", "initializing", "provisioning", "maintenance")
+_DAYS = ("weekday", "saturday", "sunday", "monday", "tuesday", "wednesday", "thursday", "friday")
 _UNCOUNTED = ("host", "vnode", "arch", "hpcbp_enable")
 
 
-def parse_site(  # noqa: PLR0913 - each is a file or a command's output
+def parse_site(
     print_server: str,
     pbsnodes: str,
     sched_config: str,
@@ -62,7 +63,9 @@ def parse_site(  # noqa: PLR0913 - each is a file or a command's output
             sched = each.attributes
     scheduler, left_out = parse_sched_config(sched_config, sched)
     hosts, version, of_hosts = parse_hosts(pbsnodes)
-    spans = tuple((span.start, span.end) for span in parse_dedicated_times(dedicated_time))
+    spans = tuple(
+        (span.start_time, span.end_time) for span in parse_dedicated_times(dedicated_time)
+    )
     return PbsSite(
         hosts=hosts,
         queues=tuple(_queue(each) for each in queues if _is_execution(each)),
@@ -120,7 +123,7 @@ def parse_hosts(text: str) -> tuple[tuple[PbsHost, ...], str, tuple[str, ...]]:
 
 def _server(server: QmgrObject) -> PbsServer:
     found = server.attributes
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = dict(_resources(found, "server"))
     if "default_queue" in found:
         values["default_queue"] = found["default_queue"]
     if "backfill_depth" in found:
@@ -133,7 +136,6 @@ def _server(server: QmgrObject) -> PbsServer:
     return PbsServer(
         limits=parse_limits(found, "server"),
         eligible_time_enable=found.get("eligible_time_enable", "False") == "True",
-        **_resources(found, "server"),
         **values,
     )
 
@@ -186,8 +188,8 @@ def _of_queues(queues: list[QmgrObject]) -> Iterator[str]:
 
 def _primetime(holidays: str) -> Iterator[str]:
     for line in holidays.splitlines():
-        words = line.split()
-        if words and words[0].lower() in ("weekday", "monday", "saturday", "sunday"):
-            if {word.lower() for word in words[1:3]} != {"all", "none"} or words[1] != "all":
-                yield "Primetime (holidays): what holds in primetime is taken for all times."
-                return
+        words = line.lower().split()
+        always = words[1:3] == ["all", "none"]
+        if words and words[0] in _DAYS and not always:
+            yield "Primetime (holidays): what holds in primetime is taken for all times."
+            return

@@ -54,13 +54,12 @@ class Calendar:
 
     def add(self, event: Event) -> None:
         """Put an event in its place."""
-        place = 0
-        for place, other in enumerate([*self.events, None]):  # noqa: B007
-            if other is None or other.time > event.time:
-                break
-            if other.time == event.time and event.kind is EventKind.END:
-                break
-        self.events.insert(place, event)
+        ends = event.kind is EventKind.END
+        before = sum(
+            other.time < event.time or (other.time == event.time and not ends)
+            for other in self.events
+        )
+        self.events.insert(before, event)
 
     def run_before(self, end: int) -> bool:
         """Whether anything begins before ``end`` (``exists_run_event``)."""

@@ -1,8 +1,8 @@
 """Equivalence classes: jobs that are alike to the scheduler share one verdict a cycle.
 
-``create_resresv_sets`` and ``create_resresv_sets_resdef`` in job_info.cpp of OpenPBS. Alike are jobs
-with the same select, place and walltime, and of those resources that sched_config names in its line
-``resources``; of one queue or one person only where such have limits. soft_walltime makes no
+``create_resresv_sets`` and ``create_resresv_sets_resdef`` in job_info.cpp of OpenPBS. Alike are
+jobs with the same select, place and walltime, and of those resources that sched_config names in its
+line ``resources``; of one queue or one person only where such have limits. soft_walltime makes no
 difference unless that line names it.
 """
 
@@ -35,7 +35,11 @@ def class_of(site: PbsSite, job: PbsJob) -> Hashable:
             for kind, name in people.items()
         ),
         tuple(
-            (chunk.count, tuple(sorted(chunk.resources.items())), tuple(sorted(chunk.labels.items())))
+            (
+                chunk.count,
+                tuple(sorted(chunk.resources.items())),
+                tuple(sorted(chunk.labels.items())),
+            )
             for chunk in job.chunks
         ),
         (job.place, job.exclusive),

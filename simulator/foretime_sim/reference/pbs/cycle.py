@@ -76,14 +76,10 @@ class PbsCycles:
         text = site.server.job_sort_formula
         self.formula = Formula(text, site.server.eligible_time_enable) if text else None
 
-    def cycle(
-        self, now: int, waiting: Sequence[PbsJob], running: Sequence[Running]
-    ) -> Decisions:
+    def cycle(self, now: int, waiting: Sequence[PbsJob], running: Sequence[Running]) -> Decisions:
         """Go through the queue once; gives what was decided."""
         settings = self.site.scheduler
-        known = [
-            (each.job, self._known_s(each.start, now)) for each in running if not each.exiting
-        ]
+        known = [(each.job, self._known_s(each.start, now)) for each in running if not each.exiting]
         if settings.fair_share or self.formula is not None:
             self.fair_share.begin_cycle(known if settings.fair_share else [], now)
         decisions = _Cycle(self, now, waiting, running).go_through()
@@ -243,8 +239,8 @@ def check_modelled(site: PbsSite) -> None:
         for queue in site.queues:
             if queue.priority >= settings.preempt_queue_prio:
                 raise InputError(
-                    f"queue {queue.name}: priority {queue.priority} makes it an express queue, whose"
-                    " jobs preempt others, which is not modelled: lower it below"
+                    f"queue {queue.name}: priority {queue.priority} makes it an express queue,"
+                    " whose jobs preempt others, which is not modelled: lower it below"
                     f" {settings.preempt_queue_prio} or set preemptive_sched to False"
                 )
     if settings.smp_cluster_dist != "pack":

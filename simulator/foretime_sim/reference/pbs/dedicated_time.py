@@ -24,10 +24,8 @@ def why_not_started(
     if found is None:
         return None
     begins, ends = found
-    if dedicated:
-        crosses = end > ends
-    else:
-        crosses = begins < end < ends or (now <= begins and end >= ends)
+    over_all = now <= begins and end >= ends
+    crosses = end > ends if dedicated else begins < end < ends or over_all
     return "would cross the border of dedicated time" if crosses else None
 
 

@@ -59,14 +59,14 @@ class FairShare:
     ) -> None:
         self.settings = scheduler
         self.root = Entity("TREEROOT", None, 0)
-        self.unknown = self._add(Entity("unknown", self.root, scheduler.unknown_shares))
+        self.unknown = _below(self.root, Entity("unknown", self.root, scheduler.unknown_shares))
         self.by_name = {"root": self.root, "unknown": self.unknown}
         waiting = list(groups)
         while waiting:
             group = next(group for group in waiting if group.parent in self.by_name)
             waiting.remove(group)
             parent = self.by_name[group.parent]
-            entity = self._add(Entity(group.name, parent, group.shares, group.usage))
+            entity = _below(parent, Entity(group.name, parent, group.shares, group.usage))
             self.by_name[group.name] = entity
         self._share_out(self.root)
         self.root.usage = max(
@@ -75,11 +75,6 @@ class FairShare:
         self.decayed_at = decayed_at
         self.formula = Formula(scheduler.fairshare_usage_res)
         self._seen: dict[int, float] = {}
-
-    def _add(self, entity: Entity) -> Entity:
-        assert entity.parent is not None
-        entity.parent.children.append(entity)
-        return entity
 
     def _share_out(self, above: Entity) -> None:
         total = sum(child.shares for child in above.children)
@@ -96,7 +91,7 @@ class FairShare:
             "project": job.project,
         }[self.settings.fairshare_entity]
         if name not in self.by_name:
-            self.by_name[name] = self._add(Entity(name, self.unknown, 1))
+            self.by_name[name] = _below(self.unknown, Entity(name, self.unknown, 1))
             self._share_out(self.unknown)
         return self.by_name[name]
 
@@ -187,3 +182,8 @@ class FairShare:
 
     def _all(self, entity: Entity) -> list[Entity]:
         return [entity, *(one for child in entity.children for one in self._all(child))]
+
+
+def _below(above: Entity, entity: Entity) -> Entity:
+    above.children.append(entity)
+    return entity

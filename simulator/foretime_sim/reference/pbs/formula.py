@@ -70,6 +70,11 @@ class Formula:
                     f"the formula {text!r} has {type(node).__name__}: only numbers, names,"
                     " arithmetic, comparisons and functions of math are modelled"
                 )
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") not in _FUNCTIONS:
+                raise InputError(
+                    f"the formula {text!r} calls {ast.unparse(node.func)}: only functions of math"
+                    " are modelled"
+                )
             if isinstance(node, ast.Name):
                 names.add(node.id)
         for name in _NOT_MODELLED:

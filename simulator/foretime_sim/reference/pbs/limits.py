@@ -77,9 +77,7 @@ def why_not_started(
     return None
 
 
-def why_refused(
-    site: PbsSite, job: PbsJob, in_queue: Counts, waiting: Counts
-) -> str | None:
+def why_refused(site: PbsSite, job: PbsJob, in_queue: Counts, waiting: Counts) -> str | None:
     """Say which limit refuses a job at its submission; ``None``: it is taken.
 
     ``in_queue`` counts jobs that wait or run, ``waiting`` those that wait.
