@@ -101,6 +101,7 @@ def run_live(name: str, jobs: list[LiveJob], logs_folder: Path | None = None) ->
         logs = "".join(p.read_text() for p in sorted((server.home / "sched_logs").iterdir()))
         if logs_folder:
             (logs_folder / f"{name}.sched_log").write_text(logs)
+            (logs_folder / f"{name}.accounting").write_text(_accounting(server))
         return {
             "configuration": name,
             "jobs": as_rows(jobs),
@@ -109,7 +110,7 @@ def run_live(name: str, jobs: list[LiveJob], logs_folder: Path | None = None) ->
             "nodes": _nodes(server),
             "decayed_at": _decayed_at(logs),
             "sched": server.run(["qmgr", "-c", "print sched"]).stdout,
-            **_happened(server, ids, begin, logs),
+            **happened(_accounting(server), logs, ids, begin),
             "usage": usage,
             **reserved,
         }
@@ -129,7 +130,7 @@ def _nodes(server: PbsServer) -> dict[str, Any]:
 def _decayed_at(logs: str) -> int | None:
     """Say when pbs_sched last read its settings: from then on it counts the times to decay."""
     found = re.findall(r"(?m)^(.{19});\S+;pbs_sched;Sched;reconfigure;", logs)
-    return int(time.mktime(time.strptime(found[-1], "%m/%d/%Y %H:%M:%S"))) if found else None
+    return _moment(found[-1]) if found else None
 
 
 def top_jobs(logs: str, ids: list[str], begin: int) -> list[list[int]]:
@@ -139,7 +140,7 @@ def top_jobs(logs: str, ids: list[str], begin: int) -> list[list[int]]:
     )
     return [
         [
-            int(time.mktime(time.strptime(when, "%m/%d/%Y %H:%M:%S"))) - begin,
+            _moment(when) - begin,
             ids.index(name),
             int(time.mktime(time.strptime(planned, "%a %b %d %H:%M:%S %Y"))) - begin,
         ]
@@ -195,32 +196,51 @@ def _ended(server: PbsServer) -> int:
     return len(re.findall(r"(?m)^[^;]*;E;", _accounting(server)))
 
 
-def _happened(server: PbsServer, ids: list[str], begin: int, logs: str) -> dict[str, Any]:
-    """Give seconds from the beginning: submitted, started, ended, and in which order."""
-    seen: dict[str, dict[str, Any]] = {name: {} for name in ids}
-    happened = []
-    for line in _accounting(server).splitlines():
-        _, kind, name, rest = line.split(";", 3)
-        if name not in seen:
+def happened(accounting: str, logs: str, ids: list[str], begin: int) -> dict[str, Any]:
+    """Give seconds from the beginning, as server and scheduler saw them, and in which order.
+
+    A job ends when the server has written that it did, and starts when that happened after which
+    pbs_sched started it: a submission or an end, each of which has one cycle. On a busy machine,
+    that is a second or two from what MoM says of it.
+    """
+    numbers = {name: number for number, name in enumerate(ids)}
+    submitted, started, ended = ([None] * len(ids) for _ in range(3))
+    hosts = [""] * len(ids)
+    order, start_order, moments = [], [], []
+    for line in accounting.splitlines():
+        when, kind, name, rest = line.split(";", 3)
+        if name not in numbers:
             continue
-        facts = dict(part.split("=", 1) for part in rest.split() if "=" in part)
-        seen[name].update(
-            {fact: int(facts[fact]) - begin for fact in ("qtime", "start", "end") if fact in facts}
-        )
-        if "exec_vnode" in facts:
-            seen[name]["exec_vnode"] = facts["exec_vnode"]
+        if kind == "Q":
+            submitted[numbers[name]] = _moment(when) - begin
+        elif kind == "E":
+            ended[numbers[name]] = _moment(when) - begin
+        elif kind == "S":
+            hosts[numbers[name]] = rest.split("exec_vnode=")[1].split()[0]
         if kind in "QE":
-            happened.append(f"{kind}{ids.index(name)}")
-    started = [found for found in re.findall(r"(?m);Job;([^;]*);Job run$", logs) if found in seen]
+            order.append(f"{kind}{numbers[name]}")
+            moments.append(_moment(when) - begin)
+    # pbs_sched begins with a cycle of no job. Where there are further ones, as at the beginning of
+    # a reservation, its own time of the start is taken.
+    cycles = logs.split("Starting Scheduling Cycle")[2:]
+    for number, cycle in enumerate(cycles):
+        for when, name in re.findall(r"(?m)^(.{19});\S+;pbs_sched;Job;([^;]*);Job run$", cycle):
+            one_each = len(cycles) == len(moments)
+            started[numbers[name]] = moments[number] if one_each else _moment(when) - begin
+            start_order.append(numbers[name])
     return {
-        "submitted": [seen[name].get("qtime") for name in ids],
-        "started": [seen[name].get("start") for name in ids],
-        "ended": [seen[name].get("end") for name in ids],
-        "hosts": [seen[name].get("exec_vnode") for name in ids],
-        "start_order": [ids.index(name) for name in started],
-        "happened": happened,
+        "submitted": submitted,
+        "started": started,
+        "ended": ended,
+        "hosts": hosts,
+        "start_order": start_order,
+        "happened": order,
         "top_jobs": top_jobs(logs, ids, begin),
     }
+
+
+def _moment(text: str) -> int:
+    return int(time.mktime(time.strptime(text, "%m/%d/%Y %H:%M:%S")))
 
 
 def main() -> None:
