@@ -204,9 +204,10 @@ def happened(accounting: str, logs: str, ids: list[str], begin: int) -> dict[str
     that is a second or two from what MoM says of it.
     """
     numbers = {name: number for number, name in enumerate(ids)}
-    submitted, started, ended = ([None] * len(ids) for _ in range(3))
+    submitted: list[int | None] = [None] * len(ids)
+    started, ended = submitted.copy(), submitted.copy()
     hosts = [""] * len(ids)
-    order, start_order, moments = [], [], []
+    order, start_order, moments, start_cycles = [], [], [], []
     for line in accounting.splitlines():
         when, kind, name, rest = line.split(";", 3)
         if name not in numbers:
@@ -228,12 +229,14 @@ def happened(accounting: str, logs: str, ids: list[str], begin: int) -> dict[str
             one_each = len(cycles) == len(moments)
             started[numbers[name]] = moments[number] if one_each else _moment(when) - begin
             start_order.append(numbers[name])
+            start_cycles.append(number if one_each else -1)
     return {
         "submitted": submitted,
         "started": started,
         "ended": ended,
         "hosts": hosts,
         "start_order": start_order,
+        "start_cycles": start_cycles,
         "happened": order,
         "top_jobs": top_jobs(logs, ids, begin),
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from foretime_sidecar.clients.pbs.site import parse_site
+from foretime_sim.reference.pbs.cycle import PbsCycles, Running
 from foretime_sim.reference.pbs.job import Chunk, PbsJob
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
 from foretime_sim.sites.pbs_site import PbsReservation, PbsSite
@@ -29,9 +30,12 @@ class LiveRun:
     site: PbsSite
     jobs: tuple[PbsJob, ...]
     started: tuple[int, ...]
+    placements: tuple[dict[str, dict[str, int]], ...]
     start_order: tuple[int, ...]
     happened: tuple[tuple[str, int], ...]
     """Submissions (Q) and ends (E) of jobs in their order."""
+    start_cycles: tuple[int, ...]
+    """After which of these each of the start order started; -1: unknown."""
     top_jobs: tuple[tuple[int, int, int], ...]
     """What pbs_sched said of top jobs: when, of whom, and for when each was planned."""
 
@@ -45,7 +49,17 @@ class LiveRun:
         started = tuple(begin + start for start in record["started"])
         happened = tuple((event[0], int(event[1:])) for event in record["happened"])
         said = tuple((when + begin, job, at + begin) for when, job, at in record["top_jobs"])
-        return cls(path.stem, site, jobs, started, tuple(record["start_order"]), happened, said)
+        return cls(
+            path.stem,
+            site,
+            jobs,
+            started,
+            tuple(_placement(text) for text in record["hosts"]),
+            tuple(record["start_order"]),
+            happened,
+            tuple(record["start_cycles"]),
+            said,
+        )
 
 
 def site_of(record: dict[str, Any]) -> PbsSite:
@@ -74,11 +88,17 @@ def site_of(record: dict[str, Any]) -> PbsSite:
 
 
 def _reservation(told: dict[str, Any]) -> PbsReservation:
-    """Read what pbs_rstat says of its nodes, such as (vn0:ncpus=3)+(vn1:ncpus=3)."""
-    hosts = {
-        name: {"ncpus": int(cpus)} for name, cpus in re.findall(r"(\w+):ncpus=(\d+)", told["nodes"])
-    }
-    return PbsReservation(told["name"], *told["span"], hosts)
+    begins, ends = told["span"]
+    return PbsReservation(told["name"], begins, ends, _placement(told["nodes"]))
+
+
+def _placement(text: str) -> dict[str, dict[str, int]]:
+    """Read PBS's words of hosts, such as (vn0:ncpus=3)+(vn1:ncpus=3)."""
+    found: dict[str, dict[str, int]] = {}
+    for name, cpus in re.findall(r"(\w+):ncpus=(\d+)", text):
+        has = found.setdefault(name, {"ncpus": 0})
+        has["ncpus"] += int(cpus)
+    return found
 
 
 def _job(number: int, record: dict[str, Any], site: PbsSite) -> PbsJob:
@@ -158,3 +178,38 @@ def compare(live: LiveRun, model: PbsRun) -> Likeness:
 def model_of(live: LiveRun) -> PbsRun:
     """Run its jobs in the specification."""
     return run_pbs(live.site, live.jobs, live.happened)
+
+
+def same_cycles(live: LiveRun) -> tuple[int, int]:
+    """Say of how many live cycles that started jobs the model starts the same, and of how many.
+
+    Each cycle is given what ran and waited on the live server, so that a difference in one does not
+    make others.
+    """
+    cycles = PbsCycles(live.site, live.jobs[0].submit_time)
+    started_in: dict[int, list[int]] = {}
+    for who, number in zip(live.start_order, live.start_cycles, strict=True):
+        started_in.setdefault(number, []).append(who)
+    waiting: dict[int, PbsJob] = {}
+    running: dict[int, Running] = {}
+    same = together = 0
+    for number, (kind, index) in enumerate(live.happened):
+        job = live.jobs[index]
+        if kind == "Q":
+            now = job.submit_time
+            waiting[index] = job
+        else:
+            now = live.started[index] + job.held_s
+            del running[index]
+        seen = [
+            replace(each, exiting=kind == "E" and each.start + each.job.held_s == now)
+            for each in running.values()
+        ]
+        decided = cycles.cycle(now, list(waiting.values()), seen)
+        real = started_in.get(number, [])
+        found = [each.index for each, _ in decided.started]
+        together += bool(real or found)
+        same += bool(real) and real == found
+        for who in real:
+            running[who] = Running(waiting.pop(who), now, live.placements[who])
+    return same, together

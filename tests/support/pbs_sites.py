@@ -38,5 +38,3 @@ def starts(site: PbsSite, *jobs: PbsJob) -> list[int | None]:
     """Run jobs; gives when each started."""
     run: PbsRun = run_pbs(site, jobs)
     return [run.start.get(each.index) for each in jobs]
-
-

@@ -68,6 +68,22 @@ def run_pbs(
     ------
     InputError
         If the site or a job is not modelled.
+
+    Examples
+    --------
+    >>> from foretime_sim.reference.pbs.job import Chunk, PbsJob
+    >>> from foretime_sim.reference.pbs.run import run_pbs
+    >>> from foretime_sim.sites.pbs_scheduler import PbsScheduler
+    >>> from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
+    >>> strict = PbsScheduler(strict_ordering=True)
+    >>> site = PbsSite((PbsHost("n1", {"ncpus": 4}),), (PbsQueue("workq"),), scheduler=strict)
+    >>> asked = [(3, 100), (4, 100), (1, 100)]
+    >>> jobs = [
+    ...     PbsJob(i, i, seconds, (Chunk(1, {"ncpus": cpus}),), walltime_s=seconds)
+    ...     for i, (cpus, seconds) in enumerate(asked)
+    ... ]
+    >>> run_pbs(site, jobs).start_order
+    [0, 1, 2]
     """
     return _Run(site, jobs, happened).go()
 

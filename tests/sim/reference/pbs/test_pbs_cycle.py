@@ -10,6 +10,7 @@ from foretime_sim.reference.pbs.job import Chunk
 from foretime_sim.reference.pbs.run import run_pbs
 from foretime_sim.sites.pbs_limits import PbsLimits
 from foretime_sim.sites.pbs_site import PbsQueue, PbsReservation, PbsServer
+
 from tests.support.pbs_sites import job, site_of, starts
 
 STRICT = {"strict_ordering": True}
@@ -194,9 +195,7 @@ def test_jobs_of_other_queues_keep_out_of_dedicated_time() -> None:
 
 
 def test_a_cycle_comes_at_least_every_scheduler_iteration() -> None:
-    site = site_of(
-        dedicated_time=((0, 150),), server=PbsServer(scheduler_iteration_s=60)
-    )
+    site = site_of(dedicated_time=((0, 150),), server=PbsServer(scheduler_iteration_s=60))
     assert starts(site, job(0, 1, 10)) == [180]
 
 

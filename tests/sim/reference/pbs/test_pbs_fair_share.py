@@ -7,6 +7,7 @@ from foretime_sim.reference.pbs.fair_share import FairShare
 from foretime_sim.reference.pbs.run import run_pbs
 from foretime_sim.sites.pbs_scheduler import PbsScheduler
 from foretime_sim.sites.pbs_site import PbsServer, ShareGroup
+
 from tests.support.pbs_sites import job, site_of
 
 GROUPS = (
@@ -102,8 +103,6 @@ def test_formulas_know_shares_and_usage() -> None:
     assert factors["fairshare_tree_usage"] == pytest.approx(1.0)
     assert factors["fairshare_factor"] == pytest.approx(2.0**-2)
     assert factors["fairshare_perc"] == pytest.approx(0.5)
-    site = site_of(
-        share_groups=GROUPS, server=PbsServer(job_sort_formula="100 * fairshare_perc")
-    )
+    site = site_of(share_groups=GROUPS, server=PbsServer(job_sort_formula="100 * fairshare_perc"))
     jobs = [job(0, 4, 10, user="bob"), job(1, 4, 10, user="carol"), job(2, 4, 10, user="alice")]
     assert run_pbs(site, jobs).start_order == [0, 2, 1]

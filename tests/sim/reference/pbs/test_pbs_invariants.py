@@ -10,6 +10,7 @@ from foretime_sim.sites.pbs_limits import PbsLimits
 from foretime_sim.sites.pbs_site import PbsQueue, PbsServer, PbsSite, ShareGroup
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tests.support.pbs_sites import site_of
 
 USERS = ("alice", "bob", "carol")
@@ -21,10 +22,8 @@ def pbs_sites(draw: st.DrawFn) -> PbsSite:
     most = draw(st.none() | st.integers(1, 3))
     limits = PbsLimits(max_run={} if most is None else {"u:PBS_GENERIC": most})
     queues = (PbsQueue("workq", draw(st.integers(0, 2))), PbsQueue("other", 1, limits=limits))
-    scheduler = {
-        name: draw(st.booleans())
-        for name in ("by_queue", "round_robin", "strict_ordering", "fair_share")
-    }
+    names = ("by_queue", "round_robin", "strict_ordering", "fair_share")
+    scheduler: dict[str, object] = {name: draw(st.booleans()) for name in names}
     scheduler["opt_backfill_fuzzy_s"] = draw(st.sampled_from([1, 60]))
     return site_of(
         HOSTS,
@@ -66,7 +65,9 @@ def check_room(site: PbsSite, jobs: list[PbsJob], run: PbsRun) -> None:
     limit = site.queue("other").limits.max_run.get("u:PBS_GENERIC")
     for moment in set(run.start.values()):
         running = [
-            job for job in jobs if run.start[job.index] <= moment < run.start[job.index] + job.held_s
+            job
+            for job in jobs
+            if run.start[job.index] <= moment < run.start[job.index] + job.held_s
         ]
         used: Counter[str] = Counter()
         for job in running:
