@@ -42,7 +42,11 @@ class LiveRun:
     @classmethod
     def read(cls, path: Path) -> LiveRun:
         """Read a file of tests/assets/pbs/runs."""
-        record = json.loads(path.read_text())
+        return cls.of(path.stem, json.loads(path.read_text()))
+
+    @classmethod
+    def of(cls, name: str, record: dict[str, Any]) -> LiveRun:
+        """Read what tests/pbs/site_runs.py recorded."""
         site = site_of(record)
         begin = record["begin"]
         jobs = tuple(_job(number, record, site) for number in range(len(record["jobs"])))
@@ -50,7 +54,7 @@ class LiveRun:
         happened = tuple((event[0], int(event[1:])) for event in record["happened"])
         said = tuple((when + begin, job, at + begin) for when, job, at in record["top_jobs"])
         return cls(
-            path.stem,
+            name,
             site,
             jobs,
             started,

@@ -3,5 +3,6 @@
 It knows no log, no engine and no live scheduler. The files of a site are written and read here.
 
 Public names: `SlurmSite`, `SlurmParameters`, `SlurmPriority`, `Limits`, `Qos`, `Association`,
-`PartitionRules`, `SiteJobs`.
+`PartitionRules`, `SiteJobs`; `PbsSite`, `PbsServer`, `PbsQueue`, `PbsHost`, `PbsScheduler`,
+`PbsLimits`, `ShareGroup`, `PbsReservation`.
 """
