@@ -239,3 +239,34 @@ def test_jobs_that_are_not_modelled_are_refused() -> None:
         job(0, 1, 10, soft_walltime_s=0)
     with pytest.raises(InputError, match="did you mean 'workq'"):
         run_pbs(site_of(), [job(0, 1, 10, queue="work")])
+
+
+def test_top_jobs_of_a_queue_with_its_own_depth_do_not_count_for_the_server() -> None:
+    queues = (PbsQueue("workq", backfill_depth=1), PbsQueue("other"))
+    site = site_of(scheduler={**STRICT, "by_queue": False}, queues=queues)
+    jobs = [
+        job(0, 3, 100),
+        *(job(i, 4, 10 * i, queue=("other", "workq")[i % 2]) for i in range(1, 5)),
+    ]
+    run = run_pbs(site, jobs)
+    assert [(who, start) for when, who, start in run.top_jobs if when == 4] == [(1, 100), (2, 110)]
+
+
+def test_limits_hold_when_a_top_job_will_run_too() -> None:
+    limits = PbsLimits(max_run={"u:alice": 1})
+    site = site_of(2, 4, STRICT, server=PbsServer(limits=limits))
+    jobs = [
+        job(0, 4, 100),
+        job(1, 3, 300),
+        job(2, 4, 50, user="alice"),
+        job(3, 1, 200, user="alice"),
+    ]
+    # Job 3 fits beside job 1, but alice's job 2 will run from 100 on.
+    assert starts(site, *jobs) == [0, 1, 100, 150]
+
+
+def test_a_job_that_would_run_all_through_dedicated_time_waits() -> None:
+    site = site_of(dedicated_time=((100, 200),), server=PbsServer(scheduler_iteration_s=60))
+    # The last cycle for a job was at 1, then each minute.
+    assert starts(site, job(0, 1, 300), job(1, 1, 100)) == [241, 241]
+    assert starts(site, job(0, 1, 99)) == [0]
