@@ -27,6 +27,7 @@ _QUEUES = (
     "create queue low queue_type=execution, enabled=true, started=true, priority=10",
 )
 _USAGE_EVERY_S = 30
+_CYCLE_WITHIN_S = 20
 # A job's soft_walltime is in its name.
 _HOOK = """
 import pbs
@@ -200,8 +201,8 @@ def happened(accounting: str, logs: str, ids: list[str], begin: int) -> dict[str
     """Give seconds from the beginning, as server and scheduler saw them, and in which order.
 
     A job ends when the server has written that it did, and starts when that happened after which
-    pbs_sched started it: a submission or an end, each of which has one cycle. On a busy machine,
-    that is a second or two from what MoM says of it.
+    pbs_sched started it: a submission or an end. On a busy machine, that is a second or two from
+    what MoM says of it.
     """
     numbers = {name: number for number, name in enumerate(ids)}
     submitted: list[int | None] = [None] * len(ids)
@@ -221,15 +222,14 @@ def happened(accounting: str, logs: str, ids: list[str], begin: int) -> dict[str
         if kind in "QE":
             order.append(f"{kind}{numbers[name]}")
             moments.append(_moment(when) - begin)
-    # pbs_sched begins with a cycle of no job. Where there are further ones, as at the beginning of
-    # a reservation, its own time of the start is taken.
-    cycles = logs.split("Starting Scheduling Cycle")[2:]
-    for number, cycle in enumerate(cycles):
-        for when, name in re.findall(r"(?m)^(.{19});\S+;pbs_sched;Job;([^;]*);Job run$", cycle):
-            one_each = len(cycles) == len(moments)
-            started[numbers[name]] = moments[number] if one_each else _moment(when) - begin
+    began = re.findall(r"(?m)^(.{19});.*;Starting Scheduling Cycle$", logs)
+    of_cycle = events_of_cycles([_moment(when) - begin for when in began], moments)
+    for cycle, text in enumerate(logs.split("Starting Scheduling Cycle")[1:]):
+        for name in re.findall(r"(?m);pbs_sched;Job;([^;]*);Job run$", text):
+            event = of_cycle[cycle]
+            started[numbers[name]] = moments[event]
             start_order.append(numbers[name])
-            start_cycles.append(number if one_each else -1)
+            start_cycles.append(event)
     return {
         "submitted": submitted,
         "started": started,
@@ -240,6 +240,40 @@ def happened(accounting: str, logs: str, ids: list[str], begin: int) -> dict[str
         "happened": order,
         "top_jobs": top_jobs(logs, ids, begin),
     }
+
+
+def events_of_cycles(cycles: list[int], events: list[int]) -> list[int]:
+    """Say after which event each cycle was: nearly always there is one for each, in their order.
+
+    Two events may share a cycle, and a cycle may have another cause, as the beginning of a
+    reservation; it then follows the event before it. The assignment is taken that has fewest of
+    these and, of those, the shortest time from events to their cycles.
+    """
+    best: list[dict[int, tuple[float, int]]] = []
+    for number, event in enumerate(events):
+        here: dict[int, tuple[float, int]] = {}
+        for cycle, when in enumerate(cycles):
+            if not event <= when <= event + _CYCLE_WITHIN_S:
+                continue
+            lag = (when - event) / 1000
+            if number == 0:
+                here[cycle] = (lag, -1)
+                continue
+            for before in range(max(0, cycle - 3), cycle + 1):
+                if before in best[-1]:
+                    cost = best[-1][before][0] + lag + abs(cycle - before - 1)
+                    here[cycle] = min(here.get(cycle, (cost, before)), (cost, before))
+        best.append(here)
+    chosen = min(best[-1], key=lambda cycle: best[-1][cycle][0])
+    of_cycle = [-1] * len(cycles)
+    for number in range(len(events) - 1, -1, -1):
+        if of_cycle[chosen] < 0:  # the last of those that share it
+            of_cycle[chosen] = number
+        chosen = best[number][chosen][1]
+    for cycle in range(1, len(cycles)):
+        if of_cycle[cycle] < 0:
+            of_cycle[cycle] = of_cycle[cycle - 1]
+    return of_cycle
 
 
 def _moment(text: str) -> int:

@@ -60,6 +60,9 @@ class PbsJob:
         ``place=excl``: its hosts are its own.
     priority
         ``qsub -p``.
+    kill_delay_s
+        How long it holds its hosts past its walltime, where it outlives that, until MoM has killed
+        it.
     resources
         Further numbers of its own list (``Resource_List``), which formulas may name.
 
@@ -89,6 +92,7 @@ class PbsJob:
     place: str = "free"
     exclusive: bool = False
     priority: int = 0
+    kill_delay_s: int = 0
     resources: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -132,7 +136,9 @@ class PbsJob:
     @property
     def held_s(self) -> int:
         """How long it holds its hosts."""
-        return self.runtime_s if self.walltime_s is None else min(self.runtime_s, self.walltime_s)
+        if self.walltime_s is None:
+            return self.runtime_s
+        return min(self.runtime_s, self.walltime_s + self.kill_delay_s)
 
     def planned_end(self, start: int, now: int) -> int:
         """Say when a running job is assumed to end (``set_job_times`` in job_info.cpp).
