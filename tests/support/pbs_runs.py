@@ -17,9 +17,11 @@ from foretime_sim.sites.pbs_site import PbsReservation, PbsSite
 
 TESTS = Path(__file__).parents[1]
 RUNS = TESTS / "assets/pbs/runs"
-# MoM looks every three to five seconds what jobs have used, and tells two to three later. Of 4 to 7 s
-# this fits two live runs best.
+# MoM looks every three to five seconds what jobs have used, and tells two to three later. Of 4 to
+# 7 s this fits two live runs best.
 _USAGE_LAG_S = 6
+NEVER = 2**40
+"""When a job started that never did."""
 INSTALLED_CONFIG = RUNS / "sched_config"
 
 
@@ -51,7 +53,7 @@ class LiveRun:
         site = site_of(record)
         begin = record["begin"]
         jobs = tuple(_job(number, record, site) for number in range(len(record["jobs"])))
-        started = tuple(begin + start for start in record["started"])
+        started = tuple(NEVER if at is None else begin + at for at in record["started"])
         happened = tuple((event[0], int(event[1:])) for event in record["happened"])
         said = tuple((when + begin, job, at + begin) for when, job, at in record["top_jobs"])
         return cls(
@@ -113,8 +115,9 @@ def _job(number: int, record: dict[str, Any], site: PbsSite) -> PbsJob:
     soft = site.server.resources_default.get("soft_walltime")
     if record["soft_walltimes"]:
         soft = told["soft_walltime_s"]
-    # It runs as long as it did, with what starting and ending it took.
-    held = record["ended"][number] - record["started"][number]
+    # It runs as long as it did, with what starting and ending it took; if ever.
+    ran = record["started"][number] is not None
+    held = record["ended"][number] - record["started"][number] if ran else told["runtime_s"]
     return PbsJob(
         number,
         begin + record["submitted"][number],
@@ -155,12 +158,16 @@ def compare(live: LiveRun, model: PbsRun) -> Likeness:
     for a in live.jobs:
         for b in live.jobs[a.index + 1 :]:
             first = min(live.started[a.index], live.started[b.index])
-            if max(a.submit_time, b.submit_time) >= first:
+            last = max(live.started[a.index], live.started[b.index])
+            if max(a.submit_time, b.submit_time) >= first or last == NEVER:
                 continue
             pairs += 1
             order = place_live[a.index] < place_live[b.index]
-            same += order == (place_model[a.index] < place_model[b.index])
-    count = len(live.jobs)
+            places = [place_model.get(job.index, NEVER) for job in (a, b)]
+            same += order == (places[0] < places[1])
+    ran = [job for job in live.jobs if live.started[job.index] != NEVER]
+    start = {job.index: NEVER for job in live.jobs} | model.start
+    count = len(ran)
     # The model may be a second off at a start, so the same cycle is one within two seconds.
     plans = same_plans = 0
     of_model: dict[int, list[tuple[int, int]]] = {}
@@ -174,9 +181,9 @@ def compare(live: LiveRun, model: PbsRun) -> Likeness:
     return Likeness(
         pairs,
         same,
-        sum(live.started[job.index] - job.submit_time for job in live.jobs) / count,
-        sum(model.start[job.index] - job.submit_time for job in live.jobs) / count,
-        sum(abs(model.start[i] - live.started[i]) <= 2 for i in range(count)),
+        sum(live.started[job.index] - job.submit_time for job in ran) / count,
+        sum(start[job.index] - job.submit_time for job in ran) / count,
+        sum(abs(start[job.index] - live.started[job.index]) <= 2 for job in live.jobs),
         plans,
         same_plans,
     )

@@ -15,6 +15,7 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.reference.pbs.calendar import Calendar, Event, EventKind, Placement
 from foretime_sim.reference.pbs.classes import class_of
+from foretime_sim.reference.pbs.dedicated_time import is_dedicated
 from foretime_sim.reference.pbs.fair_share import FairShare
 from foretime_sim.reference.pbs.formula import Formula
 from foretime_sim.reference.pbs.hosts import Hosts
@@ -118,7 +119,7 @@ class _Cycle:
         self.site = scheduler.site
         self.fair_share = scheduler.fair_share
         values = scheduler.values(waiting)
-        able = [job for job in waiting if self._may_ever_start(job, values)]
+        able = [job for job in waiting if self._is_looked_at(job, values, now)]
         self.order = QueueOrder(
             self.site.queues, able, self.site.scheduler, scheduler.fair_share, values
         )
@@ -127,12 +128,15 @@ class _Cycle:
         self.top_jobs_of: dict[str, int] = {}
         self.decisions = Decisions()
 
-    def _may_ever_start(self, job: PbsJob, values: dict[int, float]) -> bool:
+    def _is_looked_at(self, job: PbsJob, values: dict[int, float], now: int) -> bool:
+        """Leave out jobs of queues that may not run now (``is_ok_to_run_queue``), and of nobody."""
         threshold = self.site.server.job_sort_formula_threshold
         settings = self.site.scheduler
         no_shares = settings.fair_share and settings.fairshare_enforce_no_shares
+        dedicated = job.queue.startswith(settings.dedicated_prefix)
         return (
             self.site.queue(job.queue).started
+            and dedicated == is_dedicated(self.site.dedicated_time, now)
             and not (values and threshold is not None and values[job.index] <= threshold)
             and not (no_shares and self.fair_share.entity_of(job).part == 0)
         )

@@ -270,3 +270,19 @@ def test_a_job_that_would_run_all_through_dedicated_time_waits() -> None:
     # The last cycle for a job was at 1, then each minute.
     assert starts(site, job(0, 1, 300), job(1, 1, 100)) == [241, 241]
     assert starts(site, job(0, 1, 99)) == [0]
+
+
+def test_jobs_of_queues_that_may_not_run_now_are_no_top_jobs() -> None:
+    queues = (PbsQueue("workq"), PbsQueue("dedtime"), PbsQueue("stopped", started=False))
+    site = site_of(
+        scheduler={**STRICT, "by_queue": False}, queues=queues, dedicated_time=((100, 200),)
+    )
+    jobs = [
+        job(0, 1, 50, queue="dedtime"),
+        job(1, 1, 50, queue="stopped"),
+        job(2, 4, 50),
+        job(3, 4, 20),
+    ]
+    run = run_pbs(site, jobs)
+    assert {who for _, who, _ in run.top_jobs} == {3}
+    assert 1 not in run.start
