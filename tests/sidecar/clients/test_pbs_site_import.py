@@ -140,6 +140,19 @@ def test_soft_limits_primetime_and_placement_sets_are_named() -> None:
     assert "Primetime" not in " ".join(site.not_modelled)
 
 
+def test_the_formula_is_read_of_server_or_scheduler() -> None:
+    plain = SERVER.replace('set server job_sort_formula = "10 * ncpus"\n', "")
+    told = 'create sched default\nset sched job_sort_formula = "mem"\n'
+    told += "set sched job_sort_formula_threshold = 2.5\nset sched preempt_queue_prio = 90\n"
+    site = parse_site(plain, json.dumps(NODES), INSTALLED, print_sched=told)
+    assert site.server.job_sort_formula == "mem"
+    assert site.server.job_sort_formula_threshold == 2.5
+    assert site.scheduler.preempt_queue_prio == 90
+    grouped = plain + "set server node_group_enable = True\n"
+    site = parse_site(grouped, json.dumps(NODES), INSTALLED)
+    assert "Server: placement sets (node_group_enable)." in site.not_modelled
+
+
 def test_vnodes_of_one_host_are_named() -> None:
     vnodes = {
         name: {"state": "free", "resources_available": {"ncpus": 2, "host": "h"}}

@@ -57,10 +57,11 @@ def parse_site(
     if server is None:
         raise InputError('qmgr: no line "set server ...": give the output of "print server"')
     queues = [each for each in objects if each.kind == "queue"]
-    sched: Mapping[str, str] = {}
+    sched: dict[str, str] = {}
     for each in parse_qmgr(print_sched):
-        if each.kind == "sched" and each.name == "default":
-            sched = each.attributes
+        # qmgr leaves the name of the default scheduler out where it sets its attributes.
+        if each.kind == "sched" and each.name in ("", "default"):
+            sched |= each.attributes
     scheduler, left_out = parse_sched_config(sched_config, sched)
     hosts, version, of_hosts = parse_hosts(pbsnodes)
     spans = tuple(
@@ -69,7 +70,7 @@ def parse_site(
     return PbsSite(
         hosts=hosts,
         queues=tuple(_queue(each) for each in queues if _is_execution(each)),
-        server=_server(server),
+        server=_server(server, sched),
         scheduler=scheduler,
         share_groups=parse_resource_group(resource_group, parse_usage(pbsfs)),
         dedicated_time=tuple(sorted(spans)),
@@ -79,6 +80,7 @@ def parse_site(
             *of_hosts,
             *_soft_limits([server, *queues]),
             *_of_queues(queues),
+            *_of_server(server),
             *_primetime(holidays),
         ),
     )
@@ -121,8 +123,10 @@ def parse_hosts(text: str) -> tuple[tuple[PbsHost, ...], str, tuple[str, ...]]:
     return tuple(hosts), str(reply.get("pbs_version", "")), tuple(left_out)
 
 
-def _server(server: QmgrObject) -> PbsServer:
-    found = server.attributes
+def _server(server: QmgrObject, sched: Mapping[str, str]) -> PbsServer:
+    # The formula has moved from the server to the scheduler.
+    formula = {name: value for name, value in sched.items() if name.startswith("job_sort_formula")}
+    found = {**formula, **server.attributes}
     values: dict[str, Any] = dict(_resources(found, "server"))
     if "default_queue" in found:
         values["default_queue"] = found["default_queue"]
@@ -130,6 +134,8 @@ def _server(server: QmgrObject) -> PbsServer:
         values["backfill_depth"] = parse_amount(found["backfill_depth"], "server: backfill_depth")
     if "job_sort_formula" in found:
         values["job_sort_formula"] = found["job_sort_formula"]
+    if "job_sort_formula_threshold" in found:
+        values["job_sort_formula_threshold"] = _threshold(found["job_sort_formula_threshold"])
     if "scheduler_iteration" in found:
         every = parse_amount(found["scheduler_iteration"], "server: scheduler_iteration")
         values["scheduler_iteration_s"] = every
@@ -138,6 +144,13 @@ def _server(server: QmgrObject) -> PbsServer:
         eligible_time_enable=found.get("eligible_time_enable", "False") == "True",
         **values,
     )
+
+
+def _threshold(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise InputError(f"job_sort_formula_threshold: {word!r} is no number") from None
 
 
 def _queue(queue: QmgrObject) -> PbsQueue:
@@ -176,6 +189,11 @@ def _soft_limits(owners: list[QmgrObject]) -> Iterator[str]:
             if name.partition(".")[0] in SOFT:
                 whose = " ".join(filter(None, (owner.kind, owner.name)))
                 yield f"{whose}: the soft limit {name}, by which jobs may be preempted."
+
+
+def _of_server(server: QmgrObject) -> Iterator[str]:
+    if server.attributes.get("node_group_enable", "False") == "True":
+        yield "Server: placement sets (node_group_enable)."
 
 
 def _of_queues(queues: list[QmgrObject]) -> Iterator[str]:
