@@ -9,8 +9,8 @@ import pytest
 from tests.support.pbs_runs import RUNS, LiveRun, compare, model_of, same_cycles
 
 RECORDED = sorted(RUNS.glob("*.json"))
-# In these the machine was so busy for a moment (both at 23:09:48) that ends of three jobs lay between
-# a cycle and the server's word of them. All after it differs, and each cycle by itself does not.
+# In these the machine was so busy for a moment (the same one) that ends of three jobs lay between a
+# cycle and the server's word of them. All after it differs, and each cycle by itself does not.
 RACED = ("dedicated-2-1", "reserved-2-1")
 
 
